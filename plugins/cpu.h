@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU features of this machine, by the names that manifests use: "x86-64-v2" to "x86-64-v4", and names of /proc/cpuinfo.
+// CPU features of this machine, by the names that manifests use: "x86-64-v2" to "x86-64-v4", and names of
+// /proc/cpuinfo.
 //
-// A name that is not known here is a feature that the machine lacks: opening a library that needs it could end the process.
+// A name that is not known here is a feature that the machine lacks: opening a library that needs it could end the
+// process.
 #ifndef TENON_PLUGINS_CPU_H_
 #define TENON_PLUGINS_CPU_H_
 

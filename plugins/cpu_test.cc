@@ -22,8 +22,8 @@ TEST(Cpu, FeaturesAgreeWithTheKernel) {
   const auto kernel_has = [&](const std::string& name) {
     return std::find(flags.begin(), flags.end(), name) != flags.end();
   };
-  for (const char* name : {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl",
-                           "avx512_vnni", "avx512_bf16"}) {
+  for (const char* name : {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512cd", "avx512dq",
+                           "avx512vl", "avx512_vnni", "avx512_bf16"}) {
     EXPECT_EQ(MachineHas(name), kernel_has(name)) << name;
   }
   const bool v2 = kernel_has("sse4_2") && kernel_has("ssse3") && kernel_has("popcnt") && kernel_has("cx16");

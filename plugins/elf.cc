@@ -34,7 +34,10 @@ constexpr uint16_t kMachine = EM_NONE;  // any
 
 FileStamp StampFrom(const struct stat& state) {
   const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; };
-  return {{state.st_dev, state.st_ino}, static_cast<uint64_t>(state.st_size), nanoseconds(state.st_mtim), nanoseconds(state.st_ctim)};
+  return {{state.st_dev, state.st_ino},
+          static_cast<uint64_t>(state.st_size),
+          nanoseconds(state.st_mtim),
+          nanoseconds(state.st_ctim)};
 }
 
 // An open regular file, read by position.
@@ -125,7 +128,8 @@ class Dynamic {
   std::string Read(ElfSummary* out) {
     for (const Elf64_Phdr& segment : segments_) {
       if (segment.p_type != PT_DYNAMIC) continue;
-      if (!file_.ReadTable(segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn), &entries_)) return "its dynamic section stands outside the file";
+      if (!file_.ReadTable(segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn), &entries_))
+        return "its dynamic section stands outside the file";
     }
     std::vector<uint64_t> needed;
     for (const Elf64_Dyn& entry : entries_) {
@@ -173,7 +177,8 @@ class Dynamic {
   // Whether the symbol is a function of that name that others may call.
   bool IsExport(uint64_t index, std::string_view name) const {
     const std::optional<Elf64_Sym> symbol = Symbol(index);
-    return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && Text(symbol->st_name) == name;
+    return symbol && symbol->st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+           Text(symbol->st_name) == name;
   }
 
   struct GnuTable {
@@ -228,9 +233,11 @@ class Dynamic {
       count = counts ? (*counts)[1] : 0;
     }
     std::vector<Elf64_Sym> symbols;
-    if (!file_.ReadTable(*symbols_, count, &symbols)) return "its table of symbols stands outside the file or is too large";
+    if (!file_.ReadTable(*symbols_, count, &symbols))
+      return "its table of symbols stands outside the file or is too large";
     std::vector<Elf64_Half> versions;
-    if (const auto at = Place(DT_VERSYM); at && !file_.ReadTable(*at, count, &versions)) return "its table of versions stands outside the file";
+    if (const auto at = Place(DT_VERSYM); at && !file_.ReadTable(*at, count, &versions))
+      return "its table of versions stands outside the file";
     constexpr Elf64_Half kFirstNamed = 2;  // 0 and 1: of no version
     for (uint64_t i = 1; i < symbols.size(); ++i) {
       if (symbols[i].st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbols[i].st_info) != STB_GLOBAL) continue;
@@ -286,7 +293,12 @@ std::optional<ElfSummary> Refuse(LoadReport* report, const std::string& path, Re
 
 // "64 bits, little-endian, machine 62 (x86-64)"
 std::string KindOf(bool wide, bool little, uint16_t machine) {
-  const char* name = machine == EM_X86_64 ? " (x86-64)" : machine == EM_AARCH64 ? " (aarch64)" : machine == EM_386 ? " (i386)" : machine == EM_ARM ? " (arm)" : machine == EM_RISCV ? " (RISC-V)" : "";
+  const char* name = machine == EM_X86_64    ? " (x86-64)"
+                     : machine == EM_AARCH64 ? " (aarch64)"
+                     : machine == EM_386     ? " (i386)"
+                     : machine == EM_ARM     ? " (arm)"
+                     : machine == EM_RISCV   ? " (RISC-V)"
+                                             : "";
   return StrCat(wide ? "64" : "32", " bits, ", little ? "little" : "big", "-endian, machine ", machine, name);
 }
 std::string Kind(const Elf64_Ehdr& header) {
@@ -303,10 +315,13 @@ std::optional<ElfSummary> ReadOpened(const File& file, const std::string& path, 
     return Refuse(report, path, Reason::kNotALibrary, "it is not an ELF file");
   }
   if (file.size() < sizeof(header)) return Refuse(report, path, Reason::kDamaged, "it ends within its ELF header");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || (kMachine != EM_NONE && header.e_machine != kMachine)) {
-    return Refuse(report, path, Reason::kWrongArchitecture, StrCat("it was built for another machine: ", Kind(header), "; this one takes ", OwnKind()));
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+      (kMachine != EM_NONE && header.e_machine != kMachine)) {
+    return Refuse(report, path, Reason::kWrongArchitecture,
+                  StrCat("it was built for another machine: ", Kind(header), "; this one takes ", OwnKind()));
   }
-  if (header.e_type != ET_DYN) return Refuse(report, path, Reason::kNotALibrary, "it is an ELF file but no shared library");
+  if (header.e_type != ET_DYN)
+    return Refuse(report, path, Reason::kNotALibrary, "it is an ELF file but no shared library");
 
   ElfSummary summary;
   summary.identity = file.stamp().identity;

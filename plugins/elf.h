@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what the loader must know of a shared library before it opens it: a note, the libraries and names it needs, whether it is a plugin, its machine.
+// Reads what the loader must know of a shared library before it opens it: a note, the libraries and names it needs,
+// whether it is a plugin, its machine.
 //
-// The file is hostile until proved otherwise: every offset is checked against the file's size, every size against a bound,
-// and only the pieces that are needed are read. Nothing is mapped, so a file that shrinks meanwhile is an error and not a
-// signal.
+// The file is hostile until proved otherwise: every offset is checked against the file's size, every size against a
+// bound, and only the pieces that are needed are read. Nothing is mapped, so a file that shrinks meanwhile is an error
+// and not a signal.
 #ifndef TENON_PLUGINS_ELF_H_
 #define TENON_PLUGINS_ELF_H_
 
@@ -38,7 +39,8 @@ struct ElfSummary {
   FileStamp stamp;
   std::vector<std::string> needed;   // DT_NEEDED
   bool has_entry = false;            // whether it exports TENON_QUERY_SYMBOL
-  // What it wants of others and says of no library that has it: undefined, not weak, without a version. Without names of compilers' own ("__...").
+  // What it wants of others and says of no library that has it: undefined, not weak, without a version. Without names
+  // of compilers' own ("__...").
   std::vector<std::string> wanted;
   std::optional<std::string> note;   // of the owner "Tenon", type 1
 };

@@ -32,7 +32,8 @@ class Elf : public testing::Test {
     auto* header = reinterpret_cast<Elf64_Ehdr*>(bytes.data());
     auto* sections = reinterpret_cast<Elf64_Shdr*>(bytes.data() + header->e_shoff);
     for (int i = 0; i < header->e_shnum; ++i) {
-      if (sections[i].sh_type == SHT_NOTE && bytes.compare(sections[i].sh_offset + 12, 5, "Tenon") == 0) return &sections[i];
+      if (sections[i].sh_type == SHT_NOTE && bytes.compare(sections[i].sh_offset + 12, 5, "Tenon") == 0)
+        return &sections[i];
     }
     return nullptr;
   }
@@ -163,7 +164,9 @@ TEST_F(Elf, SurvivesAnyDamageToItsHeaders) {
     std::string damaged = good_;
     for (int k = 0; k < 1 + i % 4; ++k) {
       // The headers, what follows on them (names, symbols, tables of hashes), the sections.
-      const size_t at = random() % 3 == 0 ? random() % 1024 : random() % 2 ? random() % 4096 : table + random() % (damaged.size() - table);
+      const size_t at = random() % 3 == 0 ? random() % 1024
+                        : random() % 2    ? random() % 4096
+                                          : table + random() % (damaged.size() - table);
       damaged[at] = static_cast<char>(random() % 3 == 0 ? 0xff : random());
     }
     LoadReport report;

@@ -22,7 +22,9 @@ class Tree : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return Put({}); }
   bool number_integer(int64_t number) override { return PutInteger(number); }
   bool number_unsigned(uint64_t number) override {
-    return number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ? Put({}) : PutInteger(static_cast<int64_t>(number));
+    return number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
+               ? Put({})
+               : PutInteger(static_cast<int64_t>(number));
   }
   bool string(std::string& text) override {
     JsonValue value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JsonValue: a JSON document of a few levels. The library parses; the tree is our own, since the library's needs memory to be let go of,
-// and a process that has none left would end there.
+// JsonValue: a JSON document of a few levels. The library parses; the tree is our own, since the library's needs memory
+// to be let go of, and a process that has none left would end there.
 #ifndef TENON_PLUGINS_JSON_VALUE_H_
 #define TENON_PLUGINS_JSON_VALUE_H_
 

@@ -12,7 +12,8 @@ namespace {
 using Kind = JsonValue::Kind;
 
 TEST(JsonValue, HasWhatTheTextSays) {
-  const auto value = JsonValue::Parse(R"({"a": [1, -2, 9223372036854775807, 9223372036854775808, 1.5, true, null, "x\u00e9", []], "b": {"c": {}}})");
+  const auto value = JsonValue::Parse(
+      R"({"a": [1, -2, 9223372036854775807, 9223372036854775808, 1.5, true, null, "x\u00e9", []], "b": {"c": {}}})");
   ASSERT_TRUE(value.ok());
   EXPECT_EQ(value->kind, Kind::kObject);
   const JsonValue* list = value->Find("a");
@@ -39,7 +40,8 @@ TEST(JsonValue, TakesTheLastOfOneName) {
 }
 
 TEST(JsonValue, IsOneValueAndNothingElse) {
-  for (const char* text : {"", " ", "{", "[1,]", "{\"a\"}", "{\"a\":}", "1 2", "[] []", "nul", "\"\xff\"", "{1:2}", "\"", "[1}"})
+  for (const char* text :
+       {"", " ", "{", "[1,]", "{\"a\"}", "{\"a\":}", "1 2", "[] []", "nul", "\"\xff\"", "{1:2}", "\"", "[1}"})
     EXPECT_EQ(JsonValue::Parse(text).status().message(), "it is not JSON") << text;
   for (const char* text : {"1", "null", "\"a\"", "[]", " {} "}) EXPECT_TRUE(JsonValue::Parse(text).ok()) << text;
 }

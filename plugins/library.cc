@@ -35,8 +35,8 @@ Opened& AllOpened() {
   return *opened;
 }
 
-// RTLD_NOW, so that a missing symbol is an error here and not an abort in the first step; RTLD_LOCAL, so that two plugins
-// do not see each other; RTLD_NODELETE, also where the library was linked without -z nodelete.
+// RTLD_NOW, so that a missing symbol is an error here and not an abort in the first step; RTLD_LOCAL, so that two
+// plugins do not see each other; RTLD_NODELETE, also where the library was linked without -z nodelete.
 constexpr auto kMode = dll::load_mode::rtld_now | dll::load_mode::rtld_local |
                        static_cast<dll::load_mode::type>(RTLD_NODELETE);
 
@@ -67,13 +67,16 @@ std::mutex& PluginCallMutex() {
 
 LoadReport ExplainOpenError(const std::string& path, const std::string& error) {
   if (std::string symbol = WordAfter(error, "undefined symbol: "); !symbol.empty()) {
-    return Reject(path, Reason::kMissingSymbol, error,
-                  StrCat("link the library that defines ", symbol, ", or build with -Wl,--no-undefined to find out why"), symbol);
+    return Reject(
+        path, Reason::kMissingSymbol, error,
+        StrCat("link the library that defines ", symbol, ", or build with -Wl,--no-undefined to find out why"), symbol);
   }
-  if (std::string version = WordAfter(error, "version `"); !version.empty() && error.find("not found") != std::string::npos) {
-    return Reject(path, Reason::kMissingSymbol, error,
-                  StrCat("it was built against a newer library; build it on this system, or install one that has ", version),
-                  version);
+  if (std::string version = WordAfter(error, "version `");
+      !version.empty() && error.find("not found") != std::string::npos) {
+    return Reject(
+        path, Reason::kMissingSymbol, error,
+        StrCat("it was built against a newer library; build it on this system, or install one that has ", version),
+        version);
   }
   const size_t missing = error.find(": cannot open shared object file");
   if (missing != std::string::npos) {
@@ -86,7 +89,8 @@ LoadReport ExplainOpenError(const std::string& path, const std::string& error) {
   return Reject(path, Reason::kOpenFailed, error, "the text is what the system's loader said");
 }
 
-const Library* Library::Open(const std::string& path, FileIdentity identity, const std::vector<std::string>& wanted, LoadReport* out_report) {
+const Library* Library::Open(const std::string& path, FileIdentity identity, const std::vector<std::string>& wanted,
+                             LoadReport* out_report) {
   Opened& opened = AllOpened();
   const std::lock_guard<std::mutex> lock(opened.mutex);
   std::unique_ptr<Library>& slot = opened.libraries[identity];
@@ -94,15 +98,22 @@ const Library* Library::Open(const std::string& path, FileIdentity identity, con
   try {
     dll::shared_library library(path, kMode);
     if (!library.has(TENON_QUERY_SYMBOL)) {
-      *out_report = Reject(path, Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL),
-                           "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
+      *out_report =
+          Reject(path, Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL),
+                 "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
       return nullptr;
     }
     // Looked for in the library and in those that it needs, as every host sees them.
     for (const std::string& name : wanted) {
       if (dlsym(library.native(), name.c_str()) != nullptr) continue;
-      *out_report = Reject(path, Reason::kMissingSymbol, StrCat("it takes ", name, " from the process, since no library that it names defines it: another host will not have it"),
-                           StrCat("link the library that defines ", name, ", or build with -Wl,--no-undefined to find out which; the engine is called through the table that load() gets"), name);
+      *out_report =
+          Reject(path, Reason::kMissingSymbol,
+                 StrCat("it takes ", name,
+                        " from the process, since no library that it names defines it: another host will not have it"),
+                 StrCat("link the library that defines ", name,
+                        ", or build with -Wl,--no-undefined to find out which; the engine is called through the table "
+                        "that load() gets"),
+                 name);
       return nullptr;
     }
     auto query = &library.get<const tenon_plugin*(tenon_query_args*)>(TENON_QUERY_SYMBOL);
@@ -116,10 +127,12 @@ const Library* Library::Open(const std::string& path, FileIdentity identity, con
   return nullptr;
 }
 
-const Library* Library::Open(const std::string& path, const FileStamp& seen, const std::vector<std::string>& wanted, LoadReport* out_report) {
+const Library* Library::Open(const std::string& path, const FileStamp& seen, const std::vector<std::string>& wanted,
+                             LoadReport* out_report) {
   const auto changed = [&] {
     if (StampOf(path) == seen) return false;
-    *out_report = Reject(path, Reason::kChanged, "it was written or replaced after it was looked at", "let what installs it end, and try again");
+    *out_report = Reject(path, Reason::kChanged, "it was written or replaced after it was looked at",
+                         "let what installs it end, and try again");
     return true;
   };
   if (changed()) return nullptr;

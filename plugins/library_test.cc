@@ -11,7 +11,10 @@ namespace {
 LoadReport OpenError(const std::string& path) {
   LoadReport report;
   const auto elf = ReadElf(path, &report);
-  EXPECT_EQ(Library::Open(path, elf ? elf->identity : FileIdentity{1, 1}, elf ? elf->wanted : std::vector<std::string>(), &report), nullptr) << path;
+  EXPECT_EQ(Library::Open(path, elf ? elf->identity : FileIdentity{1, 1},
+                          elf ? elf->wanted : std::vector<std::string>(), &report),
+            nullptr)
+      << path;
   return report;
 }
 
@@ -30,8 +33,9 @@ TEST(Library, AMissingSymbolIsNamed) {
   EXPECT_EQ(report.reason, Reason::kMissingSymbol);
   EXPECT_EQ(report.missing, "tenon_test_defined_nowhere");
   EXPECT_EQ(report.text, FixturePath("missing_symbol") + ": undefined symbol: tenon_test_defined_nowhere");
-  EXPECT_EQ(report.hint,
-            "link the library that defines tenon_test_defined_nowhere, or build with -Wl,--no-undefined to find out why");
+  EXPECT_EQ(
+      report.hint,
+      "link the library that defines tenon_test_defined_nowhere, or build with -Wl,--no-undefined to find out why");
 }
 
 TEST(Library, AMissingLibraryIsNamed) {

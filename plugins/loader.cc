@@ -40,10 +40,12 @@ bool Better(const Package& a, const Package& b) {
   return key(a) != key(b) ? key(a) > key(b) : a.path < b.path;
 }
 
-// A library of another framework that is needed directly: its ops are not ours, and it brings libraries of its own that meet those of this process.
+// A library of another framework that is needed directly: its ops are not ours, and it brings libraries of its own that
+// meet those of this process.
 std::string Framework(const std::vector<std::string>& needed) {
   for (const std::string& library : needed) {
-    for (const std::string_view framework : {"libtensorflow", "libtorch", "libc10", "libonnxruntime", "libjax", "libxla", "libmxnet", "libpaddle"}) {
+    for (const std::string_view framework :
+         {"libtensorflow", "libtorch", "libc10", "libonnxruntime", "libjax", "libxla", "libmxnet", "libpaddle"}) {
       if (library.starts_with(framework)) return library;
     }
   }
@@ -153,8 +155,12 @@ bool Loader::CheckBeforeOpening(const Package& package, LoadReport* report) cons
   report->path = package.path;
   bool good = true;
   if (const std::string library = Framework(package.needed); !library.empty()) {
-    refuse(Reason::kForbiddenLibrary, StrCat("it needs ", library, ", so it is a part of that framework", package.has_entry ? "" : " and no plugin of Tenon"),
-           "write its ops and kernels against tenon/plugin.h (sdk/templates/op_plugin), without that library; or run graphs that need it in the framework itself", library);
+    refuse(Reason::kForbiddenLibrary,
+           StrCat("it needs ", library, ", so it is a part of that framework",
+                  package.has_entry ? "" : " and no plugin of Tenon"),
+           "write its ops and kernels against tenon/plugin.h (sdk/templates/op_plugin), without that library; or run "
+           "graphs that need it in the framework itself",
+           library);
     good = false;
   } else if (const std::string library = FullProtobuf(package.needed); !library.empty() && !options_.allow_protobuf) {
     refuse(Reason::kForbiddenLibrary,
@@ -165,7 +171,8 @@ bool Loader::CheckBeforeOpening(const Package& package, LoadReport* report) cons
   if (package.manifest && good) {
     const std::string feature = FirstMissingFeature(package.manifest->cpu_features);
     if (IsDisabled(package.manifest->id)) {
-      refuse(Reason::kDisabled, "the package is disabled in the load options", "take it off the list of disabled ids", "");
+      refuse(Reason::kDisabled, "the package is disabled in the load options", "take it off the list of disabled ids",
+             "");
       good = false;
     } else if (!CheckManifestAbi(*host_, *package.manifest, package.path, report)) {
       good = false;
@@ -176,7 +183,8 @@ bool Loader::CheckBeforeOpening(const Package& package, LoadReport* report) cons
     }
   }
   if (good && !package.has_entry) {
-    refuse(Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL), "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
+    refuse(Reason::kNoEntryPoint, StrCat("it does not export ", TENON_QUERY_SYMBOL),
+           "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin", TENON_QUERY_SYMBOL);
     good = false;
   }
   if (package.manifest) {
@@ -225,7 +233,8 @@ void Loader::Choose(std::vector<PackagePointer> usable) {
   // A variant for another machine is no failure where a sibling serves.
   for (const PackagePointer& package : refused_) {
     LoadReport& report = reports_[package->path];
-    if (report.reason == Reason::kCpuFeature && best.contains(package->manifest->id)) report.outcome = Outcome::kNotChosen;
+    if (report.reason == Reason::kCpuFeature && best.contains(package->manifest->id))
+      report.outcome = Outcome::kNotChosen;
   }
   for (PackagePointer& package : usable) {
     const PackagePointer chosen = package->manifest ? best[package->manifest->id] : package;
@@ -284,8 +293,9 @@ OpenResult Loader::Open(std::string_view id, const OptionList& options) {
     for (const PackagePointer& package : packages_) {
       if (package->manifest) known.push_back(package->manifest->id);
     }
-    result.report = Reject("", Reason::kNotFound, "no package of that id was found",
-                           known.empty() ? std::string("no package was found at all") : "known packages: " + Join(known));
+    result.report =
+        Reject("", Reason::kNotFound, "no package of that id was found",
+               known.empty() ? std::string("no package was found at all") : "known packages: " + Join(known));
     result.report.id = std::string(id);
   }
   return result;
@@ -309,7 +319,8 @@ OpenResult Loader::OpenFileWith(const std::string& path, const OptionsOf& option
 }
 
 const LoadedPlugin* Loader::FindSame(FileIdentity identity) const {
-  const auto found = std::find_if(loaded_.begin(), loaded_.end(), [&](const auto& plugin) { return plugin->identity_ == identity; });
+  const auto found =
+      std::find_if(loaded_.begin(), loaded_.end(), [&](const auto& plugin) { return plugin->identity_ == identity; });
   return found == loaded_.end() ? nullptr : found->get();
 }
 
@@ -356,7 +367,8 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionsOf& options
     library = Library::Open(package.path, package.stamp, package.wanted, &report);
   }
   if (library == nullptr) {
-    if (package.manifest) std::tie(report.id, report.version) = std::tie(package.manifest->id, package.manifest->version);
+    if (package.manifest)
+      std::tie(report.id, report.version) = std::tie(package.manifest->id, package.manifest->version);
     return result;
   }
   tenon_plugin descriptor;
@@ -373,7 +385,8 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionsOf& options
   return LoadChecked(descriptor, package.identity, options_of, std::move(report));
 }
 
-OpenResult Loader::LoadChecked(const tenon_plugin& descriptor, FileIdentity identity, const OptionsOf& options_of, LoadReport begun) {
+OpenResult Loader::LoadChecked(const tenon_plugin& descriptor, FileIdentity identity, const OptionsOf& options_of,
+                               LoadReport begun) {
   OpenResult result;
   LoadReport& report = result.report;
   report = std::move(begun);
@@ -384,7 +397,8 @@ OpenResult Loader::LoadChecked(const tenon_plugin& descriptor, FileIdentity iden
     return std::move(result);
   };
   if (IsDisabled(report.id)) {
-    return refuse(Reason::kDisabled, "the package is disabled in the load options", "take it off the list of disabled ids");
+    return refuse(Reason::kDisabled, "the package is disabled in the load options",
+                  "take it off the list of disabled ids");
   }
   if (IsLoadedElsewhere(report.id, report.path, &report)) return result;
   const OptionList options = options_of(report.id);
@@ -400,7 +414,8 @@ OpenResult Loader::LoadChecked(const tenon_plugin& descriptor, FileIdentity iden
     const PluginCall mark(report.id, "load");
     status = descriptor.load(&args, &plugin->self_);
   } catch (const std::exception& error) {
-    return refuse(Reason::kLoadFailed, StrCat("its load() threw an exception (", error.what(), ")"), "nothing may be thrown across the C ABI");
+    return refuse(Reason::kLoadFailed, StrCat("its load() threw an exception (", error.what(), ")"),
+                  "nothing may be thrown across the C ABI");
   } catch (...) {
     return refuse(Reason::kLoadFailed, "its load() threw an exception", "nothing may be thrown across the C ABI");
   }
@@ -466,8 +481,8 @@ std::string Loader::ExplainMissingOp(std::string_view op) const {
   for (const PackagePointer& package : refused_) {
     if (!Has(package->manifest->ops, op)) continue;
     const LoadReport& report = reports_.at(package->path);
-    text += StrCat(text.empty() ? "" : "; ", "package '", package->manifest->id, "' (", package->path, ") has it, but was ",
-                   OutcomeName(report.outcome), ": ", report.text);
+    text += StrCat(text.empty() ? "" : "; ", "package '", package->manifest->id, "' (", package->path,
+                   ") has it, but was ", OutcomeName(report.outcome), ": ", report.text);
   }
   return text;
 }

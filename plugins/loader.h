@@ -7,10 +7,10 @@
 //   OpenResult opened = loader.Open("tenon.cpu");
 //
 // Rules. One bad library never stops the others: every attempt is a LoadReport. Of several variants of one package the
-// best that this machine runs is taken. Nothing is opened that the checks before opening refuse. Unloading is logical: the
-// library stays mapped, and opening it again reuses it.
-// Threads: any, at the same time; but not from within a plugin's load() or unload(). The host table outlives the process's
-// last use of any plugin, because libraries keep a pointer to it.
+// best that this machine runs is taken. Nothing is opened that the checks before opening refuse. Unloading is logical:
+// the library stays mapped, and opening it again reuses it. Threads: any, at the same time; but not from within a
+// plugin's load() or unload(). The host table outlives the process's last use of any plugin, because libraries keep a
+// pointer to it.
 #ifndef TENON_PLUGINS_LOADER_H_
 #define TENON_PLUGINS_LOADER_H_
 
@@ -97,7 +97,8 @@ class Loader {
   void Scan();
   // What the last Scan() found usable: one for each package id, in search order.
   std::vector<std::shared_ptr<const Package>> packages() const;
-  // Those that have a manifest but cannot be opened here, or of which another variant was chosen; their reports say why.
+  // Those that have a manifest but cannot be opened here, or of which another variant was chosen; their reports say
+  // why.
   std::vector<std::shared_ptr<const Package>> refused() const;
   // The last thing that happened to each path, sorted by path.
   std::vector<LoadReport> reports() const;
@@ -116,7 +117,8 @@ class Loader {
   using OptionsOf = std::function<OptionList(std::string_view id)>;
   OpenResult OpenFileWith(const std::string& path, const OptionsOf& options_of);
 
-  // A plugin without a library: the application's own, in whose memory it stands. Its path in the reports is "application:" and its id.
+  // A plugin without a library: the application's own, in whose memory it stands. Its path in the reports is
+  // "application:" and its id.
   OpenResult Add(const tenon_plugin& plugin, const OptionsOf& options_of);
 
   // FAILED_PRECONDITION with the list while objects live.
@@ -134,7 +136,8 @@ class Loader {
   OpenResult OpenPackage(const Package& package, const OptionsOf& options_of);
   OpenResult OpenUnopened(const Package& package, const OptionsOf& options_of);
   // The last step of both: load() of a descriptor that was checked, whose report is begun.
-  OpenResult LoadChecked(const tenon_plugin& descriptor, FileIdentity identity, const OptionsOf& options_of, LoadReport report);
+  OpenResult LoadChecked(const tenon_plugin& descriptor, FileIdentity identity, const OptionsOf& options_of,
+                         LoadReport report);
   bool IsLoadedElsewhere(const std::string& id, const std::string& path, LoadReport* report) const;
   const LoadedPlugin* FindSame(FileIdentity identity) const;
   const LoadedPlugin* FindLoaded(std::string_view id) const;

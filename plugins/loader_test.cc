@@ -95,9 +95,10 @@ TEST_F(LoaderTest, RefusesToUnloadWhileObjectsLive) {
   const Status status =
       loader.Unload("test.good", [] { return std::vector<std::string>{"session 1", "kernel of node 'a'"}; });
   EXPECT_EQ(status.code(), Code::kFailedPrecondition);
-  EXPECT_EQ(status.message(), "plugin 'test.good' (" + FixturePath("good") +
-                                  "): it cannot be unloaded while 2 of its objects live: session 1, kernel of node 'a'; "
-                                  "release them first");
+  EXPECT_EQ(status.message(),
+            "plugin 'test.good' (" + FixturePath("good") +
+                "): it cannot be unloaded while 2 of its objects live: session 1, kernel of node 'a'; "
+                "release them first");
   EXPECT_TRUE(HostLog().empty());
   EXPECT_EQ(loader.loaded().size(), 1u);
   EXPECT_TRUE(loader.Unload("test.good", [] { return std::vector<std::string>(); }).ok());
@@ -137,7 +138,9 @@ TEST_F(LoaderTest, SaysThatOtherHeadersWereUsed) {
   const LoadReport report = Refused(FixturePath("layout"));
   EXPECT_EQ(report.reason, Reason::kLayout);
   EXPECT_EQ(report.text.substr(0, 33), "its layout hash is 0x1234, this h");
-  EXPECT_EQ(report.hint, "until ABI 1.0 both must be built from headers that agree on what the plugin brings; build the plugin again");
+  EXPECT_EQ(
+      report.hint,
+      "until ABI 1.0 both must be built from headers that agree on what the plugin brings; build the plugin again");
 }
 
 TEST_F(LoaderTest, SaysThatTheMajorVersionDiffers) {
@@ -152,7 +155,8 @@ TEST_F(LoaderTest, SaysWhatIsWrongWithADescriptor) {
                 "it asks the host to understand bits 0x12, which are unknown here",
                 "use a newer host, or an older version of the plugin");
   ExpectRefused("short", Reason::kBadDescriptor,
-                StrCat("its descriptor claims 64 bytes; the least is ", offsetof(tenon_plugin, understood)), "use TENON_PLUGIN");
+                StrCat("its descriptor claims 64 bytes; the least is ", offsetof(tenon_plugin, understood)),
+                "use TENON_PLUGIN");
   ExpectRefused("no_load", Reason::kBadDescriptor, "its load or unload is NULL", "use TENON_PLUGIN");
   ExpectRefused("null_table", Reason::kBadDescriptor, "the table of capability tenon.ops/1 is NULL", "give the table");
   ExpectRefused("refuses", Reason::kQueryRejected, "not on a Friday", "the text is the plugin's own; ask its vendor");
@@ -168,9 +172,10 @@ TEST_F(LoaderTest, SaysThatALibraryProvidesNothing) {
 }
 
 TEST_F(LoaderTest, SaysWhatTheSystemCouldNotFind) {
-  ExpectRefused("missing_symbol", Reason::kMissingSymbol,
-                FixturePath("missing_symbol") + ": undefined symbol: tenon_test_defined_nowhere",
-                "link the library that defines tenon_test_defined_nowhere, or build with -Wl,--no-undefined to find out why");
+  ExpectRefused(
+      "missing_symbol", Reason::kMissingSymbol,
+      FixturePath("missing_symbol") + ": undefined symbol: tenon_test_defined_nowhere",
+      "link the library that defines tenon_test_defined_nowhere, or build with -Wl,--no-undefined to find out why");
   ExpectRefused("missing_library", Reason::kMissingLibrary,
                 "libtenon_test_absent.so: cannot open shared object file: No such file or directory",
                 "install libtenon_test_absent.so, or put it where the system looks for libraries");
@@ -192,7 +197,8 @@ TEST_F(LoaderTest, RefusesFilesThatAreNoLibraries) {
 
 // Both end the process when they are opened.
 TEST_F(LoaderTest, OpensNothingThatIsNoPluginOrIsOfAnotherFramework) {
-  ExpectRefused("no_entry_traps", Reason::kNoEntryPoint, "it does not export tenon_plugin_query", "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin");
+  ExpectRefused("no_entry_traps", Reason::kNoEntryPoint, "it does not export tenon_plugin_query",
+                "use TENON_PLUGIN of tenon/plugin.h once, and build with tenon_add_plugin");
   const LoadReport report = Refused(FixturePath("framework"));
   EXPECT_EQ(report.reason, Reason::kForbiddenLibrary);
   EXPECT_EQ(report.missing, "libtensorflow_of_a_test.so");
@@ -385,7 +391,8 @@ TEST_F(LoaderTest, AnUnknownPackageIsAnErrorThatNamesTheKnownOnes) {
   const OpenResult result = loader.Open("test.god");
   EXPECT_EQ(result.report.reason, Reason::kNotFound);
   EXPECT_EQ(ToStatus(result.report).ToString(),
-            "NOT_FOUND: plugin 'test.god' rejected: no package of that id was found; known packages: test.good, test.variant");
+            "NOT_FOUND: plugin 'test.god' rejected: no package of that id was found; known packages: test.good, "
+            "test.variant");
 }
 
 TEST_F(LoaderTest, KnowsWhichPackageHasAnOp) {

@@ -164,11 +164,14 @@ std::optional<Inspection> Inspect(const std::string& path, LoadReport* out_repor
                          exists ? "correct or remove that file" : "build the library again with tenon_add_plugin");
     return std::nullopt;
   }
-  // A file may correct what a library says of itself; it cannot make another package of it, which would then stand for the real one.
+  // A file may correct what a library says of itself; it cannot make another package of it, which would then stand for
+  // the real one.
   if (exists && note)
     if (const Result<Manifest> own = ParseManifest(*note); own.ok() && own->id != manifest->id) {
-      *out_report = Reject(path, Reason::kManifestMismatch, StrCat("the manifest in ", source, " says '", manifest->id, "', the library's own says '", own->id, "'"),
-                           "correct or remove that file");
+      *out_report = Reject(
+          path, Reason::kManifestMismatch,
+          StrCat("the manifest in ", source, " says '", manifest->id, "', the library's own says '", own->id, "'"),
+          "correct or remove that file");
       return std::nullopt;
     }
   inspection.manifest = *std::move(manifest);

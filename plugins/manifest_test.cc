@@ -113,14 +113,16 @@ TEST(Manifest, NamesTheMemberThatIsWrong) {
   EXPECT_EQ(ErrorOf(Changed("\"a.b\"", "3")), "'id' must be a string");
   EXPECT_EQ(ErrorOf(Changed("\"a.b\"", "\"\"")), "'id' is empty");
   EXPECT_EQ(ErrorOf(Changed("\"a.b\"", "\"\xff\"")), "it is not JSON");
-  EXPECT_EQ(ErrorOf(Changed("\"major\": 0", "\"major\": -1")), "'abi.major' must be a whole number from 0 to 4294967295");
+  EXPECT_EQ(ErrorOf(Changed("\"major\": 0", "\"major\": -1")),
+            "'abi.major' must be a whole number from 0 to 4294967295");
   EXPECT_EQ(ErrorOf(Changed("\"major\": 0", "\"major\": 18446744073709551615")),
             "'abi.major' must be a whole number from 0 to 4294967295");
   EXPECT_EQ(ErrorOf(Changed("00ff", "xyz")), "'abi.layout_hash' must be at most 16 hexadecimal digits");
   EXPECT_EQ(ErrorOf(Changed("00ff", "00112233445566778")), "'abi.layout_hash' must be at most 16 hexadecimal digits");
   EXPECT_EQ(ErrorOf(Changed("{\"tenon", "{\"libraries\": [1], \"tenon")), "'libraries' must be a list of strings");
   EXPECT_EQ(ErrorOf(Changed("{\"tenon", "{\"provides\": [], \"tenon")), "'provides' must be an object");
-  EXPECT_EQ(ErrorOf(Changed("{\"tenon", "{\"provides\": {\"kernels\": [{\"op\": \"A\"}]}, \"tenon")), "'provides.kernels' must be a list of strings");
+  EXPECT_EQ(ErrorOf(Changed("{\"tenon", "{\"provides\": {\"kernels\": [{\"op\": \"A\"}]}, \"tenon")),
+            "'provides.kernels' must be a list of strings");
   EXPECT_EQ(ErrorOf(Changed("{\"tenon", "{\"options\": [{\"key\": \"k\", \"type\": \"list\"}], \"tenon")),
             "'options.type' must be string, int, float or bool");
 }

@@ -34,14 +34,17 @@ struct Known {
   uint64_t layout_hash;
 };
 #define TENON_KNOWN(name) {TENON_CAPABILITY_##name, TENON_HASH_##name}
-constexpr Known kCapabilities[] = {TENON_KNOWN(OPS), TENON_KNOWN(GRADIENTS), TENON_KNOWN(KERNELS),    TENON_KNOWN(DEVICE), TENON_KNOWN(COMPILER),
-                                   TENON_KNOWN(TRANSPORT), TENON_KNOWN(COLLECTIVE), TENON_KNOWN(PLACER), TENON_KNOWN(FILESYSTEM),
-                                   TENON_KNOWN(GRAPH_PASS), TENON_KNOWN(DEVICE_COPY), TENON_KNOWN(LOOP_COMPILER), TENON_KNOWN(VARIANTS)};
+constexpr Known kCapabilities[] = {TENON_KNOWN(OPS),        TENON_KNOWN(GRADIENTS),   TENON_KNOWN(KERNELS),
+                                   TENON_KNOWN(DEVICE),     TENON_KNOWN(COMPILER),    TENON_KNOWN(TRANSPORT),
+                                   TENON_KNOWN(COLLECTIVE), TENON_KNOWN(PLACER),      TENON_KNOWN(FILESYSTEM),
+                                   TENON_KNOWN(GRAPH_PASS), TENON_KNOWN(DEVICE_COPY), TENON_KNOWN(LOOP_COMPILER),
+                                   TENON_KNOWN(VARIANTS)};
 #undef TENON_KNOWN
 
 // nullptr: this host does not know it.
 const Known* FindKnown(std::string_view id) {
-  const auto found = std::find_if(std::begin(kCapabilities), std::end(kCapabilities), [id](const Known& known) { return known.id == id; });
+  const auto found = std::find_if(std::begin(kCapabilities), std::end(kCapabilities),
+                                  [id](const Known& known) { return known.id == id; });
   return found == std::end(kCapabilities) ? nullptr : found;
 }
 
@@ -65,13 +68,15 @@ bool Fail(LoadReport* report, Reason reason, std::string text, std::string hint,
   return false;
 }
 
-constexpr const char* kBuildAgain = "until ABI 1.0 both must be built from headers that agree on what the plugin brings; build the plugin again";
+constexpr const char* kBuildAgain =
+    "until ABI 1.0 both must be built from headers that agree on what the plugin brings; build the plugin again";
 
 bool CheckAbi(const tenon_host& host, uint32_t major, uint32_t minor, uint64_t hash, LoadReport* report) {
   if (major != host.abi_major) {
-    return Fail(report, Reason::kAbiMajor,
-                StrCat("it was built for ABI ", major, ".", minor, ", this host has ", host.abi_major, ".", host.abi_minor),
-                StrCat("build it with the headers of ABI ", host.abi_major));
+    return Fail(
+        report, Reason::kAbiMajor,
+        StrCat("it was built for ABI ", major, ".", minor, ", this host has ", host.abi_major, ".", host.abi_minor),
+        StrCat("build it with the headers of ABI ", host.abi_major));
   }
   if (host.abi_major == 0 && hash != host.layout_hash) {
     return Fail(report, Reason::kLayout,
@@ -84,7 +89,8 @@ bool CheckAbi(const tenon_host& host, uint32_t major, uint32_t minor, uint64_t h
 bool CheckLayout(const tenon_host& host, std::string_view id, uint64_t hash, LoadReport* report) {
   const Known* const known = FindKnown(id);
   if (known == nullptr || host.abi_major != 0 || known->layout_hash == hash) return true;
-  return Fail(report, Reason::kLayout, StrCat("the layout hash of its ", id, " is ", Hex(hash), ", this host's is ", Hex(known->layout_hash)),
+  return Fail(report, Reason::kLayout,
+              StrCat("the layout hash of its ", id, " is ", Hex(hash), ", this host's is ", Hex(known->layout_hash)),
               kBuildAgain, std::string(id));
 }
 
@@ -93,7 +99,8 @@ bool CheckRefusal(const tenon_query_args& args, LoadReport* report) {
   const std::string said = text.empty() ? std::string("it refuses this host and does not say why") : text;
   switch (args.out_reject_code) {
     case TENON_REJECT_ABI_MAJOR:
-      return Fail(report, Reason::kAbiMajor, StrCat(said, ", this host has ", args.host_abi_major, ".", args.host_abi_minor),
+      return Fail(report, Reason::kAbiMajor,
+                  StrCat(said, ", this host has ", args.host_abi_major, ".", args.host_abi_minor),
                   StrCat("build it with the headers of ABI ", args.host_abi_major));
     case TENON_REJECT_LAYOUT:
       return Fail(report, Reason::kLayout, said, "build it with the headers of this host");
@@ -117,7 +124,8 @@ bool CheckCapabilities(const tenon_host& host, const tenon_plugin& plugin, LoadR
   const std::string hint = StrCat("known ids are ", kCapabilities[0].id, " and its like in tenon/abi.h");
   if (plugin.capability_count == 0) return Fail(report, Reason::kNoCapability, "it provides nothing", hint);
   if (plugin.capabilities == nullptr || plugin.capability_count > kMostEntries) {
-    return Fail(report, Reason::kBadDescriptor, "its table of capabilities is NULL or absurdly long", "use TENON_PLUGIN");
+    return Fail(report, Reason::kBadDescriptor, "its table of capabilities is NULL or absurdly long",
+                "use TENON_PLUGIN");
   }
   uint64_t known = 0;
   for (uint64_t i = 0; i < plugin.capability_count; ++i) {
@@ -128,7 +136,8 @@ bool CheckCapabilities(const tenon_host& host, const tenon_plugin& plugin, LoadR
       continue;
     }
     if (capability.table == nullptr) {
-      return Fail(report, Reason::kBadDescriptor, StrCat("the table of capability ", id, " is NULL"), "give the table", id);
+      return Fail(report, Reason::kBadDescriptor, StrCat("the table of capability ", id, " is NULL"), "give the table",
+                  id);
     }
     if (!CheckLayout(host, id, capability.layout_hash, report)) return false;
     ++known;
@@ -172,9 +181,13 @@ Status CheckDeclaration(const tenon_option_declaration& option) {
   TENON_RETURN_IF_ERROR(CheckText(option.text, what + ": its text"));
   if (option.type < TENON_OPTION_STRING || option.type > TENON_OPTION_BOOL)
     return InvalidArgument(StrCat(what, " has the type ", option.type, ", which this host does not know"));
-  if (option.reserved != 0) return InvalidArgument(StrCat(what, " has ", option.reserved, " in its reserved member, which this host knows as 0 alone"));
+  if (option.reserved != 0)
+    return InvalidArgument(
+        StrCat(what, " has ", option.reserved, " in its reserved member, which this host knows as 0 alone"));
   const char* expected = option.default_value.size == 0 ? nullptr : Misfit(option.type, View(option.default_value));
-  if (expected != nullptr) return InvalidArgument(StrCat(what, " has the default '", View(option.default_value), "', which is not ", expected));
+  if (expected != nullptr)
+    return InvalidArgument(
+        StrCat(what, " has the default '", View(option.default_value), "', which is not ", expected));
   return Status::Ok();
 }
 
@@ -184,43 +197,52 @@ bool CheckDescriptor(const tenon_host& host, const tenon_plugin* answer, tenon_p
   if (!CheckAbi(host, answer->abi_major, answer->abi_minor, answer->layout_hash, report)) return false;
   if (answer->struct_size < kLeastBytes || answer->struct_size > kMostBytes) {
     return Fail(report, Reason::kBadDescriptor,
-                StrCat("its descriptor claims ", answer->struct_size, " bytes; the least is ", kLeastBytes), "use TENON_PLUGIN");
+                StrCat("its descriptor claims ", answer->struct_size, " bytes; the least is ", kLeastBytes),
+                "use TENON_PLUGIN");
   }
   if ((answer->must_understand & ~kUnderstood) != 0) {
     const std::string bits = Hex(answer->must_understand & ~kUnderstood);
-    return Fail(report, Reason::kMustUnderstand, StrCat("it asks the host to understand bits ", bits, ", which are unknown here"),
+    return Fail(report, Reason::kMustUnderstand,
+                StrCat("it asks the host to understand bits ", bits, ", which are unknown here"),
                 "use a newer host, or an older version of the plugin", bits);
   }
   std::memset(out, 0, sizeof(*out));
   std::memcpy(out, answer, std::min<size_t>(answer->struct_size, sizeof(*out)));
-  if (Status status = CheckSpans(*out); !status.ok()) return Fail(report, Reason::kBadDescriptor, std::string(status.message()), "use TENON_PLUGIN");
+  if (Status status = CheckSpans(*out); !status.ok())
+    return Fail(report, Reason::kBadDescriptor, std::string(status.message()), "use TENON_PLUGIN");
   report->id = Text(out->id);
   report->version = Text(out->version);
-  if (report->id.empty()) return Fail(report, Reason::kBadDescriptor, "its id is empty", "give it a reverse domain name");
+  if (report->id.empty())
+    return Fail(report, Reason::kBadDescriptor, "its id is empty", "give it a reverse domain name");
   if (out->load == nullptr || out->unload == nullptr) {
     return Fail(report, Reason::kBadDescriptor, "its load or unload is NULL", "use TENON_PLUGIN");
   }
   if (out->option_count > kMostEntries || (out->option_count > 0 && out->options == nullptr)) {
-    return Fail(report, Reason::kBadDescriptor, "its table of options is NULL or absurdly long", "use TENON_PLUGIN_WITH");
+    return Fail(report, Reason::kBadDescriptor, "its table of options is NULL or absurdly long",
+                "use TENON_PLUGIN_WITH");
   }
   if (out->understood_count > kMostEntries || (out->understood_count > 0 && out->understood == nullptr)) {
-    return Fail(report, Reason::kBadDescriptor, "its table of what it understands is NULL or absurdly long", "leave it out, or give it");
+    return Fail(report, Reason::kBadDescriptor, "its table of what it understands is NULL or absurdly long",
+                "leave it out, or give it");
   }
   for (uint64_t i = 0; i < out->option_count; ++i) {
     if (Status status = CheckDeclaration(out->options[i]); !status.ok())
-      return Fail(report, Reason::kBadDescriptor, std::string(status.message()), "the option types are TENON_OPTION_* of tenon/abi.h");
+      return Fail(report, Reason::kBadDescriptor, std::string(status.message()),
+                  "the option types are TENON_OPTION_* of tenon/abi.h");
   }
   return true;
 }
 
 }  // namespace
 
-bool CheckManifestAbi(const tenon_host& host, const Manifest& manifest, const std::string& path, LoadReport* out_report) {
+bool CheckManifestAbi(const tenon_host& host, const Manifest& manifest, const std::string& path,
+                      LoadReport* out_report) {
   out_report->path = path;
   return CheckAbi(host, manifest.abi_major, manifest.abi_minor, manifest.layout_hash, out_report) &&
-         std::all_of(manifest.capabilities.begin(), manifest.capabilities.end(), [&](const ManifestCapability& capability) {
-           return CheckLayout(host, capability.id, capability.layout_hash, out_report);
-         });
+         std::all_of(manifest.capabilities.begin(), manifest.capabilities.end(),
+                     [&](const ManifestCapability& capability) {
+                       return CheckLayout(host, capability.id, capability.layout_hash, out_report);
+                     });
 }
 
 bool Negotiate(const tenon_host& host, tenon_plugin_query_function query, const std::string& path,
@@ -239,7 +261,8 @@ bool Negotiate(const tenon_host& host, tenon_plugin_query_function query, const 
   return CheckPlugin(host, *answer, path, out_plugin, out_report);
 }
 
-bool CheckPlugin(const tenon_host& host, const tenon_plugin& answer, const std::string& path, tenon_plugin* out_plugin, LoadReport* out_report) {
+bool CheckPlugin(const tenon_host& host, const tenon_plugin& answer, const std::string& path, tenon_plugin* out_plugin,
+                 LoadReport* out_report) {
   out_report->path = path;
   return CheckDescriptor(host, &answer, out_plugin, out_report) && CheckCapabilities(host, *out_plugin, out_report);
 }

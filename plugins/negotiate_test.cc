@@ -37,7 +37,8 @@ class Negotiation : public testing::Test {
   }
   bool Ask(const tenon_host& host = TestHost()) {
     report_ = LoadReport();
-    return Negotiate(host, [](tenon_query_args*) -> const tenon_plugin* { return &answer.plugin; }, "/x.so", &plugin_, &report_);
+    return Negotiate(
+        host, [](tenon_query_args*) -> const tenon_plugin* { return &answer.plugin; }, "/x.so", &plugin_, &report_);
   }
 
   tenon_plugin plugin_;
@@ -91,7 +92,9 @@ TEST_F(Negotiation, ComparesTheLayoutHashOnlyWhileTheMajorVersionIsZero) {
 
 // What one capability is, another's users need not agree on.
 TEST_F(Negotiation, ComparesTheHashOfEachCapabilityThatThePluginBrings) {
-  tenon_capability capabilities[] = {TENON_PROVIDES(OPS, &kPackage), {TENON_SPAN("vendor.future/3"), &kPackage, 12345}, TENON_PROVIDES(KERNELS, &kPackage)};
+  tenon_capability capabilities[] = {TENON_PROVIDES(OPS, &kPackage),
+                                     {TENON_SPAN("vendor.future/3"), &kPackage, 12345},
+                                     TENON_PROVIDES(KERNELS, &kPackage)};
   answer.plugin.capabilities = capabilities;
   answer.plugin.capability_count = 3;
   EXPECT_TRUE(Ask()) << report_.text;
@@ -184,13 +187,20 @@ TEST_F(Options, ThatAreUnknownAreErrorsThatNameTheKnownOnes) {
 }
 
 TEST_F(Options, MustFitTheirTypes) {
-  for (const auto& [key, value] : OptionList{{"count", "1.5"}, {"count", ""}, {"count", "99999999999999999999"}, {"count", " 1"},
-                                             {"ratio", "1e"}, {"ratio", "half"}, {"loud", "yes"}, {"loud", "TRUE"}}) {
+  for (const auto& [key, value] : OptionList{{"count", "1.5"},
+                                             {"count", ""},
+                                             {"count", "99999999999999999999"},
+                                             {"count", " 1"},
+                                             {"ratio", "1e"},
+                                             {"ratio", "half"},
+                                             {"loud", "yes"},
+                                             {"loud", "TRUE"}}) {
     EXPECT_FALSE(Check({{key, value}})) << key << "=" << value;
     EXPECT_EQ(report_.reason, Reason::kBadOption);
     EXPECT_EQ(report_.missing, key);
   }
-  for (const auto& [key, value] : OptionList{{"count", "0"}, {"ratio", "1e-3"}, {"ratio", "-2"}, {"loud", "true"}, {"name", ""}}) {
+  for (const auto& [key, value] :
+       OptionList{{"count", "0"}, {"ratio", "1e-3"}, {"ratio", "-2"}, {"loud", "true"}, {"name", ""}}) {
     EXPECT_TRUE(Check({{key, value}})) << key << "=" << value;
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // LoadReport: what became of one library, as data.
 //
-// Every attempt to find, check or open a library gives one report; a rejection is not an error of the whole. The reason's
-// name is stable and meant for programs, text and hint are meant for people.
+// Every attempt to find, check or open a library gives one report; a rejection is not an error of the whole. The
+// reason's name is stable and meant for programs, text and hint are meant for people.
 #ifndef TENON_PLUGINS_REPORT_H_
 #define TENON_PLUGINS_REPORT_H_
 

@@ -20,7 +20,8 @@ TEST(Report, EveryReasonHasItsOwnNameAndCode) {
 
 TEST(Report, AStatusNamesThePackageThePathTheFindingAndTheHint) {
   LoadReport report = Reject("/a/x.so", Reason::kMissingSymbol, "undefined symbol: f", "link it", "f");
-  EXPECT_EQ(ToStatus(report).ToString(), "FAILED_PRECONDITION: plugin '/a/x.so' rejected: undefined symbol: f; link it");
+  EXPECT_EQ(ToStatus(report).ToString(),
+            "FAILED_PRECONDITION: plugin '/a/x.so' rejected: undefined symbol: f; link it");
   report.id = "com.example";
   EXPECT_EQ(ToStatus(report).message(), "plugin 'com.example' (/a/x.so) rejected: undefined symbol: f; link it");
 }

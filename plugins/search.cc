@@ -136,7 +136,8 @@ std::string MappedFile(const void* address) {
   for (std::string line; std::getline(maps, line);) {
     uintptr_t begin = 0, end = 0;
     int at = 0;  // of the path, behind protection, offset, device and inode
-    if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &at) == 2 && at != 0 && begin <= wanted && wanted < end)
+    if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &at) == 2 && at != 0 &&
+        begin <= wanted && wanted < end)
       return line.substr(static_cast<size_t>(at));
   }
   return {};

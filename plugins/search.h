@@ -2,7 +2,8 @@
 // Search: which library files there are, in the order in which they count.
 //
 //   1. paths that the caller names: a library, or a folder of libraries; always with a slash, never a bare name
-//   2. TENON_PLUGIN_PATH, absolute folders (or libraries) separated by ':'; ignored when the process runs with raised privileges; then what the
+//   2. TENON_PLUGIN_PATH, absolute folders (or libraries) separated by ':'; ignored when the process runs with raised
+//   privileges; then what the
 //      caller gives in the same form
 //   3. lib/tenon/plugins of the prefix in which the library (or the executable) of an address stands
 //   4. the system's folder

@@ -203,7 +203,8 @@ TEST(Search, TheFoldersBesideAnAddressAreThoseOfItsLibrary) {
 
 TEST(Search, TheFoldersBesideALibraryAreFoundWhenItWasOpenedByARelativePath) {
   const TemporaryFolder folder;
-  std::filesystem::copy(std::string(TENON_TEST_BUILD_DIR) + "/tests/fakes/plugins/tenon_fixture_good.so", folder.At("a library.so"));
+  std::filesystem::copy(std::string(TENON_TEST_BUILD_DIR) + "/tests/fakes/plugins/tenon_fixture_good.so",
+                        folder.At("a library.so"));
   void* const library = [&] {
     const CurrentFolder here(folder.path());
     return dlopen("./a library.so", RTLD_NOW | RTLD_LOCAL);

@@ -20,7 +20,8 @@ std::string Parent(const std::string& path) {
 Trust::Trust() : Trust(geteuid()) {}
 
 std::string Trust::Wrong(const struct stat& info) const {
-  if (info.st_uid != kRoot && info.st_uid != user_) return StrCat("user ", info.st_uid, " owns it, who is neither this one (", user_, ") nor root");
+  if (info.st_uid != kRoot && info.st_uid != user_)
+    return StrCat("user ", info.st_uid, " owns it, who is neither this one (", user_, ") nor root");
   const bool is_folder = S_ISDIR(info.st_mode);
   if (S_ISLNK(info.st_mode) || (is_folder && (info.st_mode & S_ISVTX) != 0)) return {};
   if ((info.st_mode & S_IWOTH) != 0) return "everybody may write it";
@@ -42,9 +43,11 @@ std::optional<Trust::Fault> Trust::FindFault(const std::string& path) {
 
 bool Trust::Refuse(const std::string& path, const Fault& fault, LoadReport* out_report) const {
   const std::string what = fault.path == path ? "it" : StrCat("'", fault.path, "', through which it is found,");
-  *out_report = Reject(path, Reason::kNotTrusted, StrCat(what, " is no place to load a library from: ", fault.what),
-                       StrCat("let its owner be this user or root, and take others' right to write (chmod go-w ", fault.path,
-                              "); or set the engine's option tenon.untrusted_plugins=load, and whoever can write there runs code as this user"));
+  *out_report =
+      Reject(path, Reason::kNotTrusted, StrCat(what, " is no place to load a library from: ", fault.what),
+             StrCat("let its owner be this user or root, and take others' right to write (chmod go-w ", fault.path,
+                    "); or set the engine's option tenon.untrusted_plugins=load, and whoever can write there runs code "
+                    "as this user"));
   return false;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that others may write, or put another in the place of. Root can make such files for another user; who is not root tests what it can.
+// Libraries that others may write, or put another in the place of. Root can make such files for another user; who is
+// not root tests what it can.
 #include "plugins/trust.h"
 
 #include <gtest/gtest.h>
@@ -100,8 +101,10 @@ TEST_F(TrustTest, AForeignFolderShadowsNoPackage) {
   const std::string planted = foreign.Copy("bare", "planted.so"), real = folder_.Copy("variant_v1");
   std::ostringstream hash;
   hash << std::hex << TENON_LAYOUT_HASH;
-  foreign.Write("planted.so.json", StrCat("{\"tenon_manifest\": 1, \"id\": \"test.variant\", \"version\": \"99.0.0\", \"abi\": {\"major\": ", TENON_ABI_MAJOR,
-                                          ", \"minor\": 0, \"layout_hash\": \"", hash.str(), "\"}}"));
+  foreign.Write(
+      "planted.so.json",
+      StrCat("{\"tenon_manifest\": 1, \"id\": \"test.variant\", \"version\": \"99.0.0\", \"abi\": {\"major\": ",
+             TENON_ABI_MAJOR, ", \"minor\": 0, \"layout_hash\": \"", hash.str(), "\"}}"));
   chmod(foreign.path().c_str(), 0777);
   LoaderOptions options;
   options.search.paths = {foreign.path(), folder_.path()};
@@ -135,7 +138,8 @@ TEST_F(TrustTest, ALibraryThatWasReplacedAfterItWasLookedAtIsNotOpened) {
   LoadReport report;
   const auto elf = ReadElf(path, &report);
   ASSERT_TRUE(elf.has_value());
-  const std::string other = folder_.Copy("missing_symbol", "other.so");  // which could not be opened, and would give another reason
+  const std::string other =
+      folder_.Copy("missing_symbol", "other.so");  // which could not be opened, and would give another reason
   std::filesystem::rename(other, path);
   EXPECT_EQ(Library::Open(path, elf->stamp, elf->wanted, &report), nullptr);
   EXPECT_EQ(ReasonName(report.reason), "CHANGED");

@@ -3,9 +3,9 @@
 """Builds and runs the tests that a change can touch, the nearest first (make check).
 
 What was changed is what git finds beside HEAD, or beside another commit. Which test it can touch says the build's own
-graph (build.ninja, and the headers that the compiler found): near are the programs that are linked of it, far those that
-load a library of it when they run. Tests that are no program are far: they run where a library or program of the change
-is named in their command, or in their folder. It ends with the first test that fails.
+graph (build.ninja, and the headers that the compiler found): near are the programs that are linked of it, far those
+that load a library of it when they run. Tests that are no program are far: they run where a library or program of the
+change is named in their command, or in their folder. It ends with the first test that fails.
 
 usage: check.py BUILD_FOLDER [--since COMMIT] [--near] [--list] [--jobs N]
 """
@@ -20,12 +20,16 @@ import sys
 import time
 from pathlib import Path
 
-# What CMake writes for each edge: outputs, rule, inputs; "|" before those that are implicit, "||" before those that must only be there.
-EDGE = re.compile(r"^build (?P<outputs>[^:|]+)(?:\|[^:]*)?: (?P<rule>\S+)(?P<inputs>[^|]*)(?:\|(?!\|)(?P<implicit>[^|]*))?(?:\|\|(?P<order>.*))?$")
+# What CMake writes for each edge: outputs, rule, inputs; "|" before those that are implicit, "||" before those that
+# must only be there.
+EDGE = re.compile(
+    r"^build (?P<outputs>[^:|]+)(?:\|[^:]*)?: (?P<rule>\S+)(?P<inputs>[^|]*)(?:\|(?!\|)(?P<implicit>[^|]*))?(?:\|\|(?P<order>.*))?$"
+)
 
 
 class Graph:
-    """Which outputs are made of a file. A header that the build writes itself makes nothing near: it is seldom another."""
+    """Which outputs are made of a file. A header that the build writes itself makes nothing near: it is seldom
+    another."""
 
     def __init__(self, ninja, deps, build, root):
         self.near, self.far = collections.defaultdict(set), collections.defaultdict(set)
@@ -71,14 +75,20 @@ def output_of(*command, **more):
 
 
 def changed(root, since):
-    named = output_of("git", "diff", "--name-only", since, cwd=root) + output_of("git", "ls-files", "--others", "--exclude-standard", cwd=root)
+    named = output_of("git", "diff", "--name-only", since, cwd=root) + output_of(
+        "git", "ls-files", "--others", "--exclude-standard", cwd=root
+    )
     return set(named.split("\n")) - {""}
 
 
 def tests_of(build):
     """[(name, program below the build folder or None, command, seconds that it took)]"""
     took = {}
-    for line in (build / "Testing/Temporary/CTestCostData.txt").read_text().splitlines() if (build / "Testing/Temporary/CTestCostData.txt").exists() else []:
+    for line in (
+        (build / "Testing/Temporary/CTestCostData.txt").read_text().splitlines()
+        if (build / "Testing/Temporary/CTestCostData.txt").exists()
+        else []
+    ):
         words = line.split()
         if len(words) == 3:
             took[words[0]] = float(words[2])
@@ -94,8 +104,14 @@ def choose(tests, near, far, files, build, root):
     """(near tests, far tests), the quickest of each first."""
     def touched(command):
         words = [os.path.relpath(word, build) for word in command if word.startswith(f"{build}/")]
-        folders = [os.path.relpath(os.path.dirname(word), root) for word in command if word.startswith(f"{root}/") and not word.startswith(f"{build}/")]
-        return any(word in far for word in words) or any(file.startswith(f"{folder}/") for folder in folders if folder != "." for file in files)
+        folders = [
+            os.path.relpath(os.path.dirname(word), root)
+            for word in command
+            if word.startswith(f"{root}/") and not word.startswith(f"{build}/")
+        ]
+        return any(word in far for word in words) or any(
+            file.startswith(f"{folder}/") for folder in folders if folder != "." for file in files
+        )
 
     by_time = sorted(tests, key=lambda test: test[3])
     first = [test for test in by_time if test[1] in near]
@@ -104,9 +120,23 @@ def choose(tests, near, far, files, build, root):
 
 def run(build, jobs, tests, begun):
     for name, program, _, _ in tests:
-        if program and subprocess.run(["ninja", "-C", str(build), "-j", str(jobs), program], stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        if (
+            program
+            and subprocess.run(
+                ["ninja", "-C", str(build), "-j", str(jobs), program], stdout=subprocess.DEVNULL, check=False
+            ).returncode
+            != 0
+        ):
             return f"{program} cannot be built (ninja -C {build} {program})"
-        if subprocess.run(["ctest", "--test-dir", str(build), "-R", f"^{re.escape(name)}$", "--output-on-failure"], stdout=subprocess.PIPE, text=True, check=False).returncode != 0:
+        if (
+            subprocess.run(
+                ["ctest", "--test-dir", str(build), "-R", f"^{re.escape(name)}$", "--output-on-failure"],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+            ).returncode
+            != 0
+        ):
             return f"{name} fails: ctest --test-dir {build} -R '^{name}$' --output-on-failure"
         print(f"{time.monotonic() - begun:6.0f} s  {name}", flush=True)
     return None
@@ -129,9 +159,16 @@ def main():
     if not files:
         return f"nothing was changed since {options.since}"
     subprocess.run(["ninja", "-C", str(build), "build.ninja"], stdout=subprocess.DEVNULL, check=True)
-    graph = Graph((build / "build.ninja").read_text(), output_of("ninja", "-C", str(build), "-t", "deps"), str(build), str(root))
-    first, then = choose(tests_of(build), graph.made_of(files, False), graph.made_of(files, True), files, str(build), str(root))
-    print(f"{len(files)} changed files can touch {len(first)} tests that are linked of them, and {len(then)} that load what is.", flush=True)
+    graph = Graph(
+        (build / "build.ninja").read_text(), output_of("ninja", "-C", str(build), "-t", "deps"), str(build), str(root)
+    )
+    first, then = choose(
+        tests_of(build), graph.made_of(files, False), graph.made_of(files, True), files, str(build), str(root)
+    )
+    print(
+        f"{len(files)} changed files can touch {len(first)} tests that are linked of them, and {len(then)} that load what is.",
+        flush=True,
+    )
     if options.near:
         then = []
     if options.list:
@@ -140,7 +177,12 @@ def main():
     failure = run(build, options.jobs, first, begun)
     if failure or not then:
         return failure
-    if subprocess.run(["ninja", "-C", str(build), "-j", str(options.jobs)], stdout=subprocess.DEVNULL, check=False).returncode != 0:
+    if (
+        subprocess.run(
+            ["ninja", "-C", str(build), "-j", str(options.jobs)], stdout=subprocess.DEVNULL, check=False
+        ).returncode
+        != 0
+    ):
         return f"the build fails: ninja -C {build}"
     return run(build, options.jobs, then, begun)
 

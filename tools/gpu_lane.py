@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the lane of GPUs (`make test-gpu-emulated`) has to run: what it tests, against what it last passed with (.ci/gpu_lane.txt, committed).
+"""Whether the lane of GPUs (`make test-gpu-emulated`) has to run: what it tests, against what it last passed with
+(.ci/gpu_lane.txt, committed).
 
     gpu_lane.py               says "needed: why" or "not needed: why"
     gpu_lane.py state         prints what .ci/gpu_lane.txt keeps, of the working tree as it stands
-    gpu_lane.py passed BUILD  keeps BUILD/gpu_lane.txt, the state that was built, once the lane has passed in that build folder
+    gpu_lane.py passed BUILD  keeps BUILD/gpu_lane.txt, the state that was built, once the lane has passed in that build
+    folder
 
-What counts is what files hold, by git's own hashes, and not when they were written: a clone says what the tree says in which the lane passed. Files count as
-they stand, committed or not, those of which git knows nothing yet too unless they are ignored; of changes that are not committed it says so.
+What counts is what files hold, by git's own hashes, and not when they were written: a clone says what the tree says in
+which the lane passed. Files count as they stand, committed or not, those of which git knows nothing yet too unless they
+are ignored; of changes that are not committed it says so.
 """
+
 import argparse
 import hashlib
 import os
@@ -19,8 +23,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECORD = ".ci/gpu_lane.txt"
 
-# What the lane depends on: GPUs themselves, what they are made of, the engine's part that drives their queues and captures, and the tests of them alone. Of the
-# rest of the engine, of ops and of their goldens `make test` says on the CPU and the simulated TPU whether they keep what they owe a device.
+# What the lane depends on: GPUs themselves, what they are made of, the engine's part that drives their queues and
+# captures, and the tests of them alone. Of the rest of the engine, of ops and of their goldens `make test` says on the
+# CPU and the simulated TPU whether they keep what they owe a device.
 PATHS = (
     "devices/gpu",
     "devices/cuda",
@@ -75,7 +80,9 @@ def git(*arguments, text=None):
 
 def files():
     """Every file of the listed paths as (path, mode, git's hash of what it holds)."""
-    names = sorted(set(filter(None, git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PATHS).split("\0"))))
+    names = sorted(
+        set(filter(None, git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PATHS).split("\0")))
+    )
     names = [name for name in names if os.path.lexists(ROOT / name)]  # one that was deleted is in git's index still
     links = [name for name in names if (ROOT / name).is_symlink()]
     plain = [name for name in names if name not in links]
@@ -97,7 +104,9 @@ def state():
                 counts[path] += 1
     absent = [path for path in PATHS if not counts[path]]
     if absent:
-        sys.exit(f"gpu_lane.py: {', '.join(absent)}: no file is there any more: bring PATHS in {pathlib.Path(__file__).name} in line")
+        sys.exit(
+            f"gpu_lane.py: {', '.join(absent)}: no file is there any more: bring PATHS in {pathlib.Path(__file__).name} in line"
+        )
     return {path: sums[path].hexdigest() for path in PATHS}
 
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""slowest_tests.py JUNIT.xml [COUNT]: the slowest tests of a run of ctest --output-junit, and how long all of them took together."""
+"""slowest_tests.py JUNIT.xml [COUNT]: the slowest tests of a run of ctest --output-junit, and how long all of them took
+together."""
+
 import sys
 import xml.etree.ElementTree as xml
 

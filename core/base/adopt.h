@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structs of the C ABI that came from a plugin built with older headers: read as this host knows them.
 //
-// A copy is kept for ever, because plans and graphs point at it; a plugin that is loaded again gets the one that it had.
+// A copy is kept for ever, because plans and graphs point at it; a plugin that is loaded again gets the one that it
+// had.
 #ifndef TENON_CORE_BASE_ADOPT_H_
 #define TENON_CORE_BASE_ADOPT_H_
 

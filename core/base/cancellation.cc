@@ -15,7 +15,8 @@ constexpr uint64_t kGraceNs = 1'000'000'000;
 
 // A callback that throws must not keep the others from hearing it.
 void Call(const std::function<void(const Status&)>& callback, const Status& reason) {
-  if (Status thrown = Guarded([&] { callback(reason); }); !thrown.ok()) LogFailure(std::move(thrown).Annotate("while a cancellation was told"));
+  if (Status thrown = Guarded([&] { callback(reason); }); !thrown.ok())
+    LogFailure(std::move(thrown).Annotate("while a cancellation was told"));
 }
 
 }  // namespace
@@ -114,7 +115,8 @@ DeadlineWatcher::~DeadlineWatcher() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns, const PluginTrail* trail) {
+Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns,
+                                        const PluginTrail* trail) {
   std::lock_guard lock(mutex_);
   try {
     if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
@@ -128,7 +130,8 @@ Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t dea
 }
 
 std::multimap<uint64_t, DeadlineWatcher::Entry>::iterator DeadlineWatcher::Find(uint64_t token) {
-  return std::find_if(entries_.begin(), entries_.end(), [token](const auto& entry) { return entry.second.token == token; });
+  return std::find_if(entries_.begin(), entries_.end(),
+                      [token](const auto& entry) { return entry.second.token == token; });
 }
 
 void DeadlineWatcher::Follow(uint64_t token, const PluginTrail* trail) {
@@ -137,7 +140,8 @@ void DeadlineWatcher::Follow(uint64_t token, const PluginTrail* trail) {
 }
 
 void DeadlineWatcher::CancelLate(const Entry& entry) {
-  entry.cancellation->Cancel(Status::Of(Code::kDeadlineExceeded, "the step did not end within its deadline of ", entry.timeout_ns / 1000000, " ms"));
+  entry.cancellation->Cancel(Status::Of(Code::kDeadlineExceeded, "the step did not end within its deadline of ",
+                                        entry.timeout_ns / 1000000, " ms"));
 }
 
 void DeadlineWatcher::Forget(uint64_t token) {
@@ -152,8 +156,9 @@ void DeadlineWatcher::NameWhoRuns(const Entry& entry) {
   PluginPlace place;
   if (entry.trail == nullptr || !ReadTrail(*entry.trail, &place)) return;
   (void)Guarded([&] {  // without memory a line less
-    Log(TENON_LOG_WARNING, StrCat(DescribePlugin(place.plugin), ": its ", Describe(place), " still runs, ", kGraceNs / 1000000,
-                                  " ms after the deadline of ", entry.timeout_ns / 1000000, " ms; a step cannot end before it returns"));
+    Log(TENON_LOG_WARNING,
+        StrCat(DescribePlugin(place.plugin), ": its ", Describe(place), " still runs, ", kGraceNs / 1000000,
+               " ms after the deadline of ", entry.timeout_ns / 1000000, " ms; a step cannot end before it returns"));
   });
 }
 

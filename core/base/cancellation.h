@@ -19,7 +19,8 @@ namespace tenon {
 
 class Cancellation;
 
-// A callback of a cancellation, for as long as this lives. It takes no memory, so that who must hear of a cancellation will.
+// A callback of a cancellation, for as long as this lives. It takes no memory, so that who must hear of a cancellation
+// will.
 class Subscription {
  public:
   Subscription() = default;
@@ -29,7 +30,8 @@ class Subscription {
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
 
-  // As the constructor; what it listened to before has ended. false: it was cancelled already, and the callback has run.
+  // As the constructor; what it listened to before has ended. false: it was cancelled already, and the callback has
+  // run.
   bool Begin(Cancellation* to, std::function<void(const Status&)> callback);
   // Whether the callback has not run, and will not any more. Waits for one that runs now, except on its own thread.
   bool End();
@@ -75,13 +77,15 @@ class Cancellation {
 class DeadlineWatcher {
  public:
   ~DeadlineWatcher();
-  // Cancels with DEADLINE_EXCEEDED at the monotonic time. Returns a token for Forget, which is not 0. RESOURCE_EXHAUSTED: there is no
-  // thread to watch. trail: of the thread that does the work (nullptr: nobody asks); when it has not ended a while later, a line of the
-  // log says in which plugin it is, once.
-  Result<uint64_t> Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns, const PluginTrail* trail = nullptr);
+  // Cancels with DEADLINE_EXCEEDED at the monotonic time. Returns a token for Forget, which is not 0.
+  // RESOURCE_EXHAUSTED: there is no thread to watch. trail: of the thread that does the work (nullptr: nobody asks);
+  // when it has not ended a while later, a line of the log says in which plugin it is, once.
+  Result<uint64_t> Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns,
+                         const PluginTrail* trail = nullptr);
   // Another thread does the work now; nullptr: none.
   void Follow(uint64_t token, const PluginTrail* trail);
-  // After this neither the cancellation nor what the trail leads to is touched any more. A deadline that has passed has cancelled.
+  // After this neither the cancellation nor what the trail leads to is touched any more. A deadline that has passed has
+  // cancelled.
   void Forget(uint64_t token);
 
  private:

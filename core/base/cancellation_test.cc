@@ -75,8 +75,11 @@ TEST(Cancellation, TellsOthersWhereOneThrows) {
 TEST(Subscription, HearsOfACancellationOnceAndInTurn) {
   Cancellation cancellation;
   std::vector<std::string> heard;
-  const auto note = [&heard](const char* who) { return [&heard, who](const Status& reason) { heard.push_back(who + reason.ToString()); }; };
-  Subscription a(&cancellation, note("a ")), b(&cancellation, note("b ")), c(&cancellation, note("c ")), d(&cancellation, note("d "));
+  const auto note = [&heard](const char* who) {
+    return [&heard, who](const Status& reason) { heard.push_back(who + reason.ToString()); };
+  };
+  Subscription a(&cancellation, note("a ")), b(&cancellation, note("b ")), c(&cancellation, note("c ")),
+      d(&cancellation, note("d "));
   EXPECT_TRUE(b.End());
   EXPECT_FALSE(b.End()) << "it is over";
   { const Subscription gone(&cancellation, note("gone ")); }

@@ -11,7 +11,9 @@
 namespace tenon {
 
 // a * b and a + b; false when the result does not fit.
-[[nodiscard]] inline bool CheckedMultiply(int64_t a, int64_t b, int64_t* out) { return !__builtin_mul_overflow(a, b, out); }
+[[nodiscard]] inline bool CheckedMultiply(int64_t a, int64_t b, int64_t* out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
 [[nodiscard]] inline bool CheckedAdd(int64_t a, int64_t b, int64_t* out) { return !__builtin_add_overflow(a, b, out); }
 
 // Whether there is an element `index` in a list of `size`.

@@ -96,7 +96,8 @@ bool BeginToTell() {
 
 void OnSignal(int number, siginfo_t* info, void*) {
   const int error = errno;
-  const auto fatal = std::find_if(g_fatal.begin(), g_fatal.end(), [number](const Fatal& each) { return each.number == number; });
+  const auto fatal =
+      std::find_if(g_fatal.begin(), g_fatal.end(), [number](const Fatal& each) { return each.number == number; });
   PluginPlace place;
   const bool tells = BeginToTell();
   if (tells && ReadTrail(ThisThreadsTrail(), &place)) {
@@ -112,7 +113,8 @@ void OnSignal(int number, siginfo_t* info, void*) {
   sigaction(number, &fatal->before, nullptr);
   if (tells) g_teller.store(0);
   errno = error;
-  // A fault happens again when this returns, and a debugger sees it where it was; what somebody sent must be sent again.
+  // A fault happens again when this returns, and a debugger sees it where it was; what somebody sent must be sent
+  // again.
   if (info == nullptr || info->si_code <= 0) raise(number);
 }
 

@@ -6,9 +6,9 @@
 namespace tenon {
 
 // From now on a fatal signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) and exit() within a plugin print
-// "tenon: plugin 'x' 1.0 crashed (SIGSEGV) in run of node 'n' (Op)". Then the signal does what it did before; an exit with
-// success becomes one with 1. An application owns its signals, so it must ask for this; once is enough. The calling thread is
-// named when its stack overflows, too.
+// "tenon: plugin 'x' 1.0 crashed (SIGSEGV) in run of node 'n' (Op)". Then the signal does what it did before; an exit
+// with success becomes one with 1. An application owns its signals, so it must ask for this; once is enough. The
+// calling thread is named when its stack overflows, too.
 void NameCrashes();
 
 }  // namespace tenon

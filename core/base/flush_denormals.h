@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// FlushDenormals: while one lives, arithmetic of this thread gives 0 instead of numbers below the smallest normal one (1.2e-38 of float32). Then its modes and flags are as they were. It takes
-// some 3 ns.
+// FlushDenormals: while one lives, arithmetic of this thread gives 0 instead of numbers below the smallest normal one
+// (1.2e-38 of float32). Then its modes and flags are as they were. It takes some 3 ns.
 //
-// Such numbers take processors some hundred cycles each, and training makes them: what an optimizer remembers of a gradient that has become 0 decays to them, and stays there.
-// TensorFlow's threads do so too, and take them for 0 where they come in; here, on x86, they do not change what is compared or chosen.
+// Such numbers take processors some hundred cycles each, and training makes them: what an optimizer remembers of a
+// gradient that has become 0 decays to them, and stays there. TensorFlow's threads do so too, and take them for 0 where
+// they come in; here, on x86, they do not change what is compared or chosen.
 #ifndef TENON_CORE_BASE_FLUSH_DENORMALS_H_
 #define TENON_CORE_BASE_FLUSH_DENORMALS_H_
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards: under AddressSanitizer, bytes between the values of a piece of memory, or behind one that is smaller than its piece, that nobody may
-// touch. By itself it knows the ends of what malloc gives, and lets a kernel read its neighbour's elements. Otherwise all of it is nothing.
+// Guards: under AddressSanitizer, bytes between the values of a piece of memory, or behind one that is smaller than its
+// piece, that nobody may touch. By itself it knows the ends of what malloc gives, and lets a kernel read its
+// neighbour's elements. Otherwise all of it is nothing.
 //
 // Of host memory alone.
 #ifndef TENON_CORE_BASE_GUARD_H_

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Id: a number that is of one kind: a node's is no slot's, and neither indexes the other's list. IdVector: a vector indexed by one kind.
+// Id: a number that is of one kind: a node's is no slot's, and neither indexes the other's list. IdVector: a vector
+// indexed by one kind.
 //
-// A class, not an `enum class`: by itself an id is none (a forgotten one is no node 0), and says so where it is asked as a condition.
-// As large and as fast as the int32_t in it; files and the ABI carry number().
+// A class, not an `enum class`: by itself an id is none (a forgotten one is no node 0), and says so where it is asked
+// as a condition. As large and as fast as the int32_t in it; files and the ABI carry number().
 #ifndef TENON_CORE_BASE_ID_H_
 #define TENON_CORE_BASE_ID_H_
 
@@ -86,7 +87,9 @@ class IdVector {
 
   decltype(auto) operator[](Key id) { return list_[id.index()]; }
   decltype(auto) operator[](Key id) const { return list_[id.index()]; }
-  std::span<const T> Between(Key first, Key end) const { return {list_.data() + first.index(), list_.data() + end.index()}; }
+  std::span<const T> Between(Key first, Key end) const {
+    return {list_.data() + first.index(), list_.data() + end.index()};
+  }
   bool contains(Key id) const { return id && id.index() < list_.size(); }
   // The value, or `otherwise` where there is none.
   T Get(Key id, T otherwise) const { return contains(id) ? list_[id.index()] : std::move(otherwise); }
@@ -103,7 +106,9 @@ class IdVector {
     return Key(list_.size() - 1);
   }
   template <typename... Arguments>
-  decltype(auto) emplace_back(Arguments&&... arguments) { return list_.emplace_back(std::forward<Arguments>(arguments)...); }
+  decltype(auto) emplace_back(Arguments&&... arguments) {
+    return list_.emplace_back(std::forward<Arguments>(arguments)...);
+  }
   void pop_back() { list_.pop_back(); }
   void resize(size_t size) { list_.resize(size); }
   void resize(size_t size, const T& value) { list_.resize(size, value); }

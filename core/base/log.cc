@@ -47,7 +47,8 @@ void Log(uint32_t level, std::string_view text) noexcept {
   if (level < g_level.load(std::memory_order_relaxed)) return;
   static constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
   const auto print = [&](std::string_view line) {
-    std::fprintf(stderr, "tenon: %s: %.*s\n", kNames[level < 4 ? level : 3], static_cast<int>(line.size()), line.data());
+    std::fprintf(stderr, "tenon: %s: %.*s\n", kNames[level < 4 ? level : 3], static_cast<int>(line.size()),
+                 line.data());
   };
   try {
     const std::string line = t_origin == nullptr ? std::string(text) : Prefix(*t_origin).append(text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log: lines on stderr from a level on, or to a function of the application.
 //
-// A line names whose work it is about, where its thread works within a LogScope: the task of a cluster, its session, its step.
+// A line names whose work it is about, where its thread works within a LogScope: the task of a cluster, its session,
+// its step.
 #ifndef TENON_CORE_BASE_LOG_H_
 #define TENON_CORE_BASE_LOG_H_
 
@@ -26,7 +27,8 @@ struct LogOrigin {
   std::string_view task;     // empty: none
   uint64_t session = 0, step = 0;  // 0: none
 };
-// "/job:worker/task:0, session 1f, step 7: "; empty when it says nothing. Sessions are numbers that were drawn, so in base 16.
+// "/job:worker/task:0, session 1f, step 7: "; empty when it says nothing. Sessions are numbers that were drawn, so in
+// base 16.
 std::string Prefix(const LogOrigin& origin);
 
 // From its construction until its destruction, lines of this thread begin with the origin. Costs two stores.

@@ -24,7 +24,8 @@ TEST(Log, GivesTheApplicationWhatIsAtLeastTheLevel) {
   Log(TENON_LOG_ERROR, "two");
   SetLogLevel(TENON_LOG_WARNING);
   SetLogFunction(nullptr, nullptr);
-  const std::vector<std::string> wanted = {std::to_string(TENON_LOG_INFO) + " one", std::to_string(TENON_LOG_ERROR) + " two"};
+  const std::vector<std::string> wanted = {std::to_string(TENON_LOG_INFO) + " one",
+                                           std::to_string(TENON_LOG_ERROR) + " two"};
   EXPECT_EQ(lines, wanted);
 }
 
@@ -48,7 +49,8 @@ TEST(Log, LinesNameWhoseWorkTheyAreAbout) {
   }
   Log(TENON_LOG_ERROR, "d");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "tenon: error: /job:ps/task:0: a\ntenon: error: /job:ps/task:0, session 1f, step 7: b\ntenon: error: of another thread\n"
+            "tenon: error: /job:ps/task:0: a\ntenon: error: /job:ps/task:0, session 1f, step 7: b\ntenon: error: of "
+            "another thread\n"
             "tenon: error: /job:ps/task:0: c\ntenon: error: d\n");
 }
 

@@ -68,7 +68,8 @@ std::string DescribePlugin(std::string_view plugin) {
   return StrCat("plugin '", plugin, "'", version.empty() ? "" : " ", version);
 }
 
-PluginCall::PluginCall(const std::string& plugin, const char* function, const std::string* node, const std::string* op) {
+PluginCall::PluginCall(const std::string& plugin, const char* function, const std::string* node,
+                       const std::string* op) {
   PluginTrail& trail = ThisThreadsTrail();
   plugin_ = trail.plugin.load(std::memory_order_relaxed);
   node_ = trail.node.load(std::memory_order_relaxed);
@@ -92,7 +93,8 @@ namespace {
 
 Status Threw(std::string_view plugin, std::string_view function, const char* what) {
   return Guarded([&] {
-    return Internal(StrCat(DescribePlugin(plugin), ": its ", function, "() threw an exception (", what, "); nothing may be thrown across the C ABI"));
+    return Internal(StrCat(DescribePlugin(plugin), ": its ", function, "() threw an exception (", what,
+                           "); nothing may be thrown across the C ABI"));
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PluginCall: every call into a plugin goes through here, or does what is done here itself. A thread leaves a trail: in whose
-// function it is, so that a crash, a watchdog and an error can say it; and what a plugin throws becomes a status.
+// PluginCall: every call into a plugin goes through here, or does what is done here itself. A thread leaves a trail: in
+// whose function it is, so that a crash, a watchdog and an error can say it; and what a plugin throws becomes a status.
 #ifndef TENON_CORE_BASE_PLUGIN_CALL_H_
 #define TENON_CORE_BASE_PLUGIN_CALL_H_
 
@@ -13,8 +13,8 @@
 
 namespace tenon {
 
-// Where one thread is. Written by that thread with plain stores, read by handlers of its signals and by watchdogs. What the
-// pointers lead to outlives the call.
+// Where one thread is. Written by that thread with plain stores, read by handlers of its signals and by watchdogs. What
+// the pointers lead to outlives the call.
 struct PluginTrail {
   std::atomic<const std::string*> plugin{nullptr}, node{nullptr}, op{nullptr};
   std::atomic<const char*> function{nullptr};  // nullptr: in no call but a kernel's, if any
@@ -47,7 +47,8 @@ std::string DescribePlugin(std::string_view plugin);
 // That this thread is in a function of a plugin, from here to the end of the scope.
 class PluginCall {
  public:
-  PluginCall(const std::string& plugin, const char* function, const std::string* node = nullptr, const std::string* op = nullptr);
+  PluginCall(const std::string& plugin, const char* function, const std::string* node = nullptr,
+             const std::string* op = nullptr);
   ~PluginCall();
   PluginCall(const PluginCall&) = delete;
   PluginCall& operator=(const PluginCall&) = delete;
@@ -76,7 +77,8 @@ Status Thrown(std::string_view plugin, std::string_view function);
 
 // Calls a plugin. A status comes back as it is; an exception as INTERNAL that names plugin and function.
 template <typename Function>
-Status CallPlugin(const std::string& plugin, const char* function, const std::string* node, const std::string* op, Function call) {
+Status CallPlugin(const std::string& plugin, const char* function, const std::string* node, const std::string* op,
+                  Function call) {
   const PluginCall mark(plugin, function, node, op);
   try {
     if constexpr (std::is_void_v<decltype(call())>) {

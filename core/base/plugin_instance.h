@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PluginInstance: a plugin as one runtime loaded it. Its functions get the self that its load() made, so that two runtimes with other
-// options stay apart; and whoever calls them says so, so that it is not unloaded under them.
+// PluginInstance: a plugin as one runtime loaded it. Its functions get the self that its load() made, so that two
+// runtimes with other options stay apart; and whoever calls them says so, so that it is not unloaded under them.
 #ifndef TENON_CORE_BASE_PLUGIN_INSTANCE_H_
 #define TENON_CORE_BASE_PLUGIN_INSTANCE_H_
 
@@ -37,7 +37,8 @@ class PluginInstance {
 
   // The bits of must_understand that the plugin understands, by type of struct; before anything of it is called.
   void SetUnderstood(std::map<std::string, uint32_t, std::less<>> understood);
-  // Who sets bits in a struct that the plugin is to get asks first: UNIMPLEMENTED names those that it does not understand. type: "tenon_frame".
+  // Who sets bits in a struct that the plugin is to get asks first: UNIMPLEMENTED names those that it does not
+  // understand. type: "tenon_frame".
   Status CheckUnderstood(std::string_view type, uint32_t bits) const;
 
   // call(self) -> tenon_status* or void, as CallPlugin. FAILED_PRECONDITION once the plugin is unloaded.

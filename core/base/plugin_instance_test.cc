@@ -26,7 +26,8 @@ TEST(PluginInstance, GivesItsSelfAsLongAsItIsOpen) {
   EXPECT_EQ(seen, SelfAt(&g_first));
   plugin.Close();
   seen = nullptr;
-  EXPECT_EQ(ask().ToString(), "FAILED_PRECONDITION: plugin 'a.b' was unloaded: its shape() cannot be called; load it again");
+  EXPECT_EQ(ask().ToString(),
+            "FAILED_PRECONDITION: plugin 'a.b' was unloaded: its shape() cannot be called; load it again");
   EXPECT_EQ(seen, nullptr);
   plugin.Open(SelfAt(&g_second));
   EXPECT_TRUE(ask().ok());
@@ -50,7 +51,8 @@ TEST(PluginInstance, ACallWithinACallIsRefusedOnceItIsClosedAndTheOuterOneGoesOn
 
 TEST(PluginInstance, WhatIsThrownEndsTheCall) {
   PluginInstance plugin("a.b");
-  const Status thrown = plugin.Call("cost", nullptr, nullptr, [](tenon_plugin_self*) -> tenon_status* { throw std::runtime_error("no"); });
+  const Status thrown = plugin.Call("cost", nullptr, nullptr,
+                                    [](tenon_plugin_self*) -> tenon_status* { throw std::runtime_error("no"); });
   EXPECT_EQ(thrown.code(), Code::kInternal);
   EXPECT_EQ(plugin.calls(), 0);
 }
@@ -62,7 +64,8 @@ TEST(PluginInstance, ABitThatThePluginDoesNotUnderstandIsRefusedBeforeTheCall) {
   plugin.SetUnderstood({{"tenon_frame", 5}});
   EXPECT_TRUE(plugin.CheckUnderstood("tenon_frame", 4).ok());
   EXPECT_EQ(plugin.CheckUnderstood("tenon_frame", 7).ToString(),
-            "UNIMPLEMENTED: plugin 'a.b' does not understand the bits 2 of tenon_frame.must_understand; a newer version of it may");
+            "UNIMPLEMENTED: plugin 'a.b' does not understand the bits 2 of tenon_frame.must_understand; a newer "
+            "version of it may");
   EXPECT_EQ(plugin.CheckUnderstood("tenon_create_args", 1).code(), Code::kUnimplemented);
 }
 

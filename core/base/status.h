@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Status and Result: a failure is a value.
 //
-// A Status is one pointer; NULL is success. It is the C ABI's tenon_status, so that it crosses to plugins and back without
-// a copy. Each layer adds what it knows with Annotate(): "node 'conv1' (Conv2D): no kernel for DT_HALF". Nothing that is done with a
-// status throws: without memory for a text it is OutOfMemoryStatus(), or goes on without what was to be added. Texts that are made
-// for it may throw where they are made; Status::Of and Annotate take the pieces instead.
+// A Status is one pointer; NULL is success. It is the C ABI's tenon_status, so that it crosses to plugins and back
+// without a copy. Each layer adds what it knows with Annotate(): "node 'conv1' (Conv2D): no kernel for DT_HALF".
+// Nothing that is done with a status throws: without memory for a text it is OutOfMemoryStatus(), or goes on without
+// what was to be added. Texts that are made for it may throw where they are made; Status::Of and Annotate take the
+// pieces instead.
 #ifndef TENON_CORE_BASE_STATUS_H_
 #define TENON_CORE_BASE_STATUS_H_
 

@@ -21,9 +21,11 @@ TEST(Status, IsOkWithoutAnObject) {
 }
 
 TEST(Status, NamesEveryCodeOfTheAbi) {
-  const char* const names[] = {"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-                               "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED",
-                               "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"};
+  const char* const names[] = {
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
   for (uint32_t code = 0; code < 17; ++code) EXPECT_EQ(CodeName(static_cast<Code>(code)), names[code]);
   EXPECT_EQ(CodeName(static_cast<Code>(17)), "UNKNOWN");
   EXPECT_EQ(CodeName(static_cast<Code>(UINT32_MAX)), "UNKNOWN");

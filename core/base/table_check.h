@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of a struct that a plugin gave before anything of it is believed: its head, its texts, its functions. Errors say what is
-// missing or wrong; who calls says of which plugin.
+// What must hold of a struct that a plugin gave before anything of it is believed: its head, its texts, its functions.
+// Errors say what is missing or wrong; who calls says of which plugin.
 #ifndef TENON_CORE_BASE_TABLE_CHECK_H_
 #define TENON_CORE_BASE_TABLE_CHECK_H_
 
@@ -31,7 +31,8 @@ Status CheckText(tenon_span text, std::string_view what);
 Status CheckName(tenon_span name, std::string_view what);
 // That an array of `count` elements may be there.
 Status CheckArray(const void* elements, uint64_t count, std::string_view what);
-// Whether a speed or a time can be one: a number from 0 on, and no endless one, since who places nodes adds and compares them. Else the error ends with kWantedMeasure.
+// Whether a speed or a time can be one: a number from 0 on, and no endless one, since who places nodes adds and
+// compares them. Else the error ends with kWantedMeasure.
 bool IsMeasure(double number);
 inline constexpr std::string_view kWantedMeasure = "; a number from 0 on is wanted, 0 where it is unknown";
 
@@ -43,7 +44,8 @@ struct TableFunction {
 #define TENON_TABLE_FUNCTION(type, member) ::tenon::TableFunction{#member, offsetof(type, member)}
 
 // That none of these is NULL. table: as the host reads it; struct_size: as the plugin gave it.
-Status CheckFunctions(const void* table, uint32_t struct_size, std::span<const TableFunction> functions, std::string_view what);
+Status CheckFunctions(const void* table, uint32_t struct_size, std::span<const TableFunction> functions,
+                      std::string_view what);
 
 }  // namespace tenon
 

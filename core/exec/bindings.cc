@@ -38,7 +38,8 @@ Bindings::Bindings(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)), constants_(&plan_->env()), always_dynamic_(plan_->options().force_dynamic) {}
 Bindings::~Bindings() = default;
 
-Result<std::shared_ptr<BoundProgram>> Bindings::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<BoundProgram>& last,
+Result<std::shared_ptr<BoundProgram>> Bindings::Bind(const tenon_tensor_view* const* feeds,
+                                                     const std::shared_ptr<BoundProgram>& last,
                                                      Cancellation* cancellation) {
   if (last != nullptr && (*last)->Fits(feeds) && !(*last)->stands_by()) return last;
   if (always_dynamic()) return std::shared_ptr<BoundProgram>();
@@ -91,7 +92,8 @@ void Bindings::NoteTimes(const std::shared_ptr<BoundProgram>& program, const std
 void Bindings::NoteDynamic(const tenon_tensor_view* const* feeds, uint64_t ns) {
   constexpr int kSteps = 4;
   const std::lock_guard lock(mutex_);
-  const auto at = std::find_if(stand_by_.begin(), stand_by_.end(), [&](const StandsBy& each) { return (*each.program)->Fits(feeds); });
+  const auto at = std::find_if(stand_by_.begin(), stand_by_.end(),
+                               [&](const StandsBy& each) { return (*each.program)->Fits(feeds); });
   if (at == stand_by_.end() || at->steps == kSteps) return;
   at->best_ns = std::min(at->best_ns, ns);
   if (++at->steps < kSteps || at->best_ns < at->straight_ns - at->straight_ns / 20) return;
@@ -122,7 +124,9 @@ Result<BoundDynamicPlan*> Bindings::Dynamic(Cancellation* cancellation) {
 
 // How the newest program runs each node; nodes that no program runs were folded or forwarded.
 graph::NodeMap<const char*> Bindings::HowNodesRun() const {
-  graph::NodeMap<const char*> how(plan_->graph().size(), always_dynamic() || !dynamic_shapes_.empty() || !stand_by_.empty() ? "dynamic" : "not bound");
+  graph::NodeMap<const char*> how(
+      plan_->graph().size(),
+      always_dynamic() || !dynamic_shapes_.empty() || !stand_by_.empty() ? "dynamic" : "not bound");
   if (programs_.empty()) return how;
   std::fill(how.begin(), how.end(), "folded or forwarded");
   const ProgramCode& code = (*programs_.back())->code();
@@ -137,7 +141,9 @@ graph::NodeMap<const char*> Bindings::HowNodesRun() const {
       } else if (operation.region != nullptr) {
         for (graph::NodeId node : operation.region->nodes()) how[node] = operation.region->how();
       } else if (operation.kind != Operation::Kind::kRelease && operation.kind != Operation::Kind::kCheck) {
-        how[operation.node] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time" : in_loop ? "loop" : "straight";
+        how[operation.node] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time"
+                              : in_loop                                   ? "loop"
+                                                                          : "straight";
       }
     }
   };
@@ -149,14 +155,16 @@ graph::NodeMap<const char*> Bindings::HowNodesRun() const {
 static std::string Refused(const std::vector<KernelRefusal>& refusals) {
   std::string out;
   for (const KernelRefusal& refusal : refusals)
-    out += StrCat(out.empty() ? ",\"refused\":[" : ",", "{\"plugin\":\"", JsonEscape(refusal.plugin), "\",\"reason\":\"", JsonEscape(refusal.reason), "\"}");
+    out += StrCat(out.empty() ? ",\"refused\":[" : ",", "{\"plugin\":\"", JsonEscape(refusal.plugin),
+                  "\",\"reason\":\"", JsonEscape(refusal.reason), "\"}");
   return out.empty() ? out : out + "]";
 }
 
 // In quotes.
 std::string Bindings::InputNames(const graph::Node& node) const {
   std::string names;
-  for (const graph::Edge input : node.inputs) names += StrCat(names.empty() ? "" : ",", "\"", JsonEscape(plan_->graph().EdgeName(input)), "\"");
+  for (const graph::Edge input : node.inputs)
+    names += StrCat(names.empty() ? "" : ",", "\"", JsonEscape(plan_->graph().EdgeName(input)), "\"");
   return names;
 }
 
@@ -170,18 +178,22 @@ static std::string Note(const PlanOptions& options, const graph::Node& node) {
 std::string Bindings::Explain() const {
   std::lock_guard lock(mutex_);
   const graph::NodeMap<const char*> how = HowNodesRun();
-  const std::string why = programs_.empty() && !why_dynamic_.empty() ? StrCat("\",\"why\":\"", JsonEscape(why_dynamic_)) : "";
+  const std::string why =
+      programs_.empty() && !why_dynamic_.empty() ? StrCat("\",\"why\":\"", JsonEscape(why_dynamic_)) : "";
   const std::vector<SessionDevice>& devices = plan_->env().devices;
   const auto name = [&](int32_t device) { return JsonEscape(devices[device].device->name); };
   std::string out = "[";
   for (graph::NodeId id : plan_->order()) {
     const graph::Node& node = plan_->graph().node(id);
     const NodeRunner* runner = plan_->runner(id).get();
-    out += StrCat(out.size() == 1 ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"", JsonEscape(node.op->name),
-                  "\",\"op_plugin\":\"", JsonEscape(node.op->package), "\",\"device\":\"", devices.empty() ? "" : name(plan_->DeviceOf(id)),
-                  plan_->TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", name(plan_->TransferFrom(id))), "\",\"kernel_plugin\":\"",
-                  runner == nullptr ? "" : JsonEscape(runner->plugin()), "\",\"priority\":", runner == nullptr ? 0 : runner->registration().priority,
-                  runner == nullptr ? "" : Refused(runner->refusals()), ",\"runs\":\"", how[id], why, "\",\"inputs\":[", InputNames(node), "]", Note(plan_->options(), node), "}");
+    out += StrCat(out.size() == 1 ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"",
+                  JsonEscape(node.op->name), "\",\"op_plugin\":\"", JsonEscape(node.op->package), "\",\"device\":\"",
+                  devices.empty() ? "" : name(plan_->DeviceOf(id)),
+                  plan_->TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", name(plan_->TransferFrom(id))),
+                  "\",\"kernel_plugin\":\"", runner == nullptr ? "" : JsonEscape(runner->plugin()),
+                  "\",\"priority\":", runner == nullptr ? 0 : runner->registration().priority,
+                  runner == nullptr ? "" : Refused(runner->refusals()), ",\"runs\":\"", how[id], why, "\",\"inputs\":[",
+                  InputNames(node), "]", Note(plan_->options(), node), "}");
   }
   return out + "\n]\n";
 }
@@ -203,7 +215,9 @@ class BoundRun final : public Run {
   Status Go(Step* step, const tenon_tensor_view* const* feeds) override;
   bool stands_still() const override { return dynamic_ran_ && dynamic_->stands_still(); }
   Status GoOn() override { return dynamic_->GoOn(); }
-  const tenon_tensor_view& fetch(size_t i) const override { return dynamic_ran_ ? dynamic_->fetch(i) : instance_->fetch(i); }
+  const tenon_tensor_view& fetch(size_t i) const override {
+    return dynamic_ran_ ? dynamic_->fetch(i) : instance_->fetch(i);
+  }
   bool fetch_is_own(size_t i) const override { return !dynamic_ran_ && instance_->fetch_is_own(i); }
   void Finish() override;
   bool abandoned() const override {
@@ -222,7 +236,8 @@ class BoundRun final : public Run {
   bool ran_ = false, dynamic_ran_ = false;
 };
 
-// An instance, with what idle steps of the session give up for it where there is no memory: nothing of this step has run.
+// An instance, with what idle steps of the session give up for it where there is no memory: nothing of this step has
+// run.
 template <typename From>
 auto AcquireFrom(From& from, const Step& step) {
   constexpr std::chrono::milliseconds kPoll(1);
@@ -237,7 +252,8 @@ auto AcquireFrom(From& from, const Step& step) {
     instance = from.Acquire();
   }
   // A device's memory is free when its queues have come to where it was freed.
-  for (int polls = 0; given && !env.queues.empty() && lacks() && polls < kMostPolls && !step.cancellation->cancelled(); ++polls) {
+  for (int polls = 0; given && !env.queues.empty() && lacks() && polls < kMostPolls && !step.cancellation->cancelled();
+       ++polls) {
     std::this_thread::sleep_for(kPoll);
     instance = from.Acquire();
   }

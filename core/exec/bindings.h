@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bindings: what a plan became for which shapes of its feeds.
 //
-// For each set of shapes it makes a Program (straight code), or says that the dynamic executor must run the plan. Programs are kept, the
-// last few of them.
+// For each set of shapes it makes a Program (straight code), or says that the dynamic executor must run the plan.
+// Programs are kept, the last few of them.
 #ifndef TENON_CORE_EXEC_BINDINGS_H_
 #define TENON_CORE_EXEC_BINDINGS_H_
 
@@ -35,14 +35,17 @@ class Bindings final : public Runnable {
   ~Bindings() override;
 
   // The program for these feed shapes; made on first use. `last` is tried first. A NULL program: run dynamically.
-  // Of a part, the feeds are followed by a view for each of the plan's receives(), which shows the shape that will come, as far as it is
-  // known. cancellation: the step's, which ends the making too, and the wait for constants on their way to devices; nullptr: nothing does.
-  Result<std::shared_ptr<BoundProgram>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<BoundProgram>& last,
+  // Of a part, the feeds are followed by a view for each of the plan's receives(), which shows the shape that will
+  // come, as far as it is known. cancellation: the step's, which ends the making too, and the wait for constants on
+  // their way to devices; nullptr: nothing does.
+  Result<std::shared_ptr<BoundProgram>> Bind(const tenon_tensor_view* const* feeds,
+                                             const std::shared_ptr<BoundProgram>& last,
                                              Cancellation* cancellation = nullptr);
   // The dynamic executor's form of the plan; made on first use.
   Result<BoundDynamicPlan*> Dynamic(Cancellation* cancellation = nullptr);
 
-  // How long a step took that was timed: of the program, operation by operation; dynamically, of feeds whose program stands by.
+  // How long a step took that was timed: of the program, operation by operation; dynamically, of feeds whose program
+  // stands by.
   void NoteTimes(const std::shared_ptr<BoundProgram>& program, const std::vector<OperationTime>& times);
   bool any_stands_by() const { return any_stands_by_.load(std::memory_order_relaxed); }
   void NoteDynamic(const tenon_tensor_view* const* feeds, uint64_t ns);

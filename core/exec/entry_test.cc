@@ -17,7 +17,8 @@ namespace tenon::exec::entry_test {
 namespace {
 
 // Plain ones of one size as a cell of a string or of a variant too, and of others.
-const std::vector<DType> kTypes = {TENON_DT_FLOAT, TENON_DT_INT64, TENON_DT_COMPLEX128, TENON_DT_BOOL, TENON_DT_STRING, TENON_DT_VARIANT, TENON_DT_RESOURCE};
+const std::vector<DType> kTypes = {TENON_DT_FLOAT,  TENON_DT_INT64,   TENON_DT_COMPLEX128, TENON_DT_BOOL,
+                                   TENON_DT_STRING, TENON_DT_VARIANT, TENON_DT_RESOURCE};
 
 class Entry : public testing::Test {
  protected:
@@ -42,9 +43,11 @@ TEST_F(Entry, ATypeIsItselfAlone) {
   for (const DType is : kTypes)
     for (const DType declared : kTypes) {
       const Status status = CheckEntry(Value(is).view(), declared);
-      EXPECT_EQ(status.ok(), is == declared) << TypeName(is) << " as " << TypeName(declared) << ": " << status.ToString();
+      EXPECT_EQ(status.ok(), is == declared)
+          << TypeName(is) << " as " << TypeName(declared) << ": " << status.ToString();
     }
-  EXPECT_EQ(CheckEntry(Value(TENON_DT_COMPLEX128).view(), TENON_DT_STRING).message(), "the value is complex128[2], and it is read as string");
+  EXPECT_EQ(CheckEntry(Value(TENON_DT_COMPLEX128).view(), TENON_DT_STRING).message(),
+            "the value is complex128[2], and it is read as string");
 }
 
 TEST_F(Entry, ASizeIsThatOfTheShape) {
@@ -64,7 +67,10 @@ TEST_F(Entry, AVariableIsReadAsWhatWasWritten) {
     Resource* const variable = *manager_.Get("", StrCat("v", is), "variable");
     tenon_tensor_view before, after;
     const int frame = 0;
-    ASSERT_TRUE(BeginUpdate(variable, {&frame, &cancellation_, pool_, true}, TENON_UPDATE_INITIALIZE, is, Shape{2}.c(), 0, &before, &after).ok()) << TypeName(is);
+    ASSERT_TRUE(BeginUpdate(variable, {&frame, &cancellation_, pool_, true}, TENON_UPDATE_INITIALIZE, is, Shape{2}.c(),
+                            0, &before, &after)
+                    .ok())
+        << TypeName(is);
     std::memset(after.dl.data, 0, after.byte_size);
     EndUpdate(variable, &frame, TENON_UPDATE_COMMIT);
     for (const DType declared : kTypes) {

@@ -34,14 +34,16 @@ struct TracedGraph {
 class Run {
  public:
   virtual ~Run() = default;
-  // Runs the step, on this thread; on others too where there are parts. feeds: as their plan takes them; borrowed until Finish.
+  // Runs the step, on this thread; on others too where there are parts. feeds: as their plan takes them; borrowed until
+  // Finish.
   virtual Status Go(Step* step, const tenon_tensor_view* const* feeds) = 0;
   // Whether the step stands still (Step::enough): it goes on with GoOn, and Finish comes when it has not stood still.
   virtual bool stands_still() const { return false; }
   virtual Status GoOn() { return Status::Ok(); }
   // What fetch i is; valid from a Go that went well until Finish.
   virtual const tenon_tensor_view& fetch(size_t i) const = 0;
-  // Whether it stands in a buffer of the step's `keeps` that was made for it: whoever takes the only reference to that may keep it.
+  // Whether it stands in a buffer of the step's `keeps` that was made for it: whoever takes the only reference to that
+  // may keep it.
   virtual bool fetch_is_own([[maybe_unused]] size_t i) const { return false; }
   // After Go, also when it failed: releases the step's buffers.
   virtual void Finish() = 0;
@@ -69,10 +71,11 @@ class Runnable {
   virtual const Plan* plan() const { return nullptr; }
   // The whole graph that steps run.
   virtual TracedGraph traced() const { return {}; }
-  // The serial of the program that runs with these feeds, when it has been made and each of its steps does the same work; else 0. Does
-  // not wait.
+  // The serial of the program that runs with these feeds, when it has been made and each of its steps does the same
+  // work; else 0. Does not wait.
   virtual uint64_t FixedProgram([[maybe_unused]] const tenon_tensor_view* const* feeds) const { return 0; }
-  // Lets go of memory that waits for a next run, unless another thread makes a program meanwhile. Whether there was any.
+  // Lets go of memory that waits for a next run, unless another thread makes a program meanwhile. Whether there was
+  // any.
   virtual bool DropIdle() { return false; }
   // Whether fetches stand in buffers of their own, which the caller may keep.
   virtual bool gives_own_buffers() const { return false; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that a compiler takes as wholes: what it is offered, which loops are not, and that its results are the loop's. The compiler of the test reads scalars of tiny ops and computes them.
+// Loops that a compiler takes as wholes: what it is offered, which loops are not, and that its results are the loop's.
+// The compiler of the test reads scalars of tiny ops and computes them.
 #include <map>
 
 #include "core/base/log.h"
@@ -32,7 +33,9 @@ struct Interpreter {
 
   void Run(tenon_frame* frame) const {
     std::map<Key, float> values;
-    for (size_t i = current.size(); i < inputs.size(); ++i) values[inputs[i]] = frame->inputs[i]->dtype == TENON_DT_BOOL ? *static_cast<uint8_t*>(DataOf(*frame->inputs[i])) : *fakes::FloatsOf(frame->inputs[i]);
+    for (size_t i = current.size(); i < inputs.size(); ++i)
+      values[inputs[i]] = frame->inputs[i]->dtype == TENON_DT_BOOL ? *static_cast<uint8_t*>(DataOf(*frame->inputs[i]))
+                                                                   : *fakes::FloatsOf(frame->inputs[i]);
     for (size_t v = 0; v < current.size(); ++v) values[current[v]] = *fakes::FloatsOf(frame->inputs[v]);
     const auto compute = [&](size_t begin, size_t end) {
       for (size_t n = begin; n < end; ++n) {
@@ -53,17 +56,21 @@ struct Interpreter {
 class WholeLoopTest : public testing::Test, public fakes::GraphMaker, protected fakes::TinyHost {
  protected:
   WholeLoopTest() {
-    static const tenon_loop_compiler kTable = {TENON_HEAD(tenon_loop_compiler), TENON_SPAN("HOST"), 0, 0, &OnCompile, &OnDestroy, &OnRun};
-    static const tenon_loop_compiler kOther = {TENON_HEAD(tenon_loop_compiler), TENON_SPAN("OTHER"), 1, 0, &OnCompile, &OnDestroy, &OnRun};
+    static const tenon_loop_compiler kTable = {
+        TENON_HEAD(tenon_loop_compiler), TENON_SPAN("HOST"), 0, 0, &OnCompile, &OnDestroy, &OnRun};
+    static const tenon_loop_compiler kOther = {
+        TENON_HEAD(tenon_loop_compiler), TENON_SPAN("OTHER"), 1, 0, &OnCompile, &OnDestroy, &OnRun};
     env_.loop_compilers = [this] {
-      return std::vector<LoopCompilerEntry>{{"loops", is_of_device_ ? &kTable : &kOther, reinterpret_cast<tenon_plugin_self*>(this)}};
+      return std::vector<LoopCompilerEntry>{
+          {"loops", is_of_device_ ? &kTable : &kOther, reinterpret_cast<tenon_plugin_self*>(this)}};
     };
     for (Device& device : devices_) device.handle = reinterpret_cast<tenon_device*>(&device);
     fakes::g_mystery = [](float) { return Status::Ok(); };
   }
 
   static WholeLoopTest* Of(tenon_plugin_self* self) { return reinterpret_cast<WholeLoopTest*>(self); }
-  static tenon_status* OnCompile(tenon_plugin_self* self, tenon_compile_args* args, const tenon_compile_loop* loop, tenon_executable** out_executable) {
+  static tenon_status* OnCompile(tenon_plugin_self* self, tenon_compile_args* args, const tenon_compile_loop* loop,
+                                 tenon_executable** out_executable) {
     ++Of(self)->offered_;
     if (!Of(self)->compile_answer_.ok()) return Status(Of(self)->compile_answer_).release();
     auto made = std::make_unique<Interpreter>();
@@ -124,9 +131,16 @@ class WholeLoopTest : public testing::Test, public fakes::GraphMaker, protected 
   }
   // while (i < 4) i, a, b = i + 1, a + b, a - c, with c from outside.
   Loop Sums(Edge a, Edge b, Edge c) {
-    const Edge one = Into(Value(1), "loop", true), four = Into(Value(4), "loop", true), invariant = Into(c, "loop", true);
-    return While("loop", {Value(0), a, b}, [&](const Edges& v) { return Add("Below", {v[0], four}); },
-                 [&](const Edges& v) { return Edges{Add("Plus", {v[0], one}), Add("Plus", {v[1], v[2]}), Add("Minus", {v[1], invariant})}; });
+    const Edge one = Into(Value(1), "loop", true), four = Into(Value(4), "loop", true),
+               invariant = Into(c, "loop", true);
+    return While(
+        "loop", {Value(0), a, b},
+        [&](const Edges& v) {
+          return Add("Below", {v[0], four});
+        },
+        [&](const Edges& v) {
+          return Edges{Add("Plus", {v[0], one}), Add("Plus", {v[1], v[2]}), Add("Minus", {v[1], invariant})};
+        });
   }
 
   const Edge x_ = Feed(TENON_DT_FLOAT, {}, "x"), y_ = Feed(TENON_DT_FLOAT, {}, "y");
@@ -158,23 +172,40 @@ TEST_F(WholeLoopTest, VariablesThatChangePlacesDoSoAtOnce) {
 
 TEST_F(WholeLoopTest, ALoopInALoopIsTakenAndTheOneAroundIsNot) {
   const Edge one = Into(Value(1), "outer", true), three = Into(Value(3), "outer", true);
-  const Loop outer = While("outer", {Value(0), x_}, [&](const Edges& v) { return Add("Below", {v[0], three}); }, [&](const Edges& v) {
-    const Edge inner_one = Into(one, "inner", true), limit = Into(v[0], "inner", true);
-    const Loop inner = While("inner", {Add("Minus", {v[0], v[0]}), v[1]}, [&](const Edges& w) { return Add("Below", {w[0], limit}); },
-                             [&](const Edges& w) { return Edges{Add("Plus", {w[0], inner_one}), Add("Plus", {w[1], w[1]})}; });
-    return Edges{Add("Plus", {v[0], one}), inner.exits[1]};
-  });
+  const Loop outer = While(
+      "outer", {Value(0), x_},
+      [&](const Edges& v) {
+        return Add("Below", {v[0], three});
+      },
+      [&](const Edges& v) {
+        const Edge inner_one = Into(one, "inner", true), limit = Into(v[0], "inner", true);
+        const Loop inner = While(
+            "inner", {Add("Minus", {v[0], v[0]}), v[1]},
+            [&](const Edges& w) {
+              return Add("Below", {w[0], limit});
+            },
+            [&](const Edges& w) {
+              return Edges{Add("Plus", {w[0], inner_one}), Add("Plus", {w[1], w[1]})};
+            });
+        return Edges{Add("Plus", {v[0], one}), inner.exits[1]};
+      });
   EXPECT_EQ(Run({x_}, {outer.exits[1]}, {1}), (std::vector<float>{8})) << "doubled 0 + 1 + 2 times";
   EXPECT_EQ(offered_, 1);
 }
 
 TEST_F(WholeLoopTest, ALoopWithAConditionalIsNotOffered) {
-  const Edge one = Into(Value(1), "loop", true), two = Into(Value(2), "loop", true), four = Into(Value(4), "loop", true);
-  const Loop loop = While("loop", {Value(0), x_}, [&](const Edges& v) { return Add("Below", {v[0], four}); }, [&](const Edges& v) {
-    const Edge choice = Add("Branch", {v[1], Add("Below", {v[0], two})});
-    const Edge no{choice.node, 0}, yes{choice.node, 1};
-    return Edges{Add("Plus", {v[0], one}), Add("Join", {Add("Minus", {no, one}), Add("Plus", {yes, yes})})};
-  });
+  const Edge one = Into(Value(1), "loop", true), two = Into(Value(2), "loop", true),
+             four = Into(Value(4), "loop", true);
+  const Loop loop = While(
+      "loop", {Value(0), x_},
+      [&](const Edges& v) {
+        return Add("Below", {v[0], four});
+      },
+      [&](const Edges& v) {
+        const Edge choice = Add("Branch", {v[1], Add("Below", {v[0], two})});
+        const Edge no{choice.node, 0}, yes{choice.node, 1};
+        return Edges{Add("Plus", {v[0], one}), Add("Join", {Add("Minus", {no, one}), Add("Plus", {yes, yes})})};
+      });
   EXPECT_EQ(Run({x_}, {loop.exits[1]}, {3}), (std::vector<float>{10})) << "doubled twice, then less by one twice";
   EXPECT_EQ(offered_, 0);
 }

@@ -67,7 +67,8 @@ Result<FileGrant> FileGrant::Parse(std::string_view text) {
     text.remove_suffix(kReadOnly.size());
   }
   if (text.empty() || text.find('\0') != std::string_view::npos)
-    return InvalidArgument(StrCat("'", whole, "' grants no files: it must be PATH, PATH:ro, or NAME:// of a file system that a plugin brings"));
+    return InvalidArgument(StrCat(
+        "'", whole, "' grants no files: it must be PATH, PATH:ro, or NAME:// of a file system that a plugin brings"));
   if (!SchemeOf(text).empty()) {
     if (HasDots(text)) return InvalidArgument(StrCat("'", whole, "' grants no files: it has '..'"));
     grant.root = grant.given = text;
@@ -75,9 +76,11 @@ Result<FileGrant> FileGrant::Parse(std::string_view text) {
   }
   grant.given = Absolute(text);
   std::error_code failed;
-  grant.root = std::filesystem::weakly_canonical(std::filesystem::path(grant.given), failed).string();  // it may be made later
+  grant.root =
+      std::filesystem::weakly_canonical(std::filesystem::path(grant.given), failed).string();  // it may be made later
   if (failed || grant.given.empty() || grant.root.empty())
-    return InvalidArgument(StrCat("'", whole, "' grants no files: ", failed ? failed.message() : "the current folder is gone"));
+    return InvalidArgument(
+        StrCat("'", whole, "' grants no files: ", failed ? failed.message() : "the current folder is gone"));
   while (grant.root.size() > 1 && grant.root.ends_with('/')) grant.root.pop_back();
   return grant;
 }
@@ -119,22 +122,28 @@ std::shared_ptr<const FileGrants> FileGrants::Together(const std::map<const void
 
 Status FileGrants::Refuse(std::string_view path, bool write, std::string_view why) const {
   const bool scheme = !SchemeOf(path).empty();
-  const std::string folder = scheme ? StrCat(SchemeOf(path), kEndOfScheme) : std::filesystem::path(Absolute(path)).parent_path().string();
+  const std::string folder =
+      scheme ? StrCat(SchemeOf(path), kEndOfScheme) : std::filesystem::path(Absolute(path)).parent_path().string();
   std::string granted;
-  for (const FileGrant& grant : grants_) granted += StrCat(granted.empty() ? "" : ", ", grant.given, grant.read_only ? kReadOnly : "");
+  for (const FileGrant& grant : grants_)
+    granted += StrCat(granted.empty() ? "" : ", ", grant.given, grant.read_only ? kReadOnly : "");
   return Status(Code::kPermissionDenied,
-                StrCat(task_.empty() ? "this process" : StrCat("task ", task_), " may not ", write ? "write" : "read", " '", path, "': ", why, " (granted: ",
-                       granted.empty() ? "nothing" : granted, "). Whoever starts it grants files with --files ", folder, write ? "" : kReadOnly));
+                StrCat(task_.empty() ? "this process" : StrCat("task ", task_), " may not ", write ? "write" : "read",
+                       " '", path, "': ", why, " (granted: ", granted.empty() ? "nothing" : granted,
+                       "). Whoever starts it grants files with --files ", folder, write ? "" : kReadOnly));
 }
 
 bool FileGrants::IsAbove(std::string_view path) const {
   if (!SchemeOf(path).empty()) return false;
   const std::string absolute = Absolute(path);
-  return std::any_of(grants_.begin(), grants_.end(), [&](const FileGrant& grant) { return SchemeOf(grant.root).empty() && (Below(absolute, grant.root) || Below(absolute, grant.given)); });
+  return std::any_of(grants_.begin(), grants_.end(), [&](const FileGrant& grant) {
+    return SchemeOf(grant.root).empty() && (Below(absolute, grant.root) || Below(absolute, grant.given));
+  });
 }
 
 bool FileGrants::HasReadOnlyBelow(const std::string& root) const {
-  return std::any_of(grants_.begin(), grants_.end(), [&](const FileGrant& grant) { return grant.read_only && Below(root, grant.root); });
+  return std::any_of(grants_.begin(), grants_.end(),
+                     [&](const FileGrant& grant) { return grant.read_only && Below(root, grant.root); });
 }
 
 Result<GrantedPath> FileGrants::Find(std::string_view path, bool write) const {
@@ -147,7 +156,9 @@ Result<GrantedPath> FileGrants::Find(std::string_view path, bool write) const {
     auto rest = Below(grant.given, absolute);
     if (!rest) rest = Below(grant.root, absolute);
     // Of two that say the same the one that grants more.
-    if (!rest || (best != nullptr && (rest->size() > found.rest.size() || (rest->size() == found.rest.size() && !best->read_only)))) continue;
+    if (!rest || (best != nullptr &&
+                  (rest->size() > found.rest.size() || (rest->size() == found.rest.size() && !best->read_only))))
+      continue;
     best = &grant;
     found = {grant.root, *std::move(rest)};
   }
@@ -158,9 +169,11 @@ Result<GrantedPath> FileGrants::Find(std::string_view path, bool write) const {
 
 Result<GrantedPath> FileGrants::FindMovable(std::string_view path) const {
   TENON_ASSIGN_OR_RETURN(GrantedPath found, Find(path, /*write=*/true));
-  const std::string whole = found.rest.empty() ? found.root : StrCat(found.root, found.root.ends_with('/') ? "" : "/", found.rest);
+  const std::string whole =
+      found.rest.empty() ? found.root : StrCat(found.root, found.root.ends_with('/') ? "" : "/", found.rest);
   for (const FileGrant& grant : grants_)
-    if (!(found.rest.empty() && IsFile(grant.root)) && Below(whole, grant.root)) return Refuse(path, /*write=*/true, "what was granted itself stays where it is");
+    if (!(found.rest.empty() && IsFile(grant.root)) && Below(whole, grant.root))
+      return Refuse(path, /*write=*/true, "what was granted itself stays where it is");
   return found;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileGrants: which files the ops of this process may touch, where that is not all.
 //
-// A grant is a folder (with all below it), a file, or what begins with "NAME://"; ":ro" behind it: to read alone. The table of files
-// belongs to the process, and so do the grants: as soon as one runtime restricts, all that stands in a grant of any is open, and nothing else.
+// A grant is a folder (with all below it), a file, or what begins with "NAME://"; ":ro" behind it: to read alone. The
+// table of files belongs to the process, and so do the grants: as soon as one runtime restricts, all that stands in a
+// grant of any is open, and nothing else.
 //
-// Rules. Any thread. A grant's folder is what its path meant when it was given: links on the way to it were followed then, and are not
-// followed again. Of several grants the one that says most about a path counts.
+// Rules. Any thread. A grant's folder is what its path meant when it was given: links on the way to it were followed
+// then, and are not followed again. Of several grants the one that says most about a path counts.
 #ifndef TENON_CORE_FILES_FILE_GRANTS_H_
 #define TENON_CORE_FILES_FILE_GRANTS_H_
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileSizeSignal: while it lives, a write of this thread beyond the process's limit of file sizes fails with EFBIG and no more.
+// FileSizeSignal: while it lives, a write of this thread beyond the process's limit of file sizes fails with EFBIG and
+// no more.
 //
-// The system also sends the thread SIGXFSZ, which would end the application, and whose handling is the application's: so it is held back in this
-// thread, and one that came meanwhile is taken away. Two calls of the system, where no write fails.
+// The system also sends the thread SIGXFSZ, which would end the application, and whose handling is the application's:
+// so it is held back in this thread, and one that came meanwhile is taken away. Two calls of the system, where no write
+// fails.
 #ifndef TENON_CORE_FILES_FILE_SIZE_SIGNAL_H_
 #define TENON_CORE_FILES_FILE_SIZE_SIGNAL_H_
 

@@ -45,8 +45,9 @@ tenon_status* ByPath(tenon_span path, Access access, PlainCall plain, GrantedCal
 
 using OpenGranted = tenon_status* (GrantedFiles::*)(tenon_file** out_file) const;
 
-tenon_status* Open(tenon_span path, Access access, Pair<decltype(tenon_files::open_read), decltype(tenon_filesystem::open_read)> how, OpenGranted granted,
-                   tenon_file** out_file) {
+tenon_status* Open(tenon_span path, Access access,
+                   Pair<decltype(tenon_files::open_read), decltype(tenon_filesystem::open_read)> how,
+                   OpenGranted granted, tenon_file** out_file) {
   auto opened = std::make_unique<RoutedFile>();
   tenon_status* bad = ByPath(
       path, access, [&] { return (SystemFiles()->*how.plain)(path, &opened->file); },
@@ -64,7 +65,9 @@ template <typename Member, typename... Arguments>
 tenon_status* OnFile(tenon_file* file, Pair<Member, Member> how, Arguments... arguments) {
   const RoutedFile& routed = *Of(file);
   if (routed.mount == nullptr) return (SystemFiles()->*how.plain)(routed.file, arguments...);
-  return routed.mount->Call([&](const tenon_filesystem& table, tenon_plugin_self*) { return (table.*how.mounted)(routed.file, arguments...); });
+  return routed.mount->Call([&](const tenon_filesystem& table, tenon_plugin_self*) {
+    return (table.*how.mounted)(routed.file, arguments...);
+  });
 }
 
 tenon_status* Close(tenon_file* file) {
@@ -74,11 +77,14 @@ tenon_status* Close(tenon_file* file) {
 
 // Those on one path, whose tables' functions differ in `self` alone.
 template <typename OfFiles, typename OfFilesystem>
-tenon_status* OnPath(tenon_span path, Access access, Pair<OfFiles, OfFilesystem> how, tenon_status* (GrantedFiles::*granted)() const) {
+tenon_status* OnPath(tenon_span path, Access access, Pair<OfFiles, OfFilesystem> how,
+                     tenon_status* (GrantedFiles::*granted)() const) {
   return ByPath(
-      path, access, [&] { return (SystemFiles()->*how.plain)(path); }, [&](const GrantedFiles& files) { return (files.*granted)(); },
+      path, access, [&] { return (SystemFiles()->*how.plain)(path); },
+      [&](const GrantedFiles& files) { return (files.*granted)(); },
       [&](const std::shared_ptr<Mount>& mount) {
-        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return (table.*how.mounted)(self, path); });
+        return mount->Call(
+            [&](const tenon_filesystem& table, tenon_plugin_self* self) { return (table.*how.mounted)(self, path); });
       });
 }
 
@@ -87,11 +93,15 @@ tenon_status* Rename(tenon_span from, tenon_span to) {
   if (const std::shared_ptr<const FileGrants> grants = FileGrants::Current())
     if (auto found = grants->FindMovable(View(to)); !found.ok()) return Status(found.status()).release();
   if (SchemeOf(View(from)) != SchemeOf(View(to)))
-    return InvalidArgument(StrCat("cannot rename '", View(from), "' to '", View(to), "': they are on different file systems")).release();
+    return InvalidArgument(
+               StrCat("cannot rename '", View(from), "' to '", View(to), "': they are on different file systems"))
+        .release();
   return ByPath(
-      from, Access::kMove, [&] { return SystemFiles()->rename(from, to); }, [&](const GrantedFiles& files) { return files.RenameTo(View(to)); },
+      from, Access::kMove, [&] { return SystemFiles()->rename(from, to); },
+      [&](const GrantedFiles& files) { return files.RenameTo(View(to)); },
       [&](const std::shared_ptr<Mount>& mount) {
-        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.rename(self, from, to); });
+        return mount->Call(
+            [&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.rename(self, from, to); });
       });
 }
 
@@ -126,7 +136,9 @@ tenon_status* List(tenon_span path, tenon_file_names names, void* argument) {
       path, Access::kRead, [&] { return SystemFiles()->list(path, &Collect, &found); },
       [&](const GrantedFiles& files) { return files.List(&Collect, &found); },
       [&](const std::shared_ptr<Mount>& mount) {
-        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.list(self, path, &Collect, &found); });
+        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) {
+          return table.list(self, path, &Collect, &found);
+        });
       });
   if (bad != nullptr) return bad;
   for (const std::string& name : found) names(argument, Span(name));
@@ -140,20 +152,38 @@ const tenon_files* Files() {
   using S = tenon_filesystem;
   static const tenon_files files = {
       TENON_HEAD(tenon_files),
-      [](tenon_span path, tenon_file** out) { return Open(path, Access::kRead, {&F::open_read, &S::open_read}, &GrantedFiles::OpenRead, out); },
-      [](tenon_span path, tenon_file** out) { return Open(path, Access::kWrite, {&F::open_write, &S::open_write}, &GrantedFiles::OpenWrite, out); },
-      [](tenon_span path, tenon_file** out) { return Open(path, Access::kWrite, {&F::open_append, &S::open_append}, &GrantedFiles::OpenAppend, out); },
-      [](tenon_file* file, uint64_t* out) { return OnFile(file, Pair{&F::size, &S::size}, out); },
+      [](tenon_span path, tenon_file** out) {
+        return Open(path, Access::kRead, {&F::open_read, &S::open_read}, &GrantedFiles::OpenRead, out);
+      },
+      [](tenon_span path, tenon_file** out) {
+        return Open(path, Access::kWrite, {&F::open_write, &S::open_write}, &GrantedFiles::OpenWrite, out);
+      },
+      [](tenon_span path, tenon_file** out) {
+        return Open(path, Access::kWrite, {&F::open_append, &S::open_append}, &GrantedFiles::OpenAppend, out);
+      },
+      [](tenon_file* file, uint64_t* out) {
+        return OnFile(file, Pair{&F::size, &S::size}, out);
+      },
       [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) {
         return OnFile(file, Pair{&F::read_at, &S::read_at}, offset, target, bytes);
       },
-      [](tenon_file* file, const void* source, uint64_t bytes) { return OnFile(file, Pair{&F::write, &S::write}, source, bytes); },
-      [](tenon_file* file) { return OnFile(file, Pair{&F::sync, &S::sync}); },
+      [](tenon_file* file, const void* source, uint64_t bytes) {
+        return OnFile(file, Pair{&F::write, &S::write}, source, bytes);
+      },
+      [](tenon_file* file) {
+        return OnFile(file, Pair{&F::sync, &S::sync});
+      },
       &Close,
       &Rename,
-      [](tenon_span path) { return OnPath(path, Access::kMove, Pair{&F::remove, &S::remove}, &GrantedFiles::Remove); },
-      [](tenon_span path) { return OnPath(path, Access::kWrite, Pair{&F::make_directory, &S::make_directory}, &GrantedFiles::MakeDirectory); },
-      [](tenon_span path) { return OnPath(path, Access::kRead, Pair{&F::sync_directory, &S::sync_directory}, &GrantedFiles::SyncDirectory); },
+      [](tenon_span path) {
+        return OnPath(path, Access::kMove, Pair{&F::remove, &S::remove}, &GrantedFiles::Remove);
+      },
+      [](tenon_span path) {
+        return OnPath(path, Access::kWrite, Pair{&F::make_directory, &S::make_directory}, &GrantedFiles::MakeDirectory);
+      },
+      [](tenon_span path) {
+        return OnPath(path, Access::kRead, Pair{&F::sync_directory, &S::sync_directory}, &GrantedFiles::SyncDirectory);
+      },
       &Exists,
       &List};
   return &files;

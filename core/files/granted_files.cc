@@ -79,7 +79,8 @@ int OpenRoot(const std::string& root) {
   const int folder = OpenAt2(AT_FDCWD, root.c_str(), O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
   if (folder >= 0 || !HasNoOpenAt2()) return folder;
   const Descriptor top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  return root.size() < 2 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : OpenStepByStep(top.get(), root.substr(1), O_PATH | O_DIRECTORY, 0);
+  return root.size() < 2 ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+                         : OpenStepByStep(top.get(), root.substr(1), O_PATH | O_DIRECTORY, 0);
 }
 
 }  // namespace
@@ -119,7 +120,8 @@ Place PlaceOf(const GrantedPath& path) {
 Descriptor OpenFile(const GrantedPath& path, int flags) {
   if (path.rest.empty()) {  // a file that was granted by its own name
     const Place place = PlaceOf(path);
-    return Descriptor(place.folder.ok() ? OpenBeneath(place.folder.get(), place.name.c_str(), flags | O_NOFOLLOW, 0666) : -1);
+    return Descriptor(place.folder.ok() ? OpenBeneath(place.folder.get(), place.name.c_str(), flags | O_NOFOLLOW, 0666)
+                                        : -1);
   }
   const Descriptor root(OpenRoot(path.root));
   return Descriptor(root.ok() ? OpenBeneath(root.get(), path.rest.c_str(), flags, 0666) : -1);
@@ -135,22 +137,27 @@ std::string PathOf(int opened) {
 
 Descriptor OpenFolder(const GrantedPath& path) {
   const Descriptor root(OpenRoot(path.root));
-  return Descriptor(root.ok() ? OpenBeneath(root.get(), path.rest.empty() ? "." : path.rest.c_str(), O_RDONLY | O_DIRECTORY, 0) : -1);
+  return Descriptor(
+      root.ok() ? OpenBeneath(root.get(), path.rest.empty() ? "." : path.rest.c_str(), O_RDONLY | O_DIRECTORY, 0) : -1);
 }
 
 }  // namespace
 
 tenon_status* GrantedFiles::Explain(const char* what, bool write, int error) const {
-  if (error == EXDEV || error == ELOOP) return grants_.Refuse(path_, write, "a link on its way leads out of the folder that was granted").release();
+  if (error == EXDEV || error == ELOOP)
+    return grants_.Refuse(path_, write, "a link on its way leads out of the folder that was granted").release();
   return SystemFileError(what, path_, error);
 }
 
-// Links stay in the folder that was granted, and may lead into one below it that was granted for reading alone: what is written is looked at where it stands.
+// Links stay in the folder that was granted, and may lead into one below it that was granted for reading alone: what is
+// written is looked at where it stands.
 Status GrantedFiles::CheckMayWrite(const GrantedPath& granted, int opened, std::string_view name) const {
   if (!grants_.HasReadOnlyBelow(granted.root)) return Status::Ok();
   const std::string path = PathOf(opened), stands = path.empty() || name.empty() ? path : StrCat(path, "/", name);
   if (!stands.empty() && grants_.Find(stands, /*write=*/true).ok()) return Status::Ok();
-  return grants_.Refuse(path_, /*write=*/true, stands.empty() ? "the kernel does not say where it stands (is /proc there?)" : "a link on its way leads into a folder that was granted for reading alone");
+  return grants_.Refuse(path_, /*write=*/true,
+                        stands.empty() ? "the kernel does not say where it stands (is /proc there?)"
+                                       : "a link on its way leads into a folder that was granted for reading alone");
 }
 
 Result<int> GrantedFiles::OpenToWrite(const GrantedPath& granted, const char* what, int flags) const {
@@ -184,14 +191,19 @@ tenon_status* GrantedFiles::Open(const char* what, bool write, int flags, tenon_
   Descriptor file(*opened);
   struct stat info;
   if (!file.ok() || fstat(file.get(), &info) != 0) return Explain(what, write, errno);
-  if (!S_ISREG(info.st_mode)) return InvalidArgument(StrCat("cannot ", what, " '", path_, "': it is no ordinary file")).release();
+  if (!S_ISREG(info.st_mode))
+    return InvalidArgument(StrCat("cannot ", what, " '", path_, "': it is no ordinary file")).release();
   *out_file = MakeSystemFile(file.release(), path_);
   return nullptr;
 }
 
 tenon_status* GrantedFiles::OpenRead(tenon_file** out_file) const { return Open("read", false, O_RDONLY, out_file); }
-tenon_status* GrantedFiles::OpenWrite(tenon_file** out_file) const { return Open("write", true, O_WRONLY | O_CREAT | O_TRUNC, out_file); }
-tenon_status* GrantedFiles::OpenAppend(tenon_file** out_file) const { return Open("append to", true, O_WRONLY | O_CREAT | O_APPEND, out_file); }
+tenon_status* GrantedFiles::OpenWrite(tenon_file** out_file) const {
+  return Open("write", true, O_WRONLY | O_CREAT | O_TRUNC, out_file);
+}
+tenon_status* GrantedFiles::OpenAppend(tenon_file** out_file) const {
+  return Open("append to", true, O_WRONLY | O_CREAT | O_APPEND, out_file);
+}
 
 tenon_status* GrantedFiles::RenameTo(std::string_view to) const {
   auto from = grants_.FindMovable(path_);
@@ -200,9 +212,11 @@ tenon_status* GrantedFiles::RenameTo(std::string_view to) const {
   const Place source = PlaceOf(*from), destination = PlaceOf(*target);
   for (const auto& [granted, place] : {std::pair(&*from, &source), std::pair(&*target, &destination)})
     if (place->folder.ok())
-      if (Status status = CheckMayWrite(*granted, place->folder.get(), place->name); !status.ok()) return status.release();
-  const bool done = source.folder.ok() && destination.folder.ok() &&
-                    renameat(source.folder.get(), source.name.c_str(), destination.folder.get(), destination.name.c_str()) == 0;
+      if (Status status = CheckMayWrite(*granted, place->folder.get(), place->name); !status.ok())
+        return status.release();
+  const bool done =
+      source.folder.ok() && destination.folder.ok() &&
+      renameat(source.folder.get(), source.name.c_str(), destination.folder.get(), destination.name.c_str()) == 0;
   return done ? nullptr : Explain(StrCat("rename to '", to, "'").c_str(), true, errno);
 }
 
@@ -220,13 +234,15 @@ tenon_status* GrantedFiles::Remove() const {
 
 tenon_status* GrantedFiles::MakeDirectory() const {
   auto found = grants_.Find(path_, /*write=*/true);
-  // Whoever makes a path makes each folder on it, from the top. Nothing is done to those above what was granted, which are there if that is; of others it is not told.
+  // Whoever makes a path makes each folder on it, from the top. Nothing is done to those above what was granted, which
+  // are there if that is; of others it is not told.
   if (!found.ok() && grants_.IsAbove(path_)) return nullptr;
   if (!found.ok()) return Status(found.status()).release();
   const Place place = PlaceOf(*found);
   if (place.folder.ok())
     if (Status status = CheckMayWrite(*found, place.folder.get(), place.name); !status.ok()) return status.release();
-  const bool there = place.folder.ok() && (mkdirat(place.folder.get(), place.name.c_str(), 0777) == 0 || errno == EEXIST);
+  const bool there =
+      place.folder.ok() && (mkdirat(place.folder.get(), place.name.c_str(), 0777) == 0 || errno == EEXIST);
   return there ? nullptr : Explain("make the folder", true, errno);
 }
 
@@ -238,7 +254,8 @@ tenon_status* GrantedFiles::SyncDirectory() const {
   const Descriptor folder = OpenFolder(*found);
   if (!folder.ok()) return Explain("open the folder", false, errno);
   // Some file systems cannot flush a folder; they order renames themselves.
-  return fsync(folder.get()) == 0 || errno == EINVAL || errno == EROFS ? nullptr : Explain("sync the folder", false, errno);
+  return fsync(folder.get()) == 0 || errno == EINVAL || errno == EROFS ? nullptr
+                                                                       : Explain("sync the folder", false, errno);
 }
 
 bool GrantedFiles::Exists() const {

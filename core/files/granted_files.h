@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operating system's files below a folder that was granted: opened so that neither ".." nor a link leads out of it, whatever
-// changes meanwhile.
+// The operating system's files below a folder that was granted: opened so that neither ".." nor a link leads out of it,
+// whatever changes meanwhile.
 #ifndef TENON_CORE_FILES_GRANTED_FILES_H_
 #define TENON_CORE_FILES_GRANTED_FILES_H_
 
@@ -19,7 +19,8 @@ enum class Beneath {
 // A descriptor, or -1 and errno: EXDEV or ELOOP when a link or ".." leads out.
 int OpenBeneath(int folder, const char* rest, int flags, mode_t mode, Beneath how = Beneath::kKernel);
 
-// As the functions of tenon_files, of what FileGrants found for `path`; the files are the system's. The path is for errors.
+// As the functions of tenon_files, of what FileGrants found for `path`; the files are the system's. The path is for
+// errors.
 class GrantedFiles {
  public:
   GrantedFiles(const FileGrants& grants, std::string_view path) : grants_(grants), path_(path) {}

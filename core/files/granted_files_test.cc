@@ -58,11 +58,16 @@ class GrantedFilesTest : public testing::Test {
     ReleaseStatus(Files()->close(file));
     return status;
   }
-  static Status Rename(const std::string& from, const std::string& to) { return Status(Files()->rename(Span(from), Span(to))); }
+  static Status Rename(const std::string& from, const std::string& to) {
+    return Status(Files()->rename(Span(from), Span(to)));
+  }
   static Status Remove(const std::string& path) { return Status(Files()->remove(Span(path))); }
   static Status MakeFolder(const std::string& path) { return Status(Files()->make_directory(Span(path))); }
   static Status List(const std::string& path, std::vector<std::string>* out) {
-    return Status(Files()->list(Span(path), [](void* names, tenon_span name) { static_cast<std::vector<std::string>*>(names)->emplace_back(View(name)); }, out));
+    return Status(Files()->list(
+        Span(path),
+        [](void* names, tenon_span name) { static_cast<std::vector<std::string>*>(names)->emplace_back(View(name)); },
+        out));
   }
 
   const std::string top_;
@@ -105,7 +110,8 @@ TEST_F(GrantedFilesTest, NothingElseIsAndTheErrorSaysWhatWouldGrantIt) {
   const std::string secret = top_ + "/out/secret";
   const Status refused = Read(secret);
   EXPECT_EQ(refused.code(), Code::kPermissionDenied);
-  for (const std::string& part : {"'" + secret + "'", std::string("task /job:worker/task:7"), "--files " + top_ + "/out:ro", "granted: " + top_ + "/in"})
+  for (const std::string& part : {"'" + secret + "'", std::string("task /job:worker/task:7"),
+                                  "--files " + top_ + "/out:ro", "granted: " + top_ + "/in"})
     EXPECT_NE(refused.message().find(part), std::string::npos) << part << " in " << refused.message();
   const std::string out = top_ + "/out", ways = top_ + "/in/../out/secret", alike = top_ + "/inside_out/secret";
   EXPECT_EQ(Read(ways).code(), Code::kPermissionDenied);
@@ -169,7 +175,8 @@ TEST_F(GrantedFilesTest, ReadOnlyFilesAndTheMostSpecialGrant) {
   EXPECT_TRUE(Read(top_ + "/in/sub/fixed").ok());
   EXPECT_EQ(Write(top_ + "/in/sub/fixed").code(), Code::kPermissionDenied);
   EXPECT_EQ(Remove(top_ + "/in/sub/fixed").code(), Code::kPermissionDenied);
-  EXPECT_EQ(Rename(top_ + "/in/sub", top_ + "/in/other").code(), Code::kPermissionDenied) << "what is read alone would be written by another name";
+  EXPECT_EQ(Rename(top_ + "/in/sub", top_ + "/in/other").code(), Code::kPermissionDenied)
+      << "what is read alone would be written by another name";
   EXPECT_EQ(Remove(top_ + "/in").code(), Code::kPermissionDenied);
   EXPECT_TRUE(Write(top_ + "/in/mine").ok());
   EXPECT_TRUE(Read(top_ + "/out/vocabulary").ok());
@@ -191,9 +198,12 @@ TEST_F(GrantedFilesTest, NoLinkLeadsToWhereOneMayOnlyRead) {
   }
   EXPECT_EQ(Status(Files()->remove(Span(top_ + "/in/rolink/kept"))).code(), Code::kPermissionDenied);
   EXPECT_EQ(Status(Files()->make_directory(Span(top_ + "/in/rolink/made"))).code(), Code::kPermissionDenied);
-  EXPECT_EQ(Status(Files()->rename(Span(top_ + "/in/mine"), Span(top_ + "/in/rolink/mine"))).code(), Code::kPermissionDenied);
-  EXPECT_EQ(Status(Files()->rename(Span(top_ + "/in/rolink/kept"), Span(top_ + "/in/taken"))).code(), Code::kPermissionDenied);
-  EXPECT_FALSE(fs::exists(top_ + "/in/ro/new") || fs::exists(top_ + "/in/ro/planted") || fs::exists(top_ + "/in/ro/made"));
+  EXPECT_EQ(Status(Files()->rename(Span(top_ + "/in/mine"), Span(top_ + "/in/rolink/mine"))).code(),
+            Code::kPermissionDenied);
+  EXPECT_EQ(Status(Files()->rename(Span(top_ + "/in/rolink/kept"), Span(top_ + "/in/taken"))).code(),
+            Code::kPermissionDenied);
+  EXPECT_FALSE(fs::exists(top_ + "/in/ro/new") || fs::exists(top_ + "/in/ro/planted") ||
+               fs::exists(top_ + "/in/ro/made"));
   std::string text;
   EXPECT_TRUE(Read(top_ + "/in/rolink/kept", &text).ok());
   EXPECT_EQ(text, "kept");

@@ -10,7 +10,9 @@ namespace {
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool MayStand(char c) { return IsLetter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; }
-bool IsScheme(std::string_view text) { return !text.empty() && IsLetter(text[0]) && std::all_of(text.begin(), text.end(), MayStand); }
+bool IsScheme(std::string_view text) {
+  return !text.empty() && IsLetter(text[0]) && std::all_of(text.begin(), text.end(), MayStand);
+}
 
 }  // namespace
 
@@ -23,14 +25,19 @@ std::string_view SchemeOf(std::string_view path) {
 // ---- One file system ----
 
 tenon_status* Mount::Gone() const {
-  return FailedPrecondition(StrCat("the plugin '", plugin_, "', which brought the file system '", scheme_, "', was unloaded")).release();
+  return FailedPrecondition(
+             StrCat("the plugin '", plugin_, "', which brought the file system '", scheme_, "', was unloaded"))
+      .release();
 }
 
-tenon_status* Mount::Open(decltype(tenon_filesystem::open_read) tenon_filesystem::* how, tenon_span path, tenon_file** out_file) {
+tenon_status* Mount::Open(decltype(tenon_filesystem::open_read) tenon_filesystem::*how, tenon_span path,
+                          tenon_file** out_file) {
   return Call([&](const tenon_filesystem& table, tenon_plugin_self* self) -> tenon_status* {
     *out_file = nullptr;
     if (tenon_status* bad = (table.*how)(self, path, out_file)) return bad;
-    if (*out_file == nullptr) return Internal(StrCat(DescribePlugin(plugin_), ": it opened '", View(path), "' with success and gave no file")).release();
+    if (*out_file == nullptr)
+      return Internal(StrCat(DescribePlugin(plugin_), ": it opened '", View(path), "' with success and gave no file"))
+          .release();
     const std::lock_guard lock(open_mutex_);
     open_.insert(*out_file);
     return nullptr;
@@ -69,11 +76,16 @@ Mounts& Mounts::The() {
 
 Status Mounts::Add(const void* owner, std::string_view plugin, const tenon_filesystem* table, tenon_plugin_self* self) {
   const tenon_filesystem& t = *table;
-  if (!IsScheme(View(t.scheme))) return InvalidArgument(StrCat("a file system has the scheme '", View(t.scheme), "', which cannot stand before ://"));
-  const bool whole = t.open_read != nullptr && t.open_write != nullptr && t.open_append != nullptr && t.size != nullptr && t.read_at != nullptr &&
-                     t.write != nullptr && t.sync != nullptr && t.close != nullptr && t.rename != nullptr && t.remove != nullptr &&
-                     t.make_directory != nullptr && t.sync_directory != nullptr && t.exists != nullptr && t.list != nullptr;
-  if (!whole) return InvalidArgument(StrCat("the file system '", View(t.scheme), "' lacks a function of ", TENON_CAPABILITY_FILESYSTEM));
+  if (!IsScheme(View(t.scheme)))
+    return InvalidArgument(
+        StrCat("a file system has the scheme '", View(t.scheme), "', which cannot stand before ://"));
+  const bool whole = t.open_read != nullptr && t.open_write != nullptr && t.open_append != nullptr &&
+                     t.size != nullptr && t.read_at != nullptr && t.write != nullptr && t.sync != nullptr &&
+                     t.close != nullptr && t.rename != nullptr && t.remove != nullptr && t.make_directory != nullptr &&
+                     t.sync_directory != nullptr && t.exists != nullptr && t.list != nullptr;
+  if (!whole)
+    return InvalidArgument(
+        StrCat("the file system '", View(t.scheme), "' lacks a function of ", TENON_CAPABILITY_FILESYSTEM));
   const std::lock_guard lock(mutex_);
   mounts_.push_back(std::make_shared<Mount>(owner, std::string(plugin), table, self));
   return Status::Ok();
@@ -123,7 +135,8 @@ void Mounts::RemoveOpener(const void* owner) {
   std::shared_ptr<OpenerEntry> entry;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(openers_.begin(), openers_.end(), [&](const auto& opener) { return opener->owner == owner; });
+    const auto found =
+        std::find_if(openers_.begin(), openers_.end(), [&](const auto& opener) { return opener->owner == owner; });
     if (found == openers_.end()) return;
     entry = *found;
     openers_.erase(found);
@@ -134,7 +147,8 @@ void Mounts::RemoveOpener(const void* owner) {
 
 std::shared_ptr<Mount> Mounts::Known(std::string_view scheme) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(mounts_.begin(), mounts_.end(), [&](const auto& mount) { return mount->scheme() == scheme; });
+  const auto found =
+      std::find_if(mounts_.begin(), mounts_.end(), [&](const auto& mount) { return mount->scheme() == scheme; });
   return found == mounts_.end() ? nullptr : *found;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mounts: the file systems that plugins brought, by scheme.
 //
-// The table of files that plugins get belongs to the process, and so do the mounts: a scheme leads to the first file system of it that
-// a runtime registered; when that one goes, to the next. A scheme that nobody has registered is looked for by the openers of the
-// runtimes, which open the packages that may bring it.
+// The table of files that plugins get belongs to the process, and so do the mounts: a scheme leads to the first file
+// system of it that a runtime registered; when that one goes, to the next. A scheme that nobody has registered is
+// looked for by the openers of the runtimes, which open the packages that may bring it.
 //
-// Rules. Any thread. A mount outlives its plugin, as long as files of it are open, but then only says so: taking it away waits for the
-// calls in progress and closes the files that are open, so that nothing of a plugin is called once it may be unloaded. Openers run
-// under no lock of ours, because they take their runtime's; taking one away waits until it has returned.
+// Rules. Any thread. A mount outlives its plugin, as long as files of it are open, but then only says so: taking it
+// away waits for the calls in progress and closes the files that are open, so that nothing of a plugin is called once
+// it may be unloaded. Openers run under no lock of ours, because they take their runtime's; taking one away waits until
+// it has returned.
 #ifndef TENON_CORE_FILES_MOUNTS_H_
 #define TENON_CORE_FILES_MOUNTS_H_
 
@@ -44,9 +45,12 @@ class Mount {
   template <typename Function>
   tenon_status* Call(Function function) {
     const std::shared_lock lock(mutex_);
-    return mounted_ ? CallPlugin(plugin_, "a function of tenon.filesystem/1", [&] { return function(*table_, self_); }).release() : Gone();
+    return mounted_ ? CallPlugin(plugin_, "a function of tenon.filesystem/1", [&] { return function(*table_, self_); })
+                          .release()
+                    : Gone();
   }
-  tenon_status* Open(decltype(tenon_filesystem::open_read) tenon_filesystem::* how, tenon_span path, tenon_file** out_file);
+  tenon_status* Open(decltype(tenon_filesystem::open_read) tenon_filesystem::*how, tenon_span path,
+                     tenon_file** out_file);
   // Once for each file; one that was closed by Unmount is no error any more.
   tenon_status* Close(tenon_file* file);
   void Unmount();

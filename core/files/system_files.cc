@@ -43,7 +43,8 @@ class OpenedFile {
   OpenedFile(const std::string& path, int flags) {
     // What waits for somebody when it is opened, a pipe for one, does not; nothing becomes the process's terminal.
     do {
-      descriptor_ = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);  // less what the user's umask takes
+      descriptor_ =
+          open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);  // less what the user's umask takes
     } while (descriptor_ < 0 && errno == EINTR);
   }
   OpenedFile(const OpenedFile&) = delete;
@@ -69,7 +70,9 @@ tenon_status* OpenPath(const char* what, tenon_span path, int flags, tenon_file*
     return InvalidArgument(StrCat("cannot ", what, ": the path is empty or has a NUL")).release();
   OpenedFile file(name, flags);
   if (file.get() < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
-    return InvalidArgument(StrCat("cannot ", what, " '", name, "': it is a link, which may lead anywhere; name the file itself")).release();
+    return InvalidArgument(
+               StrCat("cannot ", what, " '", name, "': it is a link, which may lead anywhere; name the file itself"))
+        .release();
   // A pipe that nobody reads; a socket.
   if (file.get() < 0 && errno == ENXIO) return NotOrdinary(what, name);
   if (file.get() < 0) return SystemError(what, name, errno);
@@ -86,12 +89,13 @@ tenon_status* OpenAppend(tenon_span path, tenon_file** out_file) {
   return OpenPath("append to", path, O_WRONLY | O_CREAT | O_APPEND, out_file);
 }
 
-// One writer a file, which the system knows of, and forgets when the writer's process ends. *out_mine false: the name meanwhile leads to
-// another file, because the writer before has removed or renamed this one.
+// One writer a file, which the system knows of, and forgets when the writer's process ends. *out_mine false: the name
+// meanwhile leads to another file, because the writer before has removed or renamed this one.
 tenon_status* Claim(const tenon_file& file, bool* out_mine) {
   *out_mine = true;
   if (flock(file.descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return Status(Code::kAborted, StrCat("cannot write '", file.path, "': somebody else is writing it")).release();
+    if (errno == EWOULDBLOCK)
+      return Status(Code::kAborted, StrCat("cannot write '", file.path, "': somebody else is writing it")).release();
     return nullptr;  // a file system without locks
   }
   struct stat mine, named;
@@ -117,7 +121,8 @@ tenon_status* OpenWrite(tenon_span path, tenon_file** out_file) {
     delete file;
     if (bad != nullptr) return bad;
   }
-  return Status(Code::kAborted, StrCat("cannot write '", View(path), "': others make and remove it all the time")).release();
+  return Status(Code::kAborted, StrCat("cannot write '", View(path), "': others make and remove it all the time"))
+      .release();
 }
 
 tenon_status* Size(tenon_file* file, uint64_t* out_size) {
@@ -133,7 +138,8 @@ tenon_status* ReadAt(tenon_file* file, uint64_t offset, void* target, uint64_t b
     const ssize_t got = pread(file->descriptor, out, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return SystemError("read", file->path, errno);
-    if (got == 0) return OutOfRange(StrCat("'", file->path, "' ends at byte ", offset, ", ", bytes, " bytes too early")).release();
+    if (got == 0)
+      return OutOfRange(StrCat("'", file->path, "' ends at byte ", offset, ", ", bytes, " bytes too early")).release();
     out += got;
     offset += static_cast<uint64_t>(got);
     bytes -= static_cast<uint64_t>(got);
@@ -170,7 +176,9 @@ tenon_status* CloseFile(tenon_file* file) {
 
 tenon_status* RenameFile(tenon_span from, tenon_span to) {
   const std::string source(View(from)), target(View(to));
-  return rename(source.c_str(), target.c_str()) == 0 ? nullptr : SystemError(("rename '" + source + "' to").c_str(), target, errno);
+  return rename(source.c_str(), target.c_str()) == 0
+             ? nullptr
+             : SystemError(("rename '" + source + "' to").c_str(), target, errno);
 }
 
 tenon_status* Remove(tenon_span path) {
@@ -216,12 +224,29 @@ tenon_status* ListFolder(tenon_span path, tenon_file_names names, void* argument
 
 }  // namespace
 
-tenon_file* MakeSystemFile(int descriptor, std::string_view path) { return new tenon_file{descriptor, std::string(path)}; }
-tenon_status* SystemFileError(const char* what, std::string_view path, int error) { return SystemError(what, path, error); }
+tenon_file* MakeSystemFile(int descriptor, std::string_view path) {
+  return new tenon_file{descriptor, std::string(path)};
+}
+tenon_status* SystemFileError(const char* what, std::string_view path, int error) {
+  return SystemError(what, path, error);
+}
 
 const tenon_files* SystemFiles() {
-  static const tenon_files files = {TENON_HEAD(tenon_files), &OpenRead, &OpenWrite, &OpenAppend, &Size,   &ReadAt, &Write,
-                                    &Sync, &CloseFile, &RenameFile, &Remove, &MakeDirectory, &SyncDirectory, &FileExists, &ListFolder};
+  static const tenon_files files = {TENON_HEAD(tenon_files),
+                                    &OpenRead,
+                                    &OpenWrite,
+                                    &OpenAppend,
+                                    &Size,
+                                    &ReadAt,
+                                    &Write,
+                                    &Sync,
+                                    &CloseFile,
+                                    &RenameFile,
+                                    &Remove,
+                                    &MakeDirectory,
+                                    &SyncDirectory,
+                                    &FileExists,
+                                    &ListFolder};
   return &files;
 }
 

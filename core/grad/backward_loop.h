@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BackwardLoop: the loop that runs a forward loop's turns again, the last first; the step itself stands for one without turns.
+// BackwardLoop: the loop that runs a forward loop's turns again, the last first; the step itself stands for one without
+// turns.
 #ifndef TENON_CORE_GRAD_BACKWARD_LOOP_H_
 #define TENON_CORE_GRAD_BACKWARD_LOOP_H_
 
@@ -26,8 +27,8 @@ struct BackwardLoop {
   graph::NodeId subtract;
   graph::Edge condition;
   graph::Edge left;  // the counter when the loop was left, in the frame around it
-  // Of forward handles of stacks, by the Enter: the parent's stack with the gradients of what was pushed on that of the handle; and the one
-  // that gathers the gradients of what is popped.
+  // Of forward handles of stacks, by the Enter: the parent's stack with the gradients of what was pushed on that of the
+  // handle; and the one that gathers the gradients of what is popped.
   std::map<graph::NodeId, graph::Edge> gradients_of_pushed;
   std::map<graph::NodeId, graph::Edge> gradients_of_popped;
   bool shares_stacks = false;  // its turns, in all turns of the loop around it, push on one of those or pop from one

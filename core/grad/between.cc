@@ -88,7 +88,8 @@ graph::NodeMap<bool> Before(const Graph& graph, const Stacks& stacks, const std:
 
 }  // namespace
 
-Between::Between(const Graph& graph, const Stacks& stacks, const std::vector<Edge>& ys, const std::vector<Edge>& xs) : nodes_(After(graph, stacks, xs)) {
+Between::Between(const Graph& graph, const Stacks& stacks, const std::vector<Edge>& ys, const std::vector<Edge>& xs)
+    : nodes_(After(graph, stacks, xs)) {
   const graph::NodeMap<bool> before = Before(graph, stacks, ys);
   for (const NodeId id : nodes_.ids()) nodes_[id] = nodes_[id] && before[id];
 }

@@ -11,7 +11,8 @@ namespace tenon::grad {
 
 class Between {
  public:
-  Between(const graph::Graph& graph, const Stacks& stacks, const std::vector<graph::Edge>& ys, const std::vector<graph::Edge>& xs);
+  Between(const graph::Graph& graph, const Stacks& stacks, const std::vector<graph::Edge>& ys,
+          const std::vector<graph::Edge>& xs);
   bool Has(graph::NodeId node) const { return nodes_[node]; }
   // The nodes that the graph had then.
   IdRange<graph::NodeId> ids() const { return nodes_.ids(); }

@@ -19,7 +19,8 @@ bool IsLoopMerge(const graph::Graph& graph, const Node& node) {
          });
 }
 
-Branches::Branches(const graph::Graph* graph, const std::vector<graph::NodeId>& order) : graph_(graph), around_(graph->size()) {
+Branches::Branches(const graph::Graph* graph, const std::vector<graph::NodeId>& order)
+    : graph_(graph), around_(graph->size()) {
   for (graph::NodeId id : order) {
     const Node& node = graph->node(id);
     std::vector<Branch> longest = Longest(node);
@@ -44,7 +45,8 @@ std::vector<Branch> Branches::Longest(const Node& node) const {
 std::vector<Branch> Branches::Of(Edge edge) const {
   const Node& node = graph_->node(edge.node);
   std::vector<Branch> out = around_[edge.node];
-  if (node.has(TENON_OP_SWITCH) && !IsLoopSwitch(*graph_, node) && edge.index >= 0) out.push_back({node.inputs[1], edge.index});
+  if (node.has(TENON_OP_SWITCH) && !IsLoopSwitch(*graph_, node) && edge.index >= 0)
+    out.push_back({node.inputs[1], edge.index});
   return out;
 }
 

@@ -9,10 +9,21 @@ using graph::Edge;
 using graph::Node;
 using graph::NodeId;
 
-Differentiator::Differentiator(graph::Builder* builder, ForwardGraph* forward, const OwnGradients* own, const std::vector<Edge>& ys, const std::vector<Edge>& xs)
-    : builder_(builder), graph_(builder->graph()), forward_(*forward), ys_(ys), xs_(xs), stacks_(&graph_), between_(graph_, stacks_, ys, xs), sums_(builder),
-      values_(builder, forward), node_gradient_(builder, &sums_, own),
-      parts_{builder, forward, &stacks_, &between_, &sums_, &values_, [this](BackwardLoop* back, Arrived* arrived) { return Walk(back, arrived); }} {}
+Differentiator::Differentiator(graph::Builder* builder, ForwardGraph* forward, const OwnGradients* own,
+                               const std::vector<Edge>& ys, const std::vector<Edge>& xs)
+    : builder_(builder),
+      graph_(builder->graph()),
+      forward_(*forward),
+      ys_(ys),
+      xs_(xs),
+      stacks_(&graph_),
+      between_(graph_, stacks_, ys, xs),
+      sums_(builder),
+      values_(builder, forward),
+      node_gradient_(builder, &sums_, own),
+      parts_{builder, forward, &stacks_, &between_, &sums_, &values_, [this](BackwardLoop* back, Arrived* arrived) {
+               return Walk(back, arrived);
+             }} {}
 
 Result<std::vector<tenon_gradient>> Differentiator::Run(const std::vector<Edge>& initial) {
   TENON_RETURN_IF_ERROR(CheckEnds());
@@ -30,13 +41,16 @@ Result<std::vector<tenon_gradient>> Differentiator::Run(const std::vector<Edge>&
 
 Status Differentiator::CheckEnds() const {
   for (const Edge& y : ys_)
-    if (forward_.FrameOf(y) != graph::kStep) return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is inside a loop; differentiate what leaves it"));
+    if (forward_.FrameOf(y) != graph::kStep)
+      return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is inside a loop; differentiate what leaves it"));
   for (const Edge& x : xs_)
     if (forward_.FrameOf(x) != graph::kStep)
-      return InvalidArgument(StrCat("'", graph_.EdgeName(x), "' is inside a loop; differentiate with respect to what enters it"));
+      return InvalidArgument(
+          StrCat("'", graph_.EdgeName(x), "' is inside a loop; differentiate with respect to what enters it"));
   for (const Edge& y : ys_)
     if (!IsFloating(graph_.TypeOf(y)))
-      return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is ", TypeName(graph_.TypeOf(y)), ", which has no gradient"));
+      return InvalidArgument(
+          StrCat("'", graph_.EdgeName(y), "' is ", TypeName(graph_.TypeOf(y)), ", which has no gradient"));
   return Status::Ok();
 }
 
@@ -63,7 +77,8 @@ Status Differentiator::Walk(BackwardLoop* back, Arrived* arrived) {
 
 // The items of back->frame from last to first. `arrived` has what arrived from later items.
 Status Differentiator::WalkItems(BackwardLoop* back, Arrived* arrived) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<graph::LoopAnalysis::Item> items, forward_.loops().Items(graph_, forward_.order(), back->frame));
+  TENON_ASSIGN_OR_RETURN(const std::vector<graph::LoopAnalysis::Item> items,
+                         forward_.loops().Items(graph_, forward_.order(), back->frame));
   // The loops in this one need the handles that it pushed, which no edge says.
   for (const auto& item : items)
     if (item.node && PushesHandle(item.node)) TENON_RETURN_IF_ERROR(WalkPush(item.node, back, arrived));
@@ -91,7 +106,8 @@ Status Differentiator::WalkItem(NodeId id, BackwardLoop* back, Arrived* arrived)
 
 // A switch on the loop's condition of what is no loop variable: its value, in turns alone.
 bool Differentiator::IsGate(const Node& node) const {
-  return IsLoopSwitch(graph_, node) && !(node.inputs[0].index == 0 && IsLoopMerge(graph_, graph_.node(node.inputs[0].node)));
+  return IsLoopSwitch(graph_, node) &&
+         !(node.inputs[0].index == 0 && IsLoopMerge(graph_, graph_.node(node.inputs[0].node)));
 }
 
 Status Differentiator::PassGate(const Node& node, Arrived* arrived) {
@@ -124,27 +140,36 @@ Status Differentiator::WalkPush(NodeId id, BackwardLoop* back, Arrived* arrived)
   const auto gradients = back->gradients_of_pushed.find(enters[0]);
   if (gradients == back->gradients_of_pushed.end()) return Status::Ok();
   const NodeId first = graph_.next_id();
-  TENON_ASSIGN_OR_RETURN(const Edge popped, values_.PopInTurns(gradients->second, type_of_gradient_.at(id), value, back));
+  TENON_ASSIGN_OR_RETURN(const Edge popped,
+                         values_.PopInTurns(gradients->second, type_of_gradient_.at(id), value, back));
   PlaceBeside(first, id);
   sums_.Add(arrived, PushesHandle(id) ? Origin(graph_, value) : value, Dense(popped));
   return Status::Ok();
 }
 
-bool Differentiator::PushesHandle(NodeId id) const { return stacks_.IsPush(id) && stacks_.StackOf(graph_.node(id).inputs[1]); }
+bool Differentiator::PushesHandle(NodeId id) const {
+  return stacks_.IsPush(id) && stacks_.StackOf(graph_.node(id).inputs[1]);
+}
 
 // others: what it may exchange values with.
-Result<std::vector<NodeId>> Differentiator::EntersOfHandle(NodeId id, const std::vector<NodeId>& others, const BackwardLoop* back) const {
-  if (stacks_.IsStray(id)) return Unimplemented("it is not seen which stack its handle is of, and so not what depends on what");
+Result<std::vector<NodeId>> Differentiator::EntersOfHandle(NodeId id, const std::vector<NodeId>& others,
+                                                           const BackwardLoop* back) const {
+  if (stacks_.IsStray(id))
+    return Unimplemented("it is not seen which stack its handle is of, and so not what depends on what");
   if (others.size() != 1)
-    return Unimplemented(StrCat(others.size(), " nodes push on its stack or pop from it where a gradient needs one; give each value a stack of its own"));
+    return Unimplemented(StrCat(
+        others.size(),
+        " nodes push on its stack or pop from it where a gradient needs one; give each value a stack of its own"));
   std::vector<NodeId> enters;
   NodeId at = Origin(graph_, graph_.node(id).inputs[0]).node;
-  for (; !back->is_step() && IsConstantEnter(graph_.node(at)) && forward_.loops().frame_of(at) == back->frame; back = back->parent) {
+  for (; !back->is_step() && IsConstantEnter(graph_.node(at)) && forward_.loops().frame_of(at) == back->frame;
+       back = back->parent) {
     enters.push_back(at);
     at = Origin(graph_, graph_.node(at).inputs[0]).node;
   }
   if (enters.empty() || graph_.node(at).has(TENON_OP_ENTER))
-    return Unimplemented("its stack is not one that a loop's turns push on or pop from; only of such there are gradients");
+    return Unimplemented(
+        "its stack is not one that a loop's turns push on or pop from; only of such there are gradients");
   return enters;
 }
 
@@ -166,7 +191,8 @@ Status Differentiator::WalkNode(NodeId id, BackwardLoop* back, Arrived* arrived)
   TENON_RETURN_IF_ERROR(values_.Localize(first_new, back));
   PlaceBeside(first_new, id);
   for (tenon_gradient& gradient : dx)
-    for (tenon_output* end : {&gradient.dense, &gradient.indices, &gradient.dense_shape}) TENON_RETURN_IF_ERROR(values_.LocalizeEnd(end, back));
+    for (tenon_output* end : {&gradient.dense, &gradient.indices, &gradient.dense_shape})
+      TENON_RETURN_IF_ERROR(values_.LocalizeEnd(end, back));
   for (size_t i = 0; i < dx.size(); ++i) {
     if (dx[i].kind != TENON_GRADIENT_NOT_DIFFERENTIABLE) sums_.Add(arrived, node.inputs[i], dx[i]);
     else if (LeadsToX(node.inputs[i]))
@@ -189,6 +215,8 @@ Result<tenon_gradient> Differentiator::Total(Arrived* arrived, const Edge& edge)
   return total;
 }
 
-bool Differentiator::LeadsToX(Edge edge) const { return between_.Has(edge.node) || std::find(xs_.begin(), xs_.end(), edge) != xs_.end(); }
+bool Differentiator::LeadsToX(Edge edge) const {
+  return between_.Has(edge.node) || std::find(xs_.begin(), xs_.end(), edge) != xs_.end();
+}
 
 }  // namespace tenon::grad

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Differentiator: walks a graph back from the ys to the xs, node by node and loop by loop, and gathers what arrives at the xs.
+// Differentiator: walks a graph back from the ys to the xs, node by node and loop by loop, and gathers what arrives at
+// the xs.
 #ifndef TENON_CORE_GRAD_DIFFERENTIATOR_H_
 #define TENON_CORE_GRAD_DIFFERENTIATOR_H_
 
@@ -14,7 +15,8 @@ namespace tenon::grad {
 class Differentiator {
  public:
   // All outlive it.
-  Differentiator(graph::Builder* builder, ForwardGraph* forward, const OwnGradients* own, const std::vector<graph::Edge>& ys, const std::vector<graph::Edge>& xs);
+  Differentiator(graph::Builder* builder, ForwardGraph* forward, const OwnGradients* own,
+                 const std::vector<graph::Edge>& ys, const std::vector<graph::Edge>& xs);
 
   // Of the xs. initial: of the ys; empty: ones.
   Result<std::vector<tenon_gradient>> Run(const std::vector<graph::Edge>& initial);
@@ -29,7 +31,8 @@ class Differentiator {
   Status WalkPush(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
   bool PushesHandle(graph::NodeId id) const;
   // By which a push's or a pop's handle comes into its loop, and into the loops around it.
-  Result<std::vector<graph::NodeId>> EntersOfHandle(graph::NodeId id, const std::vector<graph::NodeId>& others, const BackwardLoop* back) const;
+  Result<std::vector<graph::NodeId>> EntersOfHandle(graph::NodeId id, const std::vector<graph::NodeId>& others,
+                                                    const BackwardLoop* back) const;
   bool IsGate(const graph::Node& node) const;
   Status PassGate(const graph::Node& node, Arrived* arrived);
   Status WalkItem(graph::NodeId id, BackwardLoop* back, Arrived* arrived);

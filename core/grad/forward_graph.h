@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ForwardGraph: what is known of the graph that is differentiated, before anything is added to it: order, loops, conditionals. Of what
-// is added, it knows the counters and stacks that belong to the forward loops.
+// ForwardGraph: what is known of the graph that is differentiated, before anything is added to it: order, loops,
+// conditionals. Of what is added, it knows the counters and stacks that belong to the forward loops.
 #ifndef TENON_CORE_GRAD_FORWARD_GRAPH_H_
 #define TENON_CORE_GRAD_FORWARD_GRAPH_H_
 

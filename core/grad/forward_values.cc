@@ -93,7 +93,8 @@ Result<Edge> ForwardValues::MakeStack(DType type, const BackwardLoop& back) {
   auto limit = builder_->ScalarInt32(-1, "stack_limit");
   builder_->set_controls(before);
   if (!limit.ok()) return limit.status();
-  TENON_ASSIGN_OR_RETURN(const NodeId stack, builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(type)}}));
+  TENON_ASSIGN_OR_RETURN(const NodeId stack,
+                         builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(type)}}));
   forward_.NoteAdded(stack, frame.parent, beside);
   return Edge{stack, 0};
 }
@@ -101,7 +102,8 @@ Result<Edge> ForwardValues::MakeStack(DType type, const BackwardLoop& back) {
 Status ForwardValues::Push(Edge edge, Edge stack, const BackwardLoop& back) {
   const graph::Frame& frame = forward_.loops().frame(back.frame);
   AttrMap attrs = {{"frame_name", AttrValue::String(frame.name)}, {"is_constant", AttrValue::Bool(true)}};
-  if (const AttrValue* parallel = graph_.node(frame.enters[0]).FindAttr("parallel_iterations")) attrs.emplace("parallel_iterations", *parallel);
+  if (const AttrValue* parallel = graph_.node(frame.enters[0]).FindAttr("parallel_iterations"))
+    attrs.emplace("parallel_iterations", *parallel);
   TENON_ASSIGN_OR_RETURN(const NodeId handle, builder_->AddRole("enter", {stack}, attrs));
   // Only in turns: a value that the condition part computes also comes once more at the end.
   Edge pushed = edge;
@@ -127,7 +129,9 @@ Result<Edge> ForwardValues::PushInTurns(Edge value, BackwardLoop* back, Backward
   auto limit = builder_->ScalarInt32(-1, "stack_limit");
   builder_->set_controls(before);
   if (!limit.ok()) return limit.status();
-  TENON_ASSIGN_OR_RETURN(const NodeId stack, builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(BaseType(graph_.TypeOf(value)))}}));
+  TENON_ASSIGN_OR_RETURN(
+      const NodeId stack,
+      builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(BaseType(graph_.TypeOf(value)))}}));
   TENON_ASSIGN_OR_RETURN(const Edge handle, EnterFrom({stack, 0}, around, back));
   TENON_RETURN_IF_ERROR(PushOn(handle, value, back->turn, back->subtract));
   return Edge{stack, 0};
@@ -158,7 +162,8 @@ Result<Edge> ForwardValues::InBranchesOf(Edge beside, Edge handle, BackwardLoop*
 Result<Edge> ForwardValues::PopInTurns(Edge stack, DType type, Edge beside, BackwardLoop* back) {
   TENON_ASSIGN_OR_RETURN(const Edge entered, EnterConstant(stack, back));
   TENON_ASSIGN_OR_RETURN(const Edge handle, InBranchesOf(beside, entered, back));
-  TENON_ASSIGN_OR_RETURN(const NodeId pop, builder_->AddRole("stack_pop", {handle}, {{"elem_type", AttrValue::Type(type)}}, {}, {back->turn}));
+  TENON_ASSIGN_OR_RETURN(const NodeId pop, builder_->AddRole("stack_pop", {handle},
+                                                             {{"elem_type", AttrValue::Type(type)}}, {}, {back->turn}));
   TENON_ASSIGN_OR_RETURN(const NodeId popped_once, builder_->AddRole("control_trigger", {}, {}, {}, {pop}));
   graph_.AddControl(popped_once, back->subtract);
   return Edge{pop, 0};

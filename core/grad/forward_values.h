@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ForwardValues: what stands in a backward loop for values of the forward graph: itself where there is no loop, an invariant for what is
-// from further out, and for what each turn computed a stack that the forward loop pushes on and the backward loop pops.
+// ForwardValues: what stands in a backward loop for values of the forward graph: itself where there is no loop, an
+// invariant for what is from further out, and for what each turn computed a stack that the forward loop pushes on and
+// the backward loop pops.
 #ifndef TENON_CORE_GRAD_FORWARD_VALUES_H_
 #define TENON_CORE_GRAD_FORWARD_VALUES_H_
 
@@ -15,18 +16,19 @@ namespace tenon::grad {
 class ForwardValues {
  public:
   // Both outlive it.
-  ForwardValues(graph::Builder* builder, ForwardGraph* forward) : builder_(builder), graph_(builder->graph()), forward_(*forward) {}
+  ForwardValues(graph::Builder* builder, ForwardGraph* forward)
+      : builder_(builder), graph_(builder->graph()), forward_(*forward) {}
 
-  // Nodes from `first_new` on may read values of the forward graph; in a backward loop those become what stands for them there. New
-  // nodes without inputs wait for the turn.
+  // Nodes from `first_new` on may read values of the forward graph; in a backward loop those become what stands for
+  // them there. New nodes without inputs wait for the turn.
   Status Localize(graph::NodeId first_new, BackwardLoop* back);
   // The same for the end of a gradient, if it is of the forward graph.
   Status LocalizeEnd(tenon_output* end, BackwardLoop* back);
-  // A new stack, on which each turn of the backward loop pushes the value. It is made in the frame around `around`, which is the loop or one
-  // that it lies in.
+  // A new stack, on which each turn of the backward loop pushes the value. It is made in the frame around `around`,
+  // which is the loop or one that it lies in.
   Result<graph::Edge> PushInTurns(graph::Edge value, BackwardLoop* back, BackwardLoop* around);
-  // What each turn pops, of the type, from a stack of the frame around the backward loop; only in the branches in which the forward value
-  // `beside` is there.
+  // What each turn pops, of the type, from a stack of the frame around the backward loop; only in the branches in which
+  // the forward value `beside` is there.
   Result<graph::Edge> PopInTurns(graph::Edge stack, DType type, graph::Edge beside, BackwardLoop* back);
   // A value of the frame around the backward loop, in its turns.
   Result<graph::Edge> EnterConstant(graph::Edge outside, BackwardLoop* back);

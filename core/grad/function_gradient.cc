@@ -32,11 +32,12 @@ class FunctionGradient {
     TENON_RETURN_IF_ERROR(AddArguments());
     const size_t count = node_.output_types.size();
     const std::vector<Edge> xs(arguments_.begin(), arguments_.begin() + static_cast<ptrdiff_t>(count));
-    TENON_ASSIGN_OR_RETURN(const graph::NodeId call, builder_.Add(function_.name, xs, function_.attrs ? *function_.attrs : AttrMap(), "forward"));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId call,
+                           builder_.Add(function_.name, xs, function_.attrs ? *function_.attrs : AttrMap(), "forward"));
     const std::vector<DType> results = graph_.node(call).output_types;
     if (arguments_.size() != count + results.size())
-      return InvalidArgument(StrCat("it has ", arguments_.size(), " inputs: '", function_.name, "' takes ", count, " and gives ", results.size(),
-                                    ", so that it needs ", count + results.size()));
+      return InvalidArgument(StrCat("it has ", arguments_.size(), " inputs: '", function_.name, "' takes ", count,
+                                    " and gives ", results.size(), ", so that it needs ", count + results.size()));
     std::vector<Edge> ys, initial;
     for (size_t k = 0; k < results.size(); ++k) {
       if (!IsFloating(results[k])) continue;
@@ -64,15 +65,18 @@ class FunctionGradient {
  private:
   Status AddArguments() {
     for (size_t i = 0; i < node_.input_types.size(); ++i) {
-      AttrMap attrs{{"T", AttrValue::Type(BaseType(node_.input_types[i]))}, {"index", AttrValue::Int(static_cast<int64_t>(i))}};
-      TENON_ASSIGN_OR_RETURN(const graph::NodeId id, builder_.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
+      AttrMap attrs{{"T", AttrValue::Type(BaseType(node_.input_types[i]))},
+                    {"index", AttrValue::Int(static_cast<int64_t>(i))}};
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId id,
+                             builder_.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
       arguments_.push_back({id, 0});
     }
     return Status::Ok();
   }
 
   Result<Edge> ValueOf(const tenon_gradient& gradient, Edge x) {
-    if (gradient.kind == TENON_GRADIENT_DENSE || gradient.kind == TENON_GRADIENT_SLICES) return Densify(&builder_, gradient, {});
+    if (gradient.kind == TENON_GRADIENT_DENSE || gradient.kind == TENON_GRADIENT_SLICES)
+      return Densify(&builder_, gradient, {});
     TENON_ASSIGN_OR_RETURN(const graph::NodeId zeros, builder_.AddRole("zeros_like", {x}));
     return Edge{zeros, 0};
   }
@@ -95,7 +99,8 @@ class FunctionGradient {
 
 namespace {
 
-// Gradients of functions that are being made, one for the other: a body may hold the gradient of a function, its own too.
+// Gradients of functions that are being made, one for the other: a body may hold the gradient of a function, its own
+// too.
 constexpr int kHighestDerivative = 24;
 thread_local int derivatives = 0;
 struct Derivative {
@@ -108,11 +113,12 @@ struct Derivative {
 Result<std::unique_ptr<Node>> MakeGradientCall(Graph* graph, graph::NodeId id) {
   const Node& node = graph->node(id);
   if (derivatives == kHighestDerivative)
-    return ResourceExhausted(StrCat(node.Describe(), ": gradients of functions lie in each other deeper than ", kHighestDerivative,
-                                    "; a function whose body asks for its own gradient has none"));
+    return ResourceExhausted(StrCat(node.Describe(), ": gradients of functions lie in each other deeper than ",
+                                    kHighestDerivative, "; a function whose body asks for its own gradient has none"));
   const Derivative deeper;
   const AttrValue* const f = node.FindAttr("f");
-  if (f == nullptr || f->kind() != TENON_ATTR_FUNCTION) return InvalidArgument(StrCat(node.Describe(), ": its attribute 'f' names no function"));
+  if (f == nullptr || f->kind() != TENON_ATTR_FUNCTION)
+    return InvalidArgument(StrCat(node.Describe(), ": its attribute 'f' names no function"));
   const FunctionRef& function = f->function();
   NodeSpec spec{nullptr, {}, node.inputs, node.controls, {}, node.device};
   const auto it = graph->library().find(function.name);
@@ -122,7 +128,8 @@ Result<std::unique_ptr<Node>> MakeGradientCall(Graph* graph, graph::NodeId id) {
     return graph->Replace(id, std::move(spec));
   }
   std::string name;
-  for (size_t i = 0; name.empty() || graph->library().contains(name); ++i) name = StrCat("gradient_of_", function.name, i == 0 ? "" : StrCat("_", i));
+  for (size_t i = 0; name.empty() || graph->library().contains(name); ++i)
+    name = StrCat("gradient_of_", function.name, i == 0 ? "" : StrCat("_", i));
   FunctionGradient gradient(*graph, node, function);
   auto made = gradient.Build(name);
   if (!made.ok()) return Status(made.status()).Annotate(node.Describe());

@@ -17,8 +17,10 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeId;
 
-// Calls on the way, and what has no gradient but is made of ops that do; their bodies must be in the graph before it is differentiated.
-Result<std::vector<NodeId>> CallsBetween(const Graph& graph, const OwnGradients& own, const std::vector<Edge>& ys, const std::vector<Edge>& xs) {
+// Calls on the way, and what has no gradient but is made of ops that do; their bodies must be in the graph before it is
+// differentiated.
+Result<std::vector<NodeId>> CallsBetween(const Graph& graph, const OwnGradients& own, const std::vector<Edge>& ys,
+                                         const std::vector<Edge>& xs) {
   const Between between(graph, Stacks(&graph), ys, xs);
   std::vector<NodeId> calls;
   for (const NodeId id : between.ids()) {
@@ -32,8 +34,8 @@ Result<std::vector<NodeId>> CallsBetween(const Graph& graph, const OwnGradients&
 }
 
 // Puts the bodies of calls on the way into the graph, nested ones too; `replaced` holds the calls as they were.
-Status InlineOnTheWay(Builder* builder, const OwnGradients& own, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
-                      std::vector<std::unique_ptr<Node>>* replaced) {
+Status InlineOnTheWay(Builder* builder, const OwnGradients& own, const std::vector<Edge>& ys,
+                      const std::vector<Edge>& xs, std::vector<std::unique_ptr<Node>>* replaced) {
   for (int depth = 0; depth <= graph::kMaxCallDepth; ++depth) {
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> calls, CallsBetween(builder->graph(), own, ys, xs));
     if (calls.empty()) return Status::Ok();
@@ -65,8 +67,8 @@ std::string FreeScope(const Graph& graph, const std::string& wish) {
 
 }  // namespace
 
-Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
-                                                 const std::vector<Edge>& initial) {
+Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::vector<Edge>& ys,
+                                                 const std::vector<Edge>& xs, const std::vector<Edge>& initial) {
   if (ys.empty() || xs.empty()) return InvalidArgument("gradients need at least one y and one x");
   if (!initial.empty() && initial.size() != ys.size())
     return InvalidArgument(StrCat("there are ", ys.size(), " ys and ", initial.size(), " initial gradients"));

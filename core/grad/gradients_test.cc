@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gradients look like as graphs; what they compute is checked against differences in tests/engine. Covers K1 to K3.
+// What gradients look like as graphs; what they compute is checked against differences in tests/engine. Covers K1 to
+// K3.
 #include "core/grad/gradients.h"
 
 #include "core/graph/graph.h"
@@ -60,7 +61,8 @@ TEST(Gradients, AddAllPathsInOneSum) {
   EXPECT_EQ(g.graph.size(), size + 2) << "ones and one sum";
 }
 
-// A chain and side branches of it, 100,000 nodes: each is visited once, so that what would be square in them would not end.
+// A chain and side branches of it, 100,000 nodes: each is visited once, so that what would be square in them would not
+// end.
 TEST(Gradients, OfAHundredThousandNodesTakeEachOnce) {
   Differentiated g;
   Edge y = g.x;
@@ -106,19 +108,27 @@ TEST(Gradients, GoThroughAConditionalByTheDualOne) {
 
 TEST(Gradients, SayWhatHasNone) {
   Differentiated g;
-  const Edge i = g.Feed(TENON_DT_INT32), round = g.Add("Round", {g.x}, {}, "round"), mystery = g.Add("Mystery", {g.x}, {}, "mystery");
+  const Edge i = g.Feed(TENON_DT_INT32), round = g.Add("Round", {g.x}, {}, "round"),
+             mystery = g.Add("Mystery", {g.x}, {}, "mystery");
   EXPECT_EQ(g.WhyNot({}, {g.x}), "INVALID_ARGUMENT: gradients need at least one y and one x");
   EXPECT_EQ(g.WhyNot({g.x}, {g.x}, {g.x, g.x}), "INVALID_ARGUMENT: there are 1 ys and 2 initial gradients");
   EXPECT_EQ(g.WhyNot({i}, {g.x}), "INVALID_ARGUMENT: 'Feed:0' is int32, which has no gradient");
-  EXPECT_EQ(g.WhyNot({round}, {g.x}),
-            "INVALID_ARGUMENT: gradient of node 'round' (Round): the op is not differentiable with respect to its input 0");
+  EXPECT_EQ(
+      g.WhyNot({round}, {g.x}),
+      "INVALID_ARGUMENT: gradient of node 'round' (Round): the op is not differentiable with respect to its input 0");
   EXPECT_NE(g.WhyNot({mystery}, {g.x}).find("gradient of node 'mystery' (Mystery): "), std::string::npos);
 }
 
 TEST(Gradients, RefuseEndsInsideALoop) {
   Differentiated g;
-  const auto loop = g.While("loop", {g.Value(0, "start")}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); }, [](const auto& v) { return v; });
-  EXPECT_EQ(g.WhyNot({loop.merges[0]}, {g.x}), "INVALID_ARGUMENT: 'loop/merge0:0' is inside a loop; differentiate what leaves it");
+  const auto loop = g.While(
+      "loop", {g.Value(0, "start")},
+      [&](const auto& v) {
+        return g.Add("Below", {v[0], v[0]});
+      },
+      [](const auto& v) { return v; });
+  EXPECT_EQ(g.WhyNot({loop.merges[0]}, {g.x}),
+            "INVALID_ARGUMENT: 'loop/merge0:0' is inside a loop; differentiate what leaves it");
   EXPECT_EQ(g.WhyNot({loop.exits[0]}, {loop.merges[0]}),
             "INVALID_ARGUMENT: 'loop/merge0:0' is inside a loop; differentiate with respect to what enters it");
 }

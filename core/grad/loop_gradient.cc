@@ -26,7 +26,8 @@ LoopVariable VariableOf(const Graph& graph, const Node& merge) {
   return variable;
 }
 
-// Values of at most this many elements gather sums; of larger ones rows are kept, which no turn copies a whole value for.
+// Values of at most this many elements gather sums; of larger ones rows are kept, which no turn copies a whole value
+// for.
 constexpr int64_t kSmall = 64 * 1024;
 
 }  // namespace
@@ -48,7 +49,8 @@ std::vector<LoopGradient::Variable> LoopGradient::VariablesOf(const Graph& graph
   for (NodeId id : frame.nodes) {
     const Node& node = graph.node(id);
     if (!node.has(TENON_OP_EXIT)) continue;
-    if (const auto it = merge_of_switch.find(node.inputs[0].node); it != merge_of_switch.end()) by_merge[it->second].exit = id;
+    if (const auto it = merge_of_switch.find(node.inputs[0].node); it != merge_of_switch.end())
+      by_merge[it->second].exit = id;
   }
   std::vector<Variable> out;
   for (auto& [merge, variable] : by_merge) out.push_back(std::move(variable));
@@ -56,7 +58,11 @@ std::vector<LoopGradient::Variable> LoopGradient::VariablesOf(const Graph& graph
 }
 
 LoopGradient::LoopGradient(const Parts& parts, graph::FrameId frame, BackwardLoop* parent)
-    : parts_(parts), builder_(parts.builder), graph_(parts.builder->graph()), frame_(parts.forward->loops().frame(frame)), sums_(*parts.sums),
+    : parts_(parts),
+      builder_(parts.builder),
+      graph_(parts.builder->graph()),
+      frame_(parts.forward->loops().frame(frame)),
+      sums_(*parts.sums),
       variables_(VariablesOf(graph_, frame_)) {
   back_.frame = frame;
   back_.parent = parent;
@@ -104,22 +110,26 @@ Result<bool> LoopGradient::StacksArrive(Arrived* arrived) {
     const auto around = back_.parent->gradients_of_pushed.find(handle.node);
     if (around == back_.parent->gradients_of_pushed.end()) continue;
     back_.shares_stacks = true;
-    TENON_ASSIGN_OR_RETURN(back_.gradients_of_pushed[enter], parts_.values->EnterConstant(around->second, back_.parent));
+    TENON_ASSIGN_OR_RETURN(back_.gradients_of_pushed[enter],
+                           parts_.values->EnterConstant(around->second, back_.parent));
   }
   return !back_.gradients_of_pushed.empty();
 }
 
 Status LoopGradient::CheckForm() const {
-  if (!frame_.condition) return Unimplemented(StrCat("loop '", frame_.name, "' has no loop condition; it has no gradient"));
+  if (!frame_.condition)
+    return Unimplemented(StrCat("loop '", frame_.name, "' has no loop condition; it has no gradient"));
   for (const LoopVariable& variable : variables_)
     if (!variable.enter)
-      return InvalidArgument(StrCat("loop '", frame_.name, "': ", graph_.node(variable.merge).Describe(), " does not begin with an Enter; it has no gradient"));
+      return InvalidArgument(StrCat("loop '", frame_.name, "': ", graph_.node(variable.merge).Describe(),
+                                    " does not begin with an Enter; it has no gradient"));
   return Status::Ok();
 }
 
 void LoopGradient::NameLoop() {
   back_.name = graph_.UniqueName(builder_->scope() + "/" + frame_.name + "_gradient");
-  if (const AttrValue* parallel = graph_.node(frame_.enters[0]).FindAttr("parallel_iterations")) back_.parallel_iterations = parallel->i();
+  if (const AttrValue* parallel = graph_.node(frame_.enters[0]).FindAttr("parallel_iterations"))
+    back_.parallel_iterations = parallel->i();
   back_.forward_condition = {frame_.condition, 0};
 }
 
@@ -127,7 +137,8 @@ void LoopGradient::NameLoop() {
 Result<Edge> LoopGradient::CountTurns() {
   const Node enter = graph_.node(frame_.enters[0]);
   AttrMap attrs = {{"frame_name", AttrValue::String(frame_.name)}, {"is_constant", AttrValue::Bool(false)}};
-  if (const AttrValue* parallel = enter.FindAttr("parallel_iterations")) attrs.emplace("parallel_iterations", *parallel);
+  if (const AttrValue* parallel = enter.FindAttr("parallel_iterations"))
+    attrs.emplace("parallel_iterations", *parallel);
   // The zero must live in the frame around the loop: it waits for what enters it.
   std::vector<NodeId> pivot;
   if (frame_.parent != graph::kStep) pivot = {enter.inputs[0].node};
@@ -162,7 +173,9 @@ Status LoopGradient::CountDown(Edge count) {
   return SetNext(builder_, counter, {back_.subtract, 0});
 }
 
-bool LoopGradient::Carries(NodeId node) const { return parts_.between->Has(node) && MayCarry(graph_.TypeOf({node, 0})); }
+bool LoopGradient::Carries(NodeId node) const {
+  return parts_.between->Has(node) && MayCarry(graph_.TypeOf({node, 0}));
+}
 
 Status LoopGradient::OpenVariables(Arrived* arrived, Arrived* inside) {
   for (const Variable& variable : variables_) {
@@ -233,7 +246,8 @@ Status LoopGradient::CloseHandles(Arrived* inside, Arrived* arrived) {
     if (!HasValue(in_turn) && !HasValue(after)) continue;
     if (!PassesOn(variable))
       return Unimplemented(StrCat("loop '", frame_.name, "': ", graph_.node(variable.merge).Describe(),
-                                  " is another variable's handle from turn to turn, through which no gradient goes; pick among the variables' values instead"));
+                                  " is another variable's handle from turn to turn, through which no gradient goes; "
+                                  "pick among the variables' values instead"));
     if (HasValue(after)) sums_.Add(arrived, outside, after);
     if (HasValue(in_turn)) TENON_RETURN_IF_ERROR(Gather(in_turn, outside, arrived));
   }
@@ -242,10 +256,12 @@ Status LoopGradient::CloseHandles(Arrived* inside, Arrived* arrived) {
 
 bool LoopGradient::PassesOn(const Variable& variable) const {
   Edge value = graph_.node(variable.next).inputs[0];
-  while (graph_.node(value.node).has(TENON_OP_IDENTITY) && static_cast<size_t>(value.index) < graph_.node(value.node).inputs.size())
+  while (graph_.node(value.node).has(TENON_OP_IDENTITY) &&
+         static_cast<size_t>(value.index) < graph_.node(value.node).inputs.size())
     value = graph_.node(value.node).inputs[value.index];
   if (value == Edge{variable.merge, 0}) return true;
-  return value.index == 1 && std::find(variable.switches.begin(), variable.switches.end(), value.node) != variable.switches.end();
+  return value.index == 1 &&
+         std::find(variable.switches.begin(), variable.switches.end(), value.node) != variable.switches.end();
 }
 
 Status LoopGradient::CloseInvariants(Arrived* inside, Arrived* arrived) {
@@ -259,7 +275,8 @@ Status LoopGradient::CloseInvariants(Arrived* inside, Arrived* arrived) {
 
 // What arrives in each turn at a value that is the same in all of them.
 Status LoopGradient::Gather(const tenon_gradient& in_turn, Edge outside, Arrived* arrived) {
-  return in_turn.kind == TENON_GRADIENT_SLICES && !IsSmall(outside) ? GatherRows(in_turn, outside, arrived) : GatherSums(in_turn, outside, arrived);
+  return in_turn.kind == TENON_GRADIENT_SLICES && !IsSmall(outside) ? GatherRows(in_turn, outside, arrived)
+                                                                    : GatherSums(in_turn, outside, arrived);
 }
 
 bool LoopGradient::IsSmall(Edge value) {
@@ -284,7 +301,8 @@ Status LoopGradient::GatherRows(const tenon_gradient& in_turn, Edge outside, Arr
   for (tenon_output tenon_gradient::*end : {&tenon_gradient::dense, &tenon_gradient::indices}) {
     TENON_ASSIGN_OR_RETURN(const TurnVariable made, Open(graph::FromC(all.*end)));
     TENON_ASSIGN_OR_RETURN(const Edge axis, ConstantIn(builder_, back_.turn, 0));
-    TENON_ASSIGN_OR_RETURN(const NodeId rows, builder_->AddRole("concat", {made.in_turn, graph::FromC(in_turn.*end), axis}));
+    TENON_ASSIGN_OR_RETURN(const NodeId rows,
+                           builder_->AddRole("concat", {made.in_turn, graph::FromC(in_turn.*end), axis}));
     TENON_RETURN_IF_ERROR(SetNext(builder_, made.merge, {rows, 0}));
     all.*end = graph::ToC(made.exit);
   }
@@ -300,7 +318,8 @@ Status LoopGradient::OrderTurnsAround() {
   return Status::Ok();
 }
 
-// Stacks with the gradients of what the forward loop popped: those of what another loop pushed, which goes on when this one is over.
+// Stacks with the gradients of what the forward loop popped: those of what another loop pushed, which goes on when this
+// one is over.
 Status LoopGradient::CloseStacks(Arrived* arrived) {
   for (const auto& [enter, stack] : back_.gradients_of_popped) {
     TENON_ASSIGN_OR_RETURN(const NodeId full, builder_->AddRole("identity", {stack}, {}, {}, {back_.left.node}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LoopGradient: the gradient of one loop: a loop that counts the turns down, with a variable for each forward variable that may carry a
-// gradient, and one for each invariant, which gathers what the turns add: sums, or rows one after the other where a turn reads rows of
-// something large. A variable's handle is an invariant whose gradient is its value's.
+// LoopGradient: the gradient of one loop: a loop that counts the turns down, with a variable for each forward variable
+// that may carry a gradient, and one for each invariant, which gathers what the turns add: sums, or rows one after the
+// other where a turn reads rows of something large. A variable's handle is an invariant whose gradient is its value's.
 #ifndef TENON_CORE_GRAD_LOOP_GRADIENT_H_
 #define TENON_CORE_GRAD_LOOP_GRADIENT_H_
 
@@ -36,7 +36,8 @@ class LoopGradient {
   Status Add(Arrived* arrived);
 
  private:
-  // A loop variable with all switches on the loop's condition that it has: what is pushed in turns alone has one of its own.
+  // A loop variable with all switches on the loop's condition that it has: what is pushed in turns alone has one of its
+  // own.
   struct Variable : graph::LoopVariable {
     std::vector<graph::NodeId> switches;
   };

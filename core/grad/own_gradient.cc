@@ -23,13 +23,18 @@ OwnGradients::OwnGradients(const graph::Graph* graph) : graph_(*graph) {
 }
 
 Result<std::string> OwnGradients::Of(const Node& node) const {
-  constexpr uint64_t kByForm = TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION;
+  constexpr uint64_t kByForm = TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT |
+                               TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION;
   if (node.has(kByForm)) return std::string();
-  if (const AttrValue* const asked = node.FindAttr("_gradient_op_type"); asked != nullptr && asked->kind() == TENON_ATTR_STRING) {
+  if (const AttrValue* const asked = node.FindAttr("_gradient_op_type");
+      asked != nullptr && asked->kind() == TENON_ATTR_STRING) {
     if (const auto at = registered_.find(asked->s()); at != registered_.end()) return at->second;
     if (!node.has(graph::kCallsFunctions))
-      return Unimplemented(StrCat("it asks for the gradient '", asked->s(), "', which the graph does not bring (registered_gradients of its library): it was a function of the program that "
-                                  "wrote the graph. Register one of that name, or save the model with custom gradients"));
+      return Unimplemented(
+          StrCat("it asks for the gradient '", asked->s(),
+                 "', which the graph does not bring (registered_gradients of its library): it was a function of the "
+                 "program that "
+                 "wrote the graph. Register one of that name, or save the model with custom gradients"));
   }
   if (const auto at = registered_.find(node.op->name); at != registered_.end()) return at->second;
   return OfFunction(node);
@@ -39,7 +44,9 @@ std::string OwnGradients::OfFunction(const Node& node) const {
   if (!node.has(TENON_OP_CALL)) return {};
   const graph::FunctionLibrary& library = graph_.library();
   auto function = library.find(node.op->name);
-  if (const AttrValue* f = node.FindAttr("f"); function == library.end() && f != nullptr && f->kind() == TENON_ATTR_FUNCTION) function = library.find(f->function().name);
+  if (const AttrValue* f = node.FindAttr("f");
+      function == library.end() && f != nullptr && f->kind() == TENON_ATTR_FUNCTION)
+    function = library.find(f->function().name);
   return function == library.end() ? std::string() : function->second->gradient;
 }
 
@@ -52,20 +59,23 @@ AttrMap BoundBy(const Node& call, const graph::OpDef& op) {
     for (const auto& [name, value] : attrs)
       if (op.FindAttr(name) != nullptr) bound.emplace(name, value);
   };
-  if (const AttrValue* f = call.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs) take(*f->function().attrs);
+  if (const AttrValue* f = call.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs)
+    take(*f->function().attrs);
   take(call.attrs);
   return bound;
 }
 
 }  // namespace
 
-Result<NodeId> AddGradientCall(graph::Builder* builder, const Node& node, const std::string& gradient, std::vector<graph::Edge> inputs) {
+Result<NodeId> AddGradientCall(graph::Builder* builder, const Node& node, const std::string& gradient,
+                               std::vector<graph::Edge> inputs) {
   graph::Graph& graph = builder->graph();
   TENON_ASSIGN_OR_RETURN(const graph::OpDef* const op, graph.FunctionOp(gradient));
   AttrMap bound = BoundBy(node, *op);
   if (!node.has(TENON_OP_REMOTE)) return builder->Add(gradient, std::move(inputs), std::move(bound));
   if (node.op->outputs.size() != 1 || node.op->outputs[0].type_list_attr.empty())
-    return Unimplemented(StrCat("its op gives no list of results, by which '", gradient, "' could be called where it runs"));
+    return Unimplemented(
+        StrCat("its op gives no list of results, by which '", gradient, "' could be called where it runs"));
   TENON_ASSIGN_OR_RETURN(graph::FunctionSignature signature, graph::SignatureOf(*graph.library().at(gradient), bound));
   AttrMap attrs{{"f", AttrValue::Function({gradient, std::make_shared<const AttrMap>(std::move(bound))})},
                 {node.op->outputs[0].type_list_attr, AttrValue::Types(std::move(signature.results))}};

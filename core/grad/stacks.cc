@@ -26,7 +26,8 @@ Edge Origin(const graph::Graph& graph, Edge value) {
   // Without a merge no chain of edges comes back, but in a graph that cannot run: there it ends somewhere.
   for (size_t steps = 0; steps < static_cast<size_t>(graph.size()); ++steps) {
     const Node& node = graph.node(value.node);
-    if (node.has(TENON_OP_IDENTITY) && static_cast<size_t>(value.index) < node.inputs.size()) value = node.inputs[value.index];
+    if (node.has(TENON_OP_IDENTITY) && static_cast<size_t>(value.index) < node.inputs.size())
+      value = node.inputs[value.index];
     else if (node.has(TENON_OP_SWITCH)) value = node.inputs[0];
     else break;
   }
@@ -34,7 +35,10 @@ Edge Origin(const graph::Graph& graph, Edge value) {
 }
 
 Stacks::Stacks(const graph::Graph* graph)
-    : graph_(*graph), stack_(OpOfRole(*graph, "stack")), push_(OpOfRole(*graph, "stack_push")), pop_(OpOfRole(*graph, "stack_pop")) {
+    : graph_(*graph),
+      stack_(OpOfRole(*graph, "stack")),
+      push_(OpOfRole(*graph, "stack_push")),
+      pop_(OpOfRole(*graph, "stack_pop")) {
   if (stack_ == nullptr || push_ == nullptr || pop_ == nullptr) return;
   Ends all;
   for (const NodeId id : graph_.ids()) {
@@ -53,7 +57,9 @@ Stacks::Stacks(const graph::Graph* graph)
   ends_[NodeId()] = std::move(all);
 }
 
-bool Stacks::IsStray(NodeId node) const { return IsPush(node) ? !stack_of_push_.at(node) : IsPop(node) && !stack_of_pop_.at(node); }
+bool Stacks::IsStray(NodeId node) const {
+  return IsPush(node) ? !stack_of_push_.at(node) : IsPop(node) && !stack_of_pop_.at(node);
+}
 
 NodeId Stacks::StackOf(Edge handle) const {
   return Follow(handle, [this](NodeId pop) {
@@ -78,7 +84,8 @@ NodeId Stacks::Follow(Edge handle, const auto& stack_of_what_it_gives) const {
 NodeId Stacks::StackOfPop(NodeId pop, int depth) {
   const auto [it, fresh] = stack_of_pop_.emplace(pop, NodeId());
   if (!fresh || depth == kDeepestHandle) return it->second;
-  const NodeId stack = Follow(graph_.node(pop).inputs[0], [&](NodeId outer) { return LiesOn(StackOfPop(outer, depth + 1)); });
+  const NodeId stack =
+      Follow(graph_.node(pop).inputs[0], [&](NodeId outer) { return LiesOn(StackOfPop(outer, depth + 1)); });
   stack_of_pop_[pop] = stack;
   return stack;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks: what a graph pushes in the turns of one loop and pops in those of another, as gradients of loops do. A pop's value is a push's,
-// though no edge says so.
+// Stacks: what a graph pushes in the turns of one loop and pops in those of another, as gradients of loops do. A pop's
+// value is a push's, though no edge says so.
 #ifndef TENON_CORE_GRAD_STACKS_H_
 #define TENON_CORE_GRAD_STACKS_H_
 
@@ -21,7 +21,8 @@ class Stacks {
 
   bool IsPush(graph::NodeId node) const { return stack_of_push_.contains(node); }
   bool IsPop(graph::NodeId node) const { return stack_of_pop_.contains(node); }
-  // The pops that may take what a push pushes, and the pushes that a pop may take from: of one stack, or all where it is not seen which.
+  // The pops that may take what a push pushes, and the pushes that a pop may take from: of one stack, or all where it
+  // is not seen which.
   const std::vector<graph::NodeId>& PopsOf(graph::NodeId push) const { return ends_.at(stack_of_push_.at(push)).pops; }
   const std::vector<graph::NodeId>& PushesOf(graph::NodeId pop) const { return ends_.at(stack_of_pop_.at(pop)).pushes; }
   // Those of which no stack is known; any push may be theirs, and any pop.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums: gradients that arrive at an edge over several paths, as one. Slices stay slices until a dense value is asked for.
+// Sums: gradients that arrive at an edge over several paths, as one. Slices stay slices until a dense value is asked
+// for.
 #ifndef TENON_CORE_GRAD_SUMS_H_
 #define TENON_CORE_GRAD_SUMS_H_
 
@@ -49,7 +50,8 @@ class Sums {
 };
 
 // The gradient as a dense tensor. `controls`: what new constants wait for.
-Result<graph::Edge> Densify(graph::Builder* builder, const tenon_gradient& gradient, const std::vector<graph::NodeId>& controls);
+Result<graph::Edge> Densify(graph::Builder* builder, const tenon_gradient& gradient,
+                            const std::vector<graph::NodeId>& controls);
 
 }  // namespace tenon::grad
 

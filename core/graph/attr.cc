@@ -210,7 +210,8 @@ bool EqualAll(const std::vector<T>& a, const std::vector<T>& b, Equal equal) {
 
 void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 29); }
 
-// As much as EqualTensors compares: a graph may have thousands of filters of one shape, each of which would be compared with all others.
+// As much as EqualTensors compares: a graph may have thousands of filters of one shape, each of which would be compared
+// with all others.
 void HashElements(const Tensor& tensor, size_t& hash) {
   const std::hash<std::string_view> hash_text;
   if (tensor.dtype() == TENON_DT_STRING) {

@@ -69,9 +69,12 @@ TEST(AttrValue, RefusesWhatTheAbiMayNotSay) {
   const uint32_t type = 99;
   EXPECT_EQ(AttrValue::FromC({TENON_ATTR_INT, 0, 2, numbers}).status().ToString(),
             "INVALID_ARGUMENT: an attribute that is no list has 2 values");
-  EXPECT_EQ(AttrValue::FromC({TENON_ATTR_INT, 0, 1, nullptr}).status().ToString(), "INVALID_ARGUMENT: an attribute's data is NULL");
-  EXPECT_EQ(AttrValue::FromC({TENON_ATTR_TYPE, 0, 1, &type}).status().ToString(), "INVALID_ARGUMENT: an attribute names the unknown type 99");
-  EXPECT_EQ(AttrValue::FromC({77, 0, 1, numbers}).status().ToString(), "INVALID_ARGUMENT: an attribute has the unknown kind 77");
+  EXPECT_EQ(AttrValue::FromC({TENON_ATTR_INT, 0, 1, nullptr}).status().ToString(),
+            "INVALID_ARGUMENT: an attribute's data is NULL");
+  EXPECT_EQ(AttrValue::FromC({TENON_ATTR_TYPE, 0, 1, &type}).status().ToString(),
+            "INVALID_ARGUMENT: an attribute names the unknown type 99");
+  EXPECT_EQ(AttrValue::FromC({77, 0, 1, numbers}).status().ToString(),
+            "INVALID_ARGUMENT: an attribute has the unknown kind 77");
   const int64_t dim = -4;
   const tenon_shape shape = {&dim, 1, 0};
   EXPECT_FALSE(AttrValue::FromC({TENON_ATTR_SHAPE, 0, 1, &shape}).ok());
@@ -96,7 +99,9 @@ TEST(AttrValue, TensorsOfOneShapeHaveTheHashOfTheirElements) {
     for (size_t last : {0u, 1u, 2u}) {
       std::vector<float> values(size, 0.5f);
       values.back() = static_cast<float>(last);
-      const auto make = [&] { return AttrValue::OfTensor(TensorOf<float>(TENON_DT_FLOAT, {static_cast<int64_t>(size)}, values)); };
+      const auto make = [&] {
+        return AttrValue::OfTensor(TensorOf<float>(TENON_DT_FLOAT, {static_cast<int64_t>(size)}, values));
+      };
       EXPECT_EQ(make().Hash(), make().Hash()) << size;
       hashes.insert(make().Hash());
     }
@@ -119,8 +124,25 @@ TEST(AttrValue, ComparesTensorsByTheirElements) {
 }
 
 TEST(AttrValue, IsShownShortly) {
-  const char* const wanted[] = {"'text'", "-1", "0.500000", "true", "half", "[2,?]", "?", "float[2]", "f", "$T", "['', 'b']", "[1, 2]",
-                                "[1.000000, 2.000000]", "[false, true]", "[int8, uint8]", "[[], ?]", "[float[2], float[2]]", "[f, g]", "[]"};
+  const char* const wanted[] = {"'text'",
+                                "-1",
+                                "0.500000",
+                                "true",
+                                "half",
+                                "[2,?]",
+                                "?",
+                                "float[2]",
+                                "f",
+                                "$T",
+                                "['', 'b']",
+                                "[1, 2]",
+                                "[1.000000, 2.000000]",
+                                "[false, true]",
+                                "[int8, uint8]",
+                                "[[], ?]",
+                                "[float[2], float[2]]",
+                                "[f, g]",
+                                "[]"};
   const std::vector<AttrValue> values = OneOfEachKind();
   for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i].ToString(), wanted[i]);
   EXPECT_EQ(AttrValue().ToString(), "none");

@@ -42,7 +42,8 @@ void BranchAnalysis::Visit(const Node& node) {
   // A gate's value may stand in a conditional of the turn.
   if (!node.has(TENON_OP_CONTROL_TRIGGER) && !(loop_nodes_[node.id] && node.has(TENON_OP_MERGE))) {
     for (const Edge& edge : node.inputs)
-      if (edge.node && !is_fed_(edge) && !IsBackEdge(graph_.node(edge.node), node)) region = Deeper(region, RegionOf(edge), node);
+      if (edge.node && !is_fed_(edge) && !IsBackEdge(graph_.node(edge.node), node))
+        region = Deeper(region, RegionOf(edge), node);
     for (NodeId control : node.controls) region = Deeper(region, RegionOfControl(control), node);
   }
   region_of_[node.id] = region;
@@ -69,7 +70,8 @@ void BranchAnalysis::VisitMerge(const Node& node) {
   RegionId sides[2];
   for (size_t i = 0; i < 2; ++i) sides[i] = is_fed_(node.inputs[i]) ? kEverywhere : RegionOf(node.inputs[i]);
   const Region a = regions_[sides[0]], b = regions_[sides[1]];
-  if (sides[0] == kEverywhere || sides[1] == kEverywhere || a.parent != b.parent || a.predicate != b.predicate || a.side == b.side)
+  if (sides[0] == kEverywhere || sides[1] == kEverywhere || a.parent != b.parent || a.predicate != b.predicate ||
+      a.side == b.side)
     return Refuse(StrCat(node.Describe(), " does not merge the two sides of one conditional"));
   BranchMerge& merge = merges_[node.id];
   merge.predicate = a.predicate;

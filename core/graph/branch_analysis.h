@@ -2,8 +2,8 @@
 // Conditionals of a graph: under which predicates each node runs.
 //
 // A region is a chain of (predicate, side): what runs only when the predicate has that value, within the region around
-// it. A switch opens the two regions of its predicate, a merge of both sides closes them. Region 0 always runs. Nodes of
-// a loop have regions of their own, beginning with 0 in each turn; the loop as a whole has the region in which it is
+// it. A switch opens the two regions of its predicate, a merge of both sides closes them. Region 0 always runs. Nodes
+// of a loop have regions of their own, beginning with 0 in each turn; the loop as a whole has the region in which it is
 // entered. Graphs that are no such nest (a node behind both of two independent conditionals, a merge of anything else)
 // are refused with a reason; they need an executor that follows deadness.
 #ifndef TENON_CORE_GRAPH_BRANCH_ANALYSIS_H_
@@ -45,7 +45,8 @@ class BranchAnalysis {
  public:
   using IsFed = std::function<bool(Edge)>;
   // order: topological. Loops that are not structured are looked at as far as they can be.
-  static BranchAnalysis Run(const Graph& graph, const std::vector<NodeId>& order, const LoopAnalysis& loops, const IsFed& is_fed);
+  static BranchAnalysis Run(const Graph& graph, const std::vector<NodeId>& order, const LoopAnalysis& loops,
+                            const IsFed& is_fed);
 
   // Empty when every conditional nests.
   const std::string& why_not() const { return why_not_; }
@@ -66,7 +67,8 @@ class BranchAnalysis {
   bool IsWithin(RegionId inner, RegionId outer) const;
 
  private:
-  BranchAnalysis(const Graph& graph, const LoopAnalysis& loops, const IsFed& is_fed) : graph_(graph), loops_(loops), is_fed_(is_fed) {}
+  BranchAnalysis(const Graph& graph, const LoopAnalysis& loops, const IsFed& is_fed)
+      : graph_(graph), loops_(loops), is_fed_(is_fed) {}
   void Visit(const Node& node);
   void VisitMerge(const Node& node);
   void VisitSwitch(const Node& node, RegionId region);

@@ -35,7 +35,8 @@ Edge Side(Edge branch, int side) { return {branch.node, side}; }
 TEST(BranchAnalysis, PutsEachSideIntoARegion) {
   GraphMaker g;
   const Edge x = g.Value(1), p = g.Feed(TENON_DT_BOOL), s = g.Add("Branch", {x, p});
-  const Edge no = g.Add("Copy", {Side(s, 0)}), yes = g.Add("Copy", {Side(s, 1)}), merged = g.Add("Join", {no, yes}), after = g.Add("Copy", {merged});
+  const Edge no = g.Add("Copy", {Side(s, 0)}), yes = g.Add("Copy", {Side(s, 1)}), merged = g.Add("Join", {no, yes}),
+             after = g.Add("Copy", {merged});
   const auto found = Analyse(g);
   const BranchAnalysis& branches = *found->branches;
   EXPECT_EQ(branches.why_not(), "");
@@ -68,7 +69,8 @@ TEST(BranchAnalysis, NestsConditionals) {
   GraphMaker g;
   const Edge x = g.Value(1), p = g.Feed(TENON_DT_BOOL), q = g.Feed(TENON_DT_BOOL);
   const Edge outer = g.Add("Branch", {x, p}), inner = g.Add("Branch", {Side(outer, 1), q});
-  const Edge deep = g.Add("Copy", {Side(inner, 0)}), joined = g.Add("Join", {deep, Side(inner, 1)}), all = g.Add("Join", {Side(outer, 0), joined});
+  const Edge deep = g.Add("Copy", {Side(inner, 0)}), joined = g.Add("Join", {deep, Side(inner, 1)}),
+             all = g.Add("Join", {Side(outer, 0), joined});
   const auto found = Analyse(g);
   const BranchAnalysis& branches = *found->branches;
   EXPECT_EQ(branches.why_not(), "");
@@ -82,7 +84,12 @@ TEST(BranchAnalysis, NestsConditionals) {
 TEST(BranchAnalysis, PutsALoopIntoTheRegionInWhichItIsEntered) {
   GraphMaker g;
   const Edge p = g.Feed(TENON_DT_BOOL), s = g.Add("Branch", {g.Value(0), p});
-  const auto loop = g.While("loop", {Side(s, 1)}, [&](const Edges& v) { return g.Add("Below", {v[0], v[0]}); }, [](const Edges& v) { return v; });
+  const auto loop = g.While(
+      "loop", {Side(s, 1)},
+      [&](const Edges& v) {
+        return g.Add("Below", {v[0], v[0]});
+      },
+      [](const Edges& v) { return v; });
   const Edge merged = g.Add("Join", {Side(s, 0), loop.exits[0]});
   const auto found = Analyse(g);
   const BranchAnalysis& branches = *found->branches;

@@ -40,7 +40,8 @@ tenon_status* AddNode(tenon_graph_builder_context* context, const tenon_node_spe
   return nullptr;
 }
 
-tenon_status* AddConstant(tenon_graph_builder_context* context, const tenon_tensor_view* value, tenon_output* out_output) {
+tenon_status* AddConstant(tenon_graph_builder_context* context, const tenon_tensor_view* value,
+                          tenon_output* out_output) {
   auto tensor = Tensor::CopyOf(KeptPool(), *value);
   if (!tensor.ok()) return Status(tensor.status()).release();
   auto edge = Self(context)->Constant(*std::move(tensor));
@@ -129,7 +130,8 @@ Result<NodeId> Builder::AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap
   spec.controls.insert(spec.controls.end(), controls_.begin(), controls_.end());
   spec.attrs = std::move(attrs);
   if (!state_scope_.empty() && HoldsState(*op))
-    spec.attrs.insert_or_assign(std::string(kStateNameAttr), AttrValue::String(StrCat(state_scope_, kInBody, "state_", states_++)));
+    spec.attrs.insert_or_assign(std::string(kStateNameAttr),
+                                AttrValue::String(StrCat(state_scope_, kInBody, "state_", states_++)));
   spec.device = device_;
   return graph_->Add(std::move(spec));
 }
@@ -166,7 +168,8 @@ Result<Edge> Builder::Constant(Tensor value, std::string_view name) {
 }
 
 Result<Edge> Builder::ScalarInt32(int32_t value, std::string_view name) {
-  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(KeptPool(), TENON_DT_INT32, Shape(), std::span(&value, 1)));
+  TENON_ASSIGN_OR_RETURN(Tensor tensor,
+                         Tensor::FromValues<int32_t>(KeptPool(), TENON_DT_INT32, Shape(), std::span(&value, 1)));
   return Constant(std::move(tensor), name);
 }
 

@@ -42,8 +42,8 @@ class Builder : public tenon_graph_builder_context {
   Result<NodeId> Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
                       std::vector<NodeId> controls = {});
   // Adds a node of the op that plays a role.
-  Result<NodeId> AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
-                          std::vector<NodeId> controls = {});
+  Result<NodeId> AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs = {},
+                         std::string_view name = {}, std::vector<NodeId> controls = {});
   // Adds one of node `like`'s op, of other inputs (LikeNode).
   Result<NodeId> AddLike(NodeId like, std::vector<Edge> inputs, AttrMap attrs = {});
   Result<Edge> Constant(Tensor value, std::string_view name = {});

@@ -41,10 +41,12 @@ TEST(Builder, TakesAFailingShapeFunctionForUnknownUntilAsked) {
   GraphMaker g;
   Builder builder(&g.graph);
   const Edge bad = *builder.Constant(TensorOf<int32_t>(TENON_DT_INT32, {1}, {-5}));
-  const Edge filled{*builder.Add("Fill", {bad}, {}, "fill"), 0}, good = *builder.Constant(TensorOf<int32_t>(TENON_DT_INT32, {1}, {5}));
+  const Edge filled{*builder.Add("Fill", {bad}, {}, "fill"), 0},
+      good = *builder.Constant(TensorOf<int32_t>(TENON_DT_INT32, {1}, {5}));
   EXPECT_EQ(builder.Facts(filled).shape, Shape::Unknown());
   EXPECT_EQ(builder.Facts(good).shape, (Shape{1})) << "one that fails does not hide the others";
-  EXPECT_EQ(builder.Check(filled.node).ToString(), "INVALID_ARGUMENT: node 'fill' (Fill): input 0 is a shape with the dim -5");
+  EXPECT_EQ(builder.Check(filled.node).ToString(),
+            "INVALID_ARGUMENT: node 'fill' (Fill): input 0 is a shape with the dim -5");
   EXPECT_TRUE(builder.Check(good.node).ok());
 }
 
@@ -67,9 +69,12 @@ TEST(Builder, ChecksWhatComesThroughTheAbi) {
     return status.ok() ? g.graph.node(NodeId(node)).name : status.ToString();
   };
   EXPECT_EQ(add({ToC(x), ToC(x)}), "Plus");
-  EXPECT_EQ(add({ToC(x), {44, 0, 0}}), "INVALID_ARGUMENT: new node of op 'Plus', input 1: an edge names the node 44, the graph has 2");
-  EXPECT_EQ(add({{-1, 0, 0}, ToC(x)}), "INVALID_ARGUMENT: new node of op 'Plus', input 0: an edge names the node -1, the graph has 2");
-  EXPECT_EQ(add({ToC(x), {x.node.number(), 3, 0}}), "INVALID_ARGUMENT: new node of op 'Plus', input 1: an edge names output 3 of node 'x' (Feed), which has 1");
+  EXPECT_EQ(add({ToC(x), {44, 0, 0}}),
+            "INVALID_ARGUMENT: new node of op 'Plus', input 1: an edge names the node 44, the graph has 2");
+  EXPECT_EQ(add({{-1, 0, 0}, ToC(x)}),
+            "INVALID_ARGUMENT: new node of op 'Plus', input 0: an edge names the node -1, the graph has 2");
+  EXPECT_EQ(add({ToC(x), {x.node.number(), 3, 0}}),
+            "INVALID_ARGUMENT: new node of op 'Plus', input 1: an edge names output 3 of node 'x' (Feed), which has 1");
   EXPECT_EQ(add({ToC(x), ToC(x)}, 1), "INVALID_ARGUMENT: new node of op 'Plus': a control input does not exist");
   EXPECT_EQ(c->output_dtype(c->context, ToC(x)), uint32_t{TENON_DT_FLOAT});
   EXPECT_EQ(c->output_dtype(c->context, {44, 0, 0}), uint32_t{TENON_DT_INVALID});

@@ -137,7 +137,8 @@ Result<std::vector<Constraint>> ParseConstraints(std::string_view text) {
     std::string_view piece = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     if (piece.size() > kLongest)
-      return InvalidArgument(StrCat("a constraint of ", piece.size(), " characters, which begins with '", piece.substr(0, 32), "'; at most ", kLongest));
+      return InvalidArgument(StrCat("a constraint of ", piece.size(), " characters, which begins with '",
+                                    piece.substr(0, 32), "'; at most ", kLongest));
     TextScanner scanner(piece);
     if (scanner.done()) continue;
     Constraint constraint;

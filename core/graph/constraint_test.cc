@@ -74,7 +74,8 @@ TEST(Constraint, HoldsForEachOfAnInputsValues) {
 }
 
 TEST(Constraint, WaitsForWhatIsNotKnown) {
-  for (const char* text : {"rank(unknown) == 7", "dim(x, 9) == 7", "value(unknown) == 7", "numel(unknown) + n == 7", "m == 7"})
+  for (const char* text :
+       {"rank(unknown) == 7", "dim(x, 9) == 7", "value(unknown) == 7", "numel(unknown) + n == 7", "m == 7"})
     EXPECT_EQ(CheckText(text), "OK") << text;
   const auto parsed = ParseConstraints("rank(x) == 7");
   EXPECT_TRUE(Check((*parsed)[0], ConstraintFacts()).ok()) << "nothing is known without facts";
@@ -112,7 +113,8 @@ TEST(Constraint, SaysWhereATextIsWrong) {
   };
   for (const auto& [text, error] : cases) EXPECT_EQ(CheckText(text), StrCat("INVALID_ARGUMENT: ", error));
   EXPECT_EQ(CheckText(std::string(5000, '(') + "1"),
-            "INVALID_ARGUMENT: a constraint of 5001 characters, which begins with '" + std::string(32, '(') + "'; at most 512");
+            "INVALID_ARGUMENT: a constraint of 5001 characters, which begins with '" + std::string(32, '(') +
+                "'; at most 512");
   EXPECT_EQ(ParseConstraints(" ; ;").ok() ? ParseConstraints(" ; ;")->size() : 9u, 0u);
 }
 

@@ -9,13 +9,14 @@
 
 namespace tenon::graph {
 
-// What a node does beside giving values, which may be known or wanted by nobody: it writes, or has a state and no output, as assertions have.
+// What a node does beside giving values, which may be known or wanted by nobody: it writes, or has a state and no
+// output, as assertions have.
 inline bool HasEffect(const Node& node) {
   return node.has(TENON_OP_WRITES_STATE | TENON_OP_IO) || (node.has(TENON_OP_STATEFUL) && node.output_types.empty());
 }
 
-// Whether nobody can tell that the node has run, but by its values: what has no state, makes a handle, or reads a variable. What takes from a queue, an iterator or a
-// generator of numbers can be told.
+// Whether nobody can tell that the node has run, but by its values: what has no state, makes a handle, or reads a
+// variable. What takes from a queue, an iterator or a generator of numbers can be told.
 inline bool OnlyGives(const Node& node) {
   if (HasEffect(node)) return false;
   const auto reads = [](const std::string& role) { return role == "read_variable" || role == "read_variable_rows"; };

@@ -14,7 +14,8 @@ namespace {
 
 Status CheckAttr(const AttrDef& def, const AttrValue& value) {
   if (!value.placeholder().empty())
-    return InvalidArgument(StrCat("attribute '", def.name, "' is the placeholder '", value.placeholder(), "', which only a function's body may have"));
+    return InvalidArgument(StrCat("attribute '", def.name, "' is the placeholder '", value.placeholder(),
+                                  "', which only a function's body may have"));
   const bool list = (def.kind & TENON_ATTR_LIST) != 0;
   const bool fits = value.kind() == def.kind || (list && (value.kind() & TENON_ATTR_LIST) && value.size() == 0);
   if (!fits)
@@ -30,7 +31,8 @@ Status CheckAttr(const AttrDef& def, const AttrValue& value) {
   if ((def.kind & ~TENON_ATTR_LIST) == TENON_ATTR_TYPE)
     for (size_t i = 0; i < value.size(); ++i)
       if (IsRef(value.type(i)))
-        return InvalidArgument(StrCat("attribute '", def.name, "' is ", TypeName(value.type(i)), "; whether an argument is a reference, the op's definition says"));
+        return InvalidArgument(StrCat("attribute '", def.name, "' is ", TypeName(value.type(i)),
+                                      "; whether an argument is a reference, the op's definition says"));
   if ((def.kind & ~TENON_ATTR_LIST) == TENON_ATTR_TYPE && !def.allowed_types.empty())
     for (size_t i = 0; i < value.size(); ++i)
       if (std::find(def.allowed_types.begin(), def.allowed_types.end(), BaseType(value.type(i))) ==
@@ -111,7 +113,8 @@ struct Binder {
     for (int32_t i = begin; i < begin + count; ++i) {
       const DType type = types[i];
       if (arg.is_ref && type != TENON_DT_INVALID && !IsRef(type))
-        return InvalidArgument(StrCat("argument '", arg.name, "' takes a reference, found a ", TypeName(type), " value"));
+        return InvalidArgument(
+            StrCat("argument '", arg.name, "' takes a reference, found a ", TypeName(type), " value"));
       list.push_back(BaseType(type));
       if (type == TENON_DT_INVALID || !arg.type_list_attr.empty()) continue;
       if (!arg.type_attr.empty()) {
@@ -137,7 +140,8 @@ Result<std::vector<DType>> Expand(const ArgDef& arg, const AttrMap& attrs) {
   } else {
     const DType type = arg.type_attr.empty() ? arg.type : find(arg.type_attr).type();
     const int64_t count = arg.number_attr.empty() ? 1 : find(arg.number_attr).i();
-    if (count < 0 || count > (1 << 24)) return InvalidArgument(StrCat("argument '", arg.name, "' has ", count, " tensors"));
+    if (count < 0 || count > (1 << 24))
+      return InvalidArgument(StrCat("argument '", arg.name, "' has ", count, " tensors"));
     MemoryCharge asked;  // a number of a few bytes: is there room for what it asks for?
     if (Status status = asked.Add(static_cast<uint64_t>(count) * kArgumentBytes); !status.ok())
       return std::move(status).Annotate(StrCat("argument '", arg.name, "' has ", count, " tensors"));
@@ -163,7 +167,8 @@ Status FillAttrs(const OpDef& op, AttrMap& attrs) {
     auto it = attrs.find(def.name);
     if (it == attrs.end()) {
       if (!def.default_value)
-        return InvalidArgument(StrCat("attribute '", def.name, "' (", AttrKindName(def.kind), ") is missing and has no default"));
+        return InvalidArgument(
+            StrCat("attribute '", def.name, "' (", AttrKindName(def.kind), ") is missing and has no default"));
       it = attrs.emplace(def.name, *def.default_value).first;
     }
     TENON_RETURN_IF_ERROR(CheckAttr(def, it->second));
@@ -192,7 +197,8 @@ Status Complete(Node& node, const std::vector<DType>& found) {
   for (size_t i = 0; i < node.op->inputs.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(const int32_t count, binder.Count(i, total - at));
     if (count < 0 || at + count > total)
-      return InvalidArgument(StrCat("argument '", node.op->inputs[i].name, "' has no input: ", total, " inputs were given"));
+      return InvalidArgument(
+          StrCat("argument '", node.op->inputs[i].name, "' has no input: ", total, " inputs were given"));
     TENON_RETURN_IF_ERROR(binder.BindTypes(node.op->inputs[i], at, count));
     at += count;
   }
@@ -201,12 +207,14 @@ Status Complete(Node& node, const std::vector<DType>& found) {
   TENON_RETURN_IF_ERROR(ExpandAll(node.op->inputs, node.attrs, node.input_types, node.input_ranges));
   TENON_RETURN_IF_ERROR(ExpandAll(node.op->outputs, node.attrs, node.output_types, node.output_ranges));
   if (node.input_types.size() != found.size())
-    return InvalidArgument(StrCat("the attributes ask for ", node.input_types.size(), " inputs, ", total, " were given"));
+    return InvalidArgument(
+        StrCat("the attributes ask for ", node.input_types.size(), " inputs, ", total, " were given"));
   // A constant is taken from its attribute: nothing later would see that its elements are of another type.
   const AttrValue* value = node.has(TENON_OP_CONSTANT) ? node.FindAttr("value") : nullptr;
-  if (value != nullptr && value->kind() == TENON_ATTR_TENSOR && !node.output_types.empty() && value->tensor().dtype() != node.output_types[0])
-    return InvalidArgument(StrCat("attribute 'value' is of type ", TypeName(value->tensor().dtype()), ", but the output is ",
-                                  TypeName(node.output_types[0])));
+  if (value != nullptr && value->kind() == TENON_ATTR_TENSOR && !node.output_types.empty() &&
+      value->tensor().dtype() != node.output_types[0])
+    return InvalidArgument(StrCat("attribute 'value' is of type ", TypeName(value->tensor().dtype()),
+                                  ", but the output is ", TypeName(node.output_types[0])));
   return CheckAttrConstraints(node);
 }
 
@@ -222,8 +230,8 @@ std::string Node::Describe() const { return StrCat("node '", name, "' (", op->na
 Status CheckVersion(const OpDef& op, const AttrValue& version) {
   if (version.kind() != TENON_ATTR_INT) return InvalidArgument(StrCat("attribute '", kVersionAttr, "' is no int"));
   if (version.i() <= op.version) return Status::Ok();
-  return Unimplemented(StrCat("it is of version ", version.i(), " of the op; package '", op.package, "' has version ", op.version,
-                              ": load a newer one, or make the graph with this one"));
+  return Unimplemented(StrCat("it is of version ", version.i(), " of the op; package '", op.package, "' has version ",
+                              op.version, ": load a newer one, or make the graph with this one"));
 }
 
 // A node says of which version of its op it is, if that has any.
@@ -285,7 +293,8 @@ Result<const OpDef*> Graph::FunctionOp(std::string_view function) {
   op->attrs = it->second->attrs;
   const auto convert = [](const std::vector<FunctionDef::Arg>& args) {
     std::vector<ArgDef> out;
-    for (const auto& arg : args) out.push_back({arg.name, arg.type, arg.type_attr, arg.type_list_attr, arg.number_attr, false});
+    for (const auto& arg : args)
+      out.push_back({arg.name, arg.type, arg.type_attr, arg.type_list_attr, arg.number_attr, false});
     return out;
   };
   op->inputs = convert(it->second->inputs);
@@ -294,7 +303,8 @@ Result<const OpDef*> Graph::FunctionOp(std::string_view function) {
     for (const ArgDef& arg : args)
       for (const std::string& attr : {arg.type_attr, arg.number_attr, arg.type_list_attr})
         if (!attr.empty() && op->FindAttr(attr) == nullptr)
-          return InvalidArgument(StrCat("function '", function, "': argument '", arg.name, "' names the missing attribute '", attr, "'"));
+          return InvalidArgument(
+              StrCat("function '", function, "': argument '", arg.name, "' names the missing attribute '", attr, "'"));
   if (made != function_ops_.end()) former_ops_.push_back(std::move(made->second));
   FunctionEntry& entry = function_ops_[std::string(function)];
   entry = {it->second, std::move(op)};
@@ -337,14 +347,16 @@ Status Graph::Fill(NodeSpec spec, Node* node) const {
   for (const Edge& edge : node->inputs) {
     const size_t outputs = !edge.node ? SIZE_MAX : Has(edge.node) ? this->node(edge.node).output_types.size() : 0;
     if (!Within(edge.index, outputs))
-      return InvalidArgument(StrCat(node->Describe(), ": input ", types.size(), " names an output that does not exist"));
+      return InvalidArgument(
+          StrCat(node->Describe(), ": input ", types.size(), " names an output that does not exist"));
     types.push_back(!edge.node ? TENON_DT_INVALID : TypeOf(edge));
   }
   for (NodeId control : node->controls)
     if (!Has(control))
       return InvalidArgument(StrCat(node->Describe(), ": a control input names a node that does not exist"));
   if (Status status = Complete(*node, types); !status.ok()) return std::move(status).Annotate(node->Describe());
-  if (Status status = SettleVersion(*node->op, &node->attrs); !status.ok()) return std::move(status).Annotate(node->Describe());
+  if (Status status = SettleVersion(*node->op, &node->attrs); !status.ok())
+    return std::move(status).Annotate(node->Describe());
   return Status::Ok();
 }
 
@@ -361,8 +373,8 @@ Result<std::unique_ptr<Node>> Graph::Replace(NodeId id, NodeSpec spec) {
       for (DType type : types) text += StrCat(text.empty() ? "" : ", ", TypeName(type));
       return text;
     };
-    return InvalidArgument(StrCat(this->node(id).Describe(), " gives (", list(wanted), "), what would stand for it gives (",
-                                  list(node->output_types), ")"));
+    return InvalidArgument(StrCat(this->node(id).Describe(), " gives (", list(wanted),
+                                  "), what would stand for it gives (", list(node->output_types), ")"));
   }
   TENON_RETURN_IF_ERROR(charge_.Add(BytesOf(*node)));
   charge_.Remove(BytesOf(this->node(id)));
@@ -372,8 +384,9 @@ Result<std::unique_ptr<Node>> Graph::Replace(NodeId id, NodeSpec spec) {
 
 uint64_t Graph::BytesOf(const Node& node) {
   constexpr uint64_t kNode = 512;  // in maps and lists by node
-  return sizeof(Node) + kNode + 2 * node.name.size() + node.device.size() + (node.inputs.size() + node.output_types.size()) * kArgumentBytes +
-         node.controls.size() * 16 + graph::BytesOf(node.attrs);
+  return sizeof(Node) + kNode + 2 * node.name.size() + node.device.size() +
+         (node.inputs.size() + node.output_types.size()) * kArgumentBytes + node.controls.size() * 16 +
+         graph::BytesOf(node.attrs);
 }
 
 Result<NodeId> Graph::Add(NodeSpec spec) {
@@ -386,7 +399,8 @@ Result<NodeId> Graph::Add(NodeSpec spec) {
   if (Find(node->name)) return AlreadyExists(StrCat("the graph already has a node '", node->name, "'"));
   TENON_RETURN_IF_ERROR(CheckAllowance());
   TENON_RETURN_IF_ERROR(Fill(std::move(spec), node.get()));
-  if (Status status = charge_.Add(BytesOf(*node)); !status.ok()) return std::move(status).Annotate(StrCat("a graph of ", size(), " nodes"));
+  if (Status status = charge_.Add(BytesOf(*node)); !status.ok())
+    return std::move(status).Annotate(StrCat("a graph of ", size(), " nodes"));
   names_.emplace(node->name, node->id);
   return nodes_.push_back(std::move(node));
 }
@@ -415,7 +429,8 @@ void Graph::Truncate(size_t size) {
   }
 }
 
-Result<std::vector<NodeId>> Graph::TopologicalOrder(const std::function<bool(NodeId)>& keep, const std::function<NodeId(NodeId)>& place) const {
+Result<std::vector<NodeId>> Graph::TopologicalOrder(const std::function<bool(NodeId)>& keep,
+                                                    const std::function<NodeId(NodeId)>& place) const {
   NodeMap<int32_t> pending(size());
   NodeMap<std::vector<NodeId>> users(size());
   size_t kept = 0;

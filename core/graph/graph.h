@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph: nodes and a function library. One form from import to plan.
 //
-// Invariants: node ids are dense and never reused; node i may only use ids that exist, except that an input may be a back
-// edge (a merge fed by a next-iteration). Nodes are charged to the allowance under which the first is added
+// Invariants: node ids are dense and never reused; node i may only use ids that exist, except that an input may be a
+// back edge (a merge fed by a next-iteration). Nodes are charged to the allowance under which the first is added
 // (core/tensor/allowance.h), and adding ends when it does.
 // Not thread-safe for changes; const use from any thread.
 #ifndef TENON_CORE_GRAPH_GRAPH_H_
@@ -24,7 +24,8 @@ namespace tenon::graph {
 struct FunctionDef;  // function_def.h
 class OpRegistry;    // op_registry.h
 
-// By name. registered_gradients: which function a file calls the gradient of which op (RegisteredGradient), as messages' bytes (function_library.h reads them).
+// By name. registered_gradients: which function a file calls the gradient of which op (RegisteredGradient), as
+// messages' bytes (function_library.h reads them).
 struct FunctionLibrary : std::map<std::string, std::shared_ptr<const FunctionDef>, std::less<>> {
   std::vector<std::string> registered_gradients;
 };
@@ -83,7 +84,8 @@ class Graph {
   // Ids in an order in which every node comes after its inputs, back edges excepted, lower ids first; only those that
   // `keep` accepts (all when empty). INVALID_ARGUMENT names a cycle that is no loop.
   // place: a node comes as near as it can to where that one stands; without it, to where itself does.
-  Result<std::vector<NodeId>> TopologicalOrder(const std::function<bool(NodeId)>& keep = {}, const std::function<NodeId(NodeId)>& place = {}) const;
+  Result<std::vector<NodeId>> TopologicalOrder(const std::function<bool(NodeId)>& keep = {},
+                                               const std::function<NodeId(NodeId)>& place = {}) const;
   // Drops all but the first `size` nodes; only for nodes that nothing before uses.
   void Truncate(size_t size);
 

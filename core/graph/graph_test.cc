@@ -32,7 +32,8 @@ TEST(GraphAdd, TakesTheDefaultOfAListThatTheInputsDoNotTell) {
   EXPECT_EQ(g.graph.node(made.node).FindAttr("A")->size(), 0u);
   EXPECT_EQ(g.graph.node(made.node).FindAttr("N")->i(), 1);
   EXPECT_EQ(g.graph.node(made.node).input_types, (std::vector<DType>{TENON_DT_FLOAT, TENON_DT_INT32, TENON_DT_INT32}));
-  EXPECT_EQ(g.TryAdd("TwoLists", {}, {}, "n").status().ToString(), "INVALID_ARGUMENT: node 'n' (TwoLists): attribute 'N' says 1 inputs, there are 0");
+  EXPECT_EQ(g.TryAdd("TwoLists", {}, {}, "n").status().ToString(),
+            "INVALID_ARGUMENT: node 'n' (TwoLists): attribute 'N' says 1 inputs, there are 0");
 }
 
 TEST(GraphAdd, SaysWhatIsWrongAndLeavesTheGraphUnchanged) {
@@ -40,29 +41,35 @@ TEST(GraphAdd, SaysWhatIsWrongAndLeavesTheGraphUnchanged) {
   const Edge x = g.Value(1, "x"), i = g.Feed(TENON_DT_INT32, {}, "i"), b = g.Feed(TENON_DT_BOOL, {}, "b");
   const int32_t size = g.graph.size();
   const auto fails = [&](std::string_view op, std::vector<Edge> inputs, AttrMap attrs, const char* text) {
-    EXPECT_EQ(g.TryAdd(op, std::move(inputs), std::move(attrs), "n").status().ToString(), StrCat("INVALID_ARGUMENT: ", text));
+    EXPECT_EQ(g.TryAdd(op, std::move(inputs), std::move(attrs), "n").status().ToString(),
+              StrCat("INVALID_ARGUMENT: ", text));
     EXPECT_EQ(g.graph.size(), size);
     EXPECT_FALSE(g.graph.Find("n"));
   };
   fails("Plus", {x}, {}, "node 'n' (Plus): argument 'b' has no input: 1 inputs were given");
   fails("Plus", {x, x, x}, {}, "node 'n' (Plus): the op takes 2 inputs here, 3 were given");
   fails("Plus", {x, i}, {}, "node 'n' (Plus): argument 'b' makes attribute 'T' int32, but it is float");
-  fails("Plus", {x, x}, {{"T", AttrValue::Type(TENON_DT_INT32)}}, "node 'n' (Plus): argument 'a' makes attribute 'T' float, but it is int32");
+  fails("Plus", {x, x}, {{"T", AttrValue::Type(TENON_DT_INT32)}},
+        "node 'n' (Plus): argument 'a' makes attribute 'T' float, but it is int32");
   fails("Plus", {b, b}, {}, "node 'n' (Plus): attribute 'T' is bool; allowed: float, double, int32, int64");
   fails("Plus", {x, x}, {{"axis", AttrValue::Int(1)}}, "node 'n' (Plus): the op has no attribute 'axis'");
   fails("Round", {i}, {}, "node 'n' (Round): argument 'x' must be float, found int32");
   fails("Total", {}, {}, "node 'n' (Total): attribute 'N' must be at least 1, found 0");
   fails("Total", {x, x}, {{"N", AttrValue::Int(3)}}, "node 'n' (Total): attribute 'N' says 3 inputs, there are 2");
-  fails("Total", {x, x}, {{"N", AttrValue::Float(2)}}, "node 'n' (Total): attribute 'N' says 2.000000 inputs, there are 2");
+  fails("Total", {x, x}, {{"N", AttrValue::Float(2)}},
+        "node 'n' (Total): attribute 'N' says 2.000000 inputs, there are 2");
   fails("Into", {x}, {}, "node 'n' (Into): attribute 'frame_name' (string) is missing and has no default");
-  fails("Into", {x}, {{"frame_name", AttrValue::Int(1)}}, "node 'n' (Into): attribute 'frame_name' must be string, found int");
+  fails("Into", {x}, {{"frame_name", AttrValue::Int(1)}},
+        "node 'n' (Into): attribute 'frame_name' must be string, found int");
   fails("Into", {x}, {{"frame_name", AttrValue::Placeholder("name")}},
         "node 'n' (Into): attribute 'frame_name' is the placeholder 'name', which only a function's body may have");
   fails("Write", {x, x}, {}, "node 'n' (Write): argument 'ref' takes a reference, found a float value");
   fails("Plus", {{NodeId(9), 0}, x}, {}, "node 'n' (Plus): input 0 names an output that does not exist");
   fails("Plus", {x, {x.node, 1}}, {}, "node 'n' (Plus): input 1 names an output that does not exist");
   fails("Plus", {x, {x.node, -1}}, {}, "node 'n' (Plus): input 1 names an output that does not exist");
-  fails("Value", {}, {{"dtype", AttrValue::Type(TENON_DT_INT32)}, {"value", AttrValue::OfTensor(TensorOf<float>(TENON_DT_FLOAT, {}, {1}))}},
+  fails("Value", {},
+        {{"dtype", AttrValue::Type(TENON_DT_INT32)},
+         {"value", AttrValue::OfTensor(TensorOf<float>(TENON_DT_FLOAT, {}, {1}))}},
         "node 'n' (Value): attribute 'value' is of type float, but the output is int32");
   EXPECT_EQ(g.TryAdd("Nothing", {}, {}, "n", {NodeId(7)}).status().ToString(),
             "INVALID_ARGUMENT: node 'n' (Nothing): a control input names a node that does not exist");
@@ -77,7 +84,15 @@ TEST(GraphAdd, ChecksConstraintsOnAttributesAtOnce) {
   ASSERT_TRUE(fakes::RegisterOps(&registry, {&op}).ok());
   Graph graph(&registry);
   const auto add = [&](int64_t size, int64_t stride) {
-    return graph.Add({*registry.Find("Window"), "", {}, {}, {{"size", AttrValue::Int(size)}, {"stride", AttrValue::Int(stride)}}, {}}).status().ToString();
+    return graph
+        .Add({*registry.Find("Window"),
+              "",
+              {},
+              {},
+              {{"size", AttrValue::Int(size)}, {"stride", AttrValue::Int(stride)}},
+              {}})
+        .status()
+        .ToString();
   };
   EXPECT_EQ(add(3, 3), "OK");
   EXPECT_EQ(add(3, 4), "INVALID_ARGUMENT: node 'Window_1' (Window): must hold: stride <= size; found 4 <= 3");
@@ -117,10 +132,14 @@ TEST(Graph, ReadsNamesOfEdges) {
   EXPECT_EQ(*g.graph.ParseEdge("x"), x);
   EXPECT_EQ(*g.graph.ParseEdge("switch:1"), (Edge{s.node, 1}));
   EXPECT_EQ(g.graph.EdgeName({s.node, 1}), "switch:1");
-  EXPECT_EQ(g.graph.ParseEdge("switch:2").status().ToString(), "INVALID_ARGUMENT: 'switch:2': node 'switch' (Branch) has 2 outputs");
-  EXPECT_EQ(g.graph.ParseEdge("switsh:1").status().ToString(), "NOT_FOUND: the graph has no node 'switsh'; did you mean 'switch'?");
+  EXPECT_EQ(g.graph.ParseEdge("switch:2").status().ToString(),
+            "INVALID_ARGUMENT: 'switch:2': node 'switch' (Branch) has 2 outputs");
+  EXPECT_EQ(g.graph.ParseEdge("switsh:1").status().ToString(),
+            "NOT_FOUND: the graph has no node 'switsh'; did you mean 'switch'?");
   for (const char* bad : {"x:", "x:a", "x:-1", "x:1 ", ":0", "^x", "", "x:99999999999"})
-    EXPECT_EQ(g.graph.ParseEdge(bad).status().ToString(), StrCat("INVALID_ARGUMENT: '", bad, "' is no tensor's name; write node or node:k")) << bad;
+    EXPECT_EQ(g.graph.ParseEdge(bad).status().ToString(),
+              StrCat("INVALID_ARGUMENT: '", bad, "' is no tensor's name; write node or node:k"))
+        << bad;
 }
 
 TEST(Graph, OrdersNodesAfterTheirInputsLowerIdsFirst) {
@@ -137,8 +156,14 @@ TEST(Graph, OrdersNodesAfterTheirInputsLowerIdsFirst) {
 TEST(Graph, OrdersLoopsAlongTheirBackEdges) {
   GraphMaker g;
   const Edge limit = g.Value(3);
-  const auto loop = g.While("loop", {g.Value(0)}, [&](const auto& v) { return g.Add("Below", {v[0], g.Into(limit, "loop", true)}); },
-                            [&](const auto& v) { return std::vector{g.Add("Plus", {v[0], v[0]})}; });
+  const auto loop = g.While(
+      "loop", {g.Value(0)},
+      [&](const auto& v) {
+        return g.Add("Below", {v[0], g.Into(limit, "loop", true)});
+      },
+      [&](const auto& v) {
+        return std::vector{g.Add("Plus", {v[0], v[0]})};
+      });
   const std::vector<NodeId> order = g.Order();
   ASSERT_EQ(order.size(), static_cast<size_t>(g.graph.size()));
   const auto position = [&](Edge edge) { return std::find(order.begin(), order.end(), edge.node) - order.begin(); };
@@ -156,7 +181,8 @@ TEST(Graph, NamesTheNodesOfACycleThatIsNoLoop) {
 TEST(Graph, ConnectsOpenInputsWhereTypesFit) {
   GraphMaker g;
   const Edge x = g.Value(1, "x"), i = g.Feed(TENON_DT_INT32, {}, "i"), join = g.Add("Join", {x, {}}, {}, "join");
-  EXPECT_EQ(g.graph.SetInput(join.node, 1, i).ToString(), "INVALID_ARGUMENT: node 'join' (Join): input 1 must be float, i:0 is int32");
+  EXPECT_EQ(g.graph.SetInput(join.node, 1, i).ToString(),
+            "INVALID_ARGUMENT: node 'join' (Join): input 1 must be float, i:0 is int32");
   EXPECT_FALSE(g.graph.node(join.node).inputs[1].node);
   EXPECT_TRUE(g.graph.SetInput(join.node, 1, x).ok());
 }
@@ -216,7 +242,8 @@ TEST(Graph, MakesAnOpOfALibraryFunction) {
   ASSERT_TRUE(op.ok()) << op.status().ToString();
   EXPECT_TRUE((*op)->has(TENON_OP_CALL));
   EXPECT_TRUE((*op)->has(TENON_OP_STATEFUL));
-  EXPECT_EQ(g.graph.FunctionOp("Thrice").status().ToString(), "NOT_FOUND: the graph's library has no function 'Thrice'");
+  EXPECT_EQ(g.graph.FunctionOp("Thrice").status().ToString(),
+            "NOT_FOUND: the graph's library has no function 'Thrice'");
 }
 
 }  // namespace

@@ -41,10 +41,10 @@ Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<Nod
       if (!found) frame = of_source;
       found = true;
       if (of_source == frame) return Status::Ok();
-      return InvalidArgument(StrCat(node.Describe(), ": its inputs come from different loops ('",
-                                    out.frames_[of_source].name, "' and '",
-                                    out.frames_[frame].name,
-                                    "', '' being none); a value enters a loop through an Enter and leaves it through an Exit"));
+      return InvalidArgument(
+          StrCat(node.Describe(), ": its inputs come from different loops ('", out.frames_[of_source].name, "' and '",
+                 out.frames_[frame].name,
+                 "', '' being none); a value enters a loop through an Enter and leaves it through an Exit"));
     };
     for (const Edge& edge : node.inputs) TENON_RETURN_IF_ERROR(visit(edge.node));
     for (NodeId control : node.controls) TENON_RETURN_IF_ERROR(visit(control));
@@ -52,9 +52,11 @@ Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<Nod
       const auto key = std::make_pair(frame, FrameName(node));
       auto it = by_name.find(key);
       if (it == by_name.end()) {
-        if (key.second.empty()) return InvalidArgument(StrCat(node.Describe(), ": its attribute 'frame_name' is empty"));
+        if (key.second.empty())
+          return InvalidArgument(StrCat(node.Describe(), ": its attribute 'frame_name' is empty"));
         if (out.frames_[frame].depth == kDeepestLoop)
-          return ResourceExhausted(StrCat(node.Describe(), " enters a loop in ", kDeepestLoop, " others; there may be no more around one"));
+          return ResourceExhausted(
+              StrCat(node.Describe(), " enters a loop in ", kDeepestLoop, " others; there may be no more around one"));
         it = by_name.emplace(key, out.frames_.next_id()).first;
         Frame child;
         child.parent = frame;
@@ -77,7 +79,8 @@ Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<Nod
       if (!edge.node || !IsBackEdge(graph.node(edge.node), graph.node(id))) continue;
       const FrameId from = out.frame_of_[edge.node];
       if (from && from != out.frame_of(id))
-        return InvalidArgument(StrCat(graph.node(id).Describe(), ": its next value comes from another loop (", graph.node(edge.node).Describe(), ")"));
+        return InvalidArgument(StrCat(graph.node(id).Describe(), ": its next value comes from another loop (",
+                                      graph.node(edge.node).Describe(), ")"));
     }
   for (size_t frame = out.frames_.size(); frame-- > 1;) {
     TENON_RETURN_IF_ERROR(CheckAllowance());
@@ -92,7 +95,8 @@ bool LoopAnalysis::IsWithin(FrameId inner, FrameId outer) const {
   return false;
 }
 
-Result<std::vector<LoopAnalysis::Item>> LoopAnalysis::Items(const Graph& graph, const std::vector<NodeId>& order, FrameId frame) const {
+Result<std::vector<LoopAnalysis::Item>> LoopAnalysis::Items(const Graph& graph, const std::vector<NodeId>& order,
+                                                            FrameId frame) const {
   TENON_RETURN_IF_ERROR(CheckAllowance());
   std::vector<Item> items;
   std::map<FrameId, size_t> item_of_child;
@@ -158,7 +162,9 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<NodeId>& orde
       frame.condition = id;
     }
     if (IsConstantEnter(node)) frame.invariants.push_back(id);
-    const auto is_next = [&graph](const Edge& edge) { return edge.node && graph.node(edge.node).has(TENON_OP_NEXT_ITERATION); };
+    const auto is_next = [&graph](const Edge& edge) {
+      return edge.node && graph.node(edge.node).has(TENON_OP_NEXT_ITERATION);
+    };
     if (!node.has(TENON_OP_MERGE) || std::none_of(node.inputs.begin(), node.inputs.end(), is_next)) continue;
     if (node.inputs.size() != 2) return refuse("it has a merge that is no loop variable");
     LoopVariable variable;
@@ -199,7 +205,8 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<NodeId>& orde
       const bool source_own = frame_of_[edge.node] == index;
       if (source_own && turn_switch[edge.node]) {
         const bool gate = std::find(frame.gates.begin(), frame.gates.end(), edge.node) != frame.gates.end();
-        if (edge.index == 0 && (gate || !node.has(TENON_OP_EXIT))) return refuse("a value is used after the condition failed");
+        if (edge.index == 0 && (gate || !node.has(TENON_OP_EXIT)))
+          return refuse("a value is used after the condition failed");
         if (edge.index == 0) {
           for (LoopVariable& variable : frame.variables)
             if (variable.switch_node == edge.node) {
@@ -210,7 +217,8 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<NodeId>& orde
         }
         body = true;
       }
-      if (source_own && variable_of_merge.contains(edge.node) && edge.index != 0) return refuse("a loop variable's merge index is used");
+      if (source_own && variable_of_merge.contains(edge.node) && edge.index != 0)
+        return refuse("a loop variable's merge index is used");
       body = body || in_body[edge.node];
     }
     for (NodeId control : node.controls) {

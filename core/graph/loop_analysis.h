@@ -49,8 +49,8 @@ bool IsConstantEnter(const Node& node);
 
 class LoopAnalysis {
  public:
-  // Frame 0 is the step itself. INVALID_ARGUMENT when frames do not nest (a value enters a loop without an Enter), RESOURCE_EXHAUSTED
-  // when they are deeper than kDeepestLoop.
+  // Frame 0 is the step itself. INVALID_ARGUMENT when frames do not nest (a value enters a loop without an Enter),
+  // RESOURCE_EXHAUSTED when they are deeper than kDeepestLoop.
   static Result<LoopAnalysis> Run(const Graph& graph, const std::vector<NodeId>& order);
 
   const IdVector<FrameId, Frame>& frames() const { return frames_; }

@@ -70,14 +70,18 @@ TEST(LoopAnalysis, NestsFramesAndListsALoopAsAWhole) {
   ASSERT_EQ(loops->frames().size(), 3u);
   EXPECT_TRUE(loops->frame(FrameId(1)).structured && loops->frame(FrameId(2)).structured);
   EXPECT_EQ(loops->frame(FrameId(2)).parent, FrameId(1));
-  EXPECT_TRUE(loops->IsWithin(FrameId(2), FrameId(1)) && loops->IsWithin(FrameId(2), kStep) && !loops->IsWithin(FrameId(1), FrameId(2)));
+  EXPECT_TRUE(loops->IsWithin(FrameId(2), FrameId(1)) && loops->IsWithin(FrameId(2), kStep) &&
+              !loops->IsWithin(FrameId(1), FrameId(2)));
   const auto items = loops->Items(g.graph, g.Order(), FrameId(1));
   ASSERT_TRUE(items.ok());
-  const auto child = std::find_if(items->begin(), items->end(), [](const auto& item) { return item.child == FrameId(2); });
+  const auto child =
+      std::find_if(items->begin(), items->end(), [](const auto& item) { return item.child == FrameId(2); });
   ASSERT_NE(child, items->end());
   EXPECT_EQ(std::count_if(items->begin(), items->end(), [](const auto& item) { return !item.node; }), 1);
   // After what enters it, before what uses what leaves it.
-  const auto at = [&](Edge edge) { return std::find_if(items->begin(), items->end(), [&](const auto& i) { return i.node == edge.node; }); };
+  const auto at = [&](Edge edge) {
+    return std::find_if(items->begin(), items->end(), [&](const auto& i) { return i.node == edge.node; });
+  };
   EXPECT_LT(at(outer.switches[0]), child);
   EXPECT_LT(child, at(outer.nexts[0]));
 }
@@ -154,13 +158,15 @@ TEST(LoopAnalysis, RefusesFramesThatDoNotNest) {
     const auto loop = g.While("loop", {g.Value(0)}, g.Condition("loop"), [](const Edges& v) { return v; });
     g.Add("Plus", {loop.merges[0], g.limit}, {}, "mix");
     EXPECT_EQ(g.Analyse().status().ToString(),
-              "INVALID_ARGUMENT: node 'mix' (Plus): its inputs come from different loops ('' and 'loop', '' being none); a value "
+              "INVALID_ARGUMENT: node 'mix' (Plus): its inputs come from different loops ('' and 'loop', '' being "
+              "none); a value "
               "enters a loop through an Enter and leaves it through an Exit");
   }
   {
     GraphMaker g;
     g.Add("Leave", {g.Value(1)}, {}, "exit");
-    EXPECT_EQ(LoopAnalysis::Run(g.graph, g.Order()).status().ToString(), "INVALID_ARGUMENT: node 'exit' (Leave) is not in a loop");
+    EXPECT_EQ(LoopAnalysis::Run(g.graph, g.Order()).status().ToString(),
+              "INVALID_ARGUMENT: node 'exit' (Leave) is not in a loop");
   }
   {
     GraphMaker g;

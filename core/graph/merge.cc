@@ -41,7 +41,8 @@ class Merger {
         dataflow_.push_back(id);
         return Status::Ok();
       }
-      return AlreadyExists(StrCat(node.Describe(), ": the session has a node of that name with op ", to_.node(to).op->name));
+      return AlreadyExists(
+          StrCat(node.Describe(), ": the session has a node of that name with op ", to_.node(to).op->name));
     }
     NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
     if (from_.library().contains(node.op->name)) {
@@ -57,9 +58,11 @@ class Merger {
     return Status::Ok();
   }
 
-  // Whether a call became dataflow since it was merged, as one that a gradient goes through does: its results pass an identity then, or there are none.
+  // Whether a call became dataflow since it was merged, as one that a gradient goes through does: its results pass an
+  // identity then, or there are none.
   static bool IsDataflowOf(const Node& node, const Node& call) {
-    return call.has(kCallsFunctions) && node.output_types == call.output_types && (node.has(TENON_OP_IDENTITY) || (node.inputs.empty() && node.output_types.empty()));
+    return call.has(kCallsFunctions) && node.output_types == call.output_types &&
+           (node.has(TENON_OP_IDENTITY) || (node.inputs.empty() && node.output_types.empty()));
   }
   Status MakeDataflow(NodeId id) {
     const Node& node = from_.node(id);

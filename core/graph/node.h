@@ -46,8 +46,9 @@ struct Node : tenon_node {
   std::string Describe() const;
 };
 
-// What the state of a node is found by, in every step of a session and on every task: its name, or, of a node that was made of a call (function_body.h),
-// what stands in kStateNameAttr: the call's own and the node's in the body, joined as no node's name can be. So no other node has it, whatever its name.
+// What the state of a node is found by, in every step of a session and on every task: its name, or, of a node that was
+// made of a call (function_body.h), what stands in kStateNameAttr: the call's own and the node's in the body, joined as
+// no node's name can be. So no other node has it, whatever its name.
 inline constexpr std::string_view kStateNameAttr = "_state_name", kInBody = "/@";
 std::string_view StateName(const Node& node);
 

@@ -92,7 +92,8 @@ Result<Shape> ParseShape(TextScanner& scanner) {
 // uint8 [1, 2]: a vector of integers.
 Result<AttrValue> ParseTensor(TextScanner& scanner) {
   const DType type = TypeFromName(scanner.TakeName());
-  if (!IsPlain(type) || IsFloating(type) || type == TENON_DT_BOOL || SizeOf(type) > 8) return scanner.Error("a type of integers");
+  if (!IsPlain(type) || IsFloating(type) || type == TENON_DT_BOOL || SizeOf(type) > 8)
+    return scanner.Error("a type of integers");
   if (!scanner.Take("[")) return scanner.Error("'['");
   std::string bytes;
   int64_t count = 0;
@@ -213,14 +214,16 @@ Status ResolveArgs(const OpDef& op, std::vector<ArgDef>& args) {
     if (!arg.number_attr.empty()) {
       const AttrDef* attr = op.FindAttr(arg.number_attr);
       if (attr == nullptr || attr->kind != TENON_ATTR_INT)
-        return InvalidArgument(StrCat("argument '", arg.name, "' names '", arg.number_attr, "', which is no int attribute"));
+        return InvalidArgument(
+            StrCat("argument '", arg.name, "' names '", arg.number_attr, "', which is no int attribute"));
     }
     if (arg.type_attr.empty()) continue;
     const AttrDef* attr = op.FindAttr(arg.type_attr);
     if (attr != nullptr && attr->kind == (TENON_ATTR_TYPE | TENON_ATTR_LIST)) {
       arg.type_list_attr = std::exchange(arg.type_attr, std::string());
     } else if (attr == nullptr || attr->kind != TENON_ATTR_TYPE) {
-      return InvalidArgument(StrCat("argument '", arg.name, "' names '", arg.type_attr, "', which is neither a type nor a type attribute"));
+      return InvalidArgument(StrCat("argument '", arg.name, "' names '", arg.type_attr,
+                                    "', which is neither a type nor a type attribute"));
     }
   }
   return Status::Ok();
@@ -242,9 +245,11 @@ std::vector<std::string> SplitNames(std::string_view text) {
 Status CheckTerm(const OpDef& op, const Term& term, const std::string& text) {
   if (term.left != nullptr) TENON_RETURN_IF_ERROR(CheckTerm(op, *term.left, text));
   if (term.right != nullptr) TENON_RETURN_IF_ERROR(CheckTerm(op, *term.right, text));
-  const bool is_argument = term.kind == Term::Kind::kRank || term.kind == Term::Kind::kDim || term.kind == Term::Kind::kNumel ||
-                           term.kind == Term::Kind::kValue || term.kind == Term::Kind::kElement;
-  if (is_argument && std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgDef& arg) { return arg.name == term.name; }))
+  const bool is_argument = term.kind == Term::Kind::kRank || term.kind == Term::Kind::kDim ||
+                           term.kind == Term::Kind::kNumel || term.kind == Term::Kind::kValue ||
+                           term.kind == Term::Kind::kElement;
+  if (is_argument &&
+      std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgDef& arg) { return arg.name == term.name; }))
     return InvalidArgument(StrCat("'", text, "' names no input: '", term.name, "'"));
   const AttrDef* attr = term.kind == Term::Kind::kName ? op.FindAttr(term.name) : nullptr;
   if (term.kind == Term::Kind::kName && (attr == nullptr || attr->kind != TENON_ATTR_INT))
@@ -362,7 +367,8 @@ Sameness Compare(const OpDef& a, const OpDef& b, std::string* difference) {
   if (!first && !second) return Sameness::kDifferent;
   if (first && second && a.version == b.version) return Sameness::kEqual;
   // The later version has the attributes of the earlier one.
-  if (a.version > b.version ? !first : a.version < b.version && !second) return differ("attributes, of which the later version has fewer");
+  if (a.version > b.version ? !first : a.version < b.version && !second)
+    return differ("attributes, of which the later version has fewer");
   return (first && second) ? (a.version > b.version ? Sameness::kFirstLarger : Sameness::kSecondLarger)
                            : (first ? Sameness::kFirstLarger : Sameness::kSecondLarger);
 }

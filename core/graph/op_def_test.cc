@@ -8,15 +8,16 @@ namespace {
 
 using fakes::DefineOp;
 
-Result<OpDef> Parse(std::string_view inputs, std::string_view outputs, std::string_view attrs, std::string_view constraints = {}) {
+Result<OpDef> Parse(std::string_view inputs, std::string_view outputs, std::string_view attrs,
+                    std::string_view constraints = {}) {
   tenon_op_definition definition = DefineOp("Op", inputs, outputs, attrs);
   definition.constraints = Span(constraints);
   return ParseOpDef(definition);
 }
 
 TEST(OpDef, ReadsEveryFormOfAnArgument) {
-  const auto good = Parse("x: T, values: N*T, ref: Ref(T), some: Ref(N * float), indices: int32, rest: Tlist", "y: string",
-                          "T: {float, double}; N: int >= 1; Tlist: list(type)");
+  const auto good = Parse("x: T, values: N*T, ref: Ref(T), some: Ref(N * float), indices: int32, rest: Tlist",
+                          "y: string", "T: {float, double}; N: int >= 1; Tlist: list(type)");
   ASSERT_TRUE(good.ok()) << good.status().ToString();
   const std::vector<ArgDef> wanted = {{"x", 0, "T", "", "", false},
                                       {"values", 0, "T", "", "N", false},
@@ -29,11 +30,12 @@ TEST(OpDef, ReadsEveryFormOfAnArgument) {
 }
 
 TEST(OpDef, ReadsEveryKindOfAttributeWithItsDefault) {
-  const auto op = Parse("", "",
-                        "s: string = 'a b'; i: int = -3; f: float = 2.5; b: bool = true; t: type = DT_INT32; "
-                        "h: shape = [2,?]; u: shape = unknown; v: tensor; g: func = other; "
-                        "li: list(int) >= 1 = [1, 2]; lf: list(float) = []; ls: list(string) = ['x', \"y\"]; "
-                        "lb: list(bool) = [true, false]; lt: list({int32, int64}) = [int64]; lh: list(shape) = [[1], {}]");
+  const auto op =
+      Parse("", "",
+            "s: string = 'a b'; i: int = -3; f: float = 2.5; b: bool = true; t: type = DT_INT32; "
+            "h: shape = [2,?]; u: shape = unknown; v: tensor; g: func = other; "
+            "li: list(int) >= 1 = [1, 2]; lf: list(float) = []; ls: list(string) = ['x', \"y\"]; "
+            "lb: list(bool) = [true, false]; lt: list({int32, int64}) = [int64]; lh: list(shape) = [[1], {}]");
   ASSERT_TRUE(op.ok()) << op.status().ToString();
   const auto value = [&](const char* name) { return *op->FindAttr(name)->default_value; };
   EXPECT_EQ(value("s").s(), "a b");
@@ -57,7 +59,9 @@ TEST(OpDef, ReadsEveryKindOfAttributeWithItsDefault) {
 }
 
 TEST(OpDef, KnowsGroupsOfTypesAndListsOfStrings) {
-  const auto op = Parse("", "", "a: numbertype; b: realnumbertype; c: quantizedtype; d: {'VALID', 'SAME'} = 'SAME'; e: {realnumbertype, bool}");
+  const auto op = Parse(
+      "", "",
+      "a: numbertype; b: realnumbertype; c: quantizedtype; d: {'VALID', 'SAME'} = 'SAME'; e: {realnumbertype, bool}");
   ASSERT_TRUE(op.ok()) << op.status().ToString();
   EXPECT_EQ(op->FindAttr("a")->allowed_types.size(), 19u);
   EXPECT_EQ(op->FindAttr("b")->allowed_types.size(), 12u);
@@ -91,7 +95,8 @@ TEST(OpDef, SaysWhichPieceOfASignatureIsWrong) {
       {"", "a: {float, 7}", "expected a type or a quoted string before '7}' in 'a: {float, 7}'"},
       {"", "a: {float", "expected '}' before '' in 'a: {float'"},
       {"", "a: list(int", "expected ')' before '' in 'a: list(int'"},
-      {"", "a: list(list(int))", "expected what a list is of, which is no list before '(int))' in 'a: list(list(int))'"},
+      {"", "a: list(list(int))",
+       "expected what a list is of, which is no list before '(int))' in 'a: list(list(int))'"},
       {"", "a: list int", "expected '(' before 'int' in 'a: list int'"},
       {"", "a: list(int) = 3", "expected '[' before '3' in 'a: list(int) = 3'"},
       {"", "a: list(int) = [3", "expected an integer before '' in 'a: list(int) = [3'"},
@@ -103,7 +108,8 @@ TEST(OpDef, SaysWhichPieceOfASignatureIsWrong) {
       {"", "a: int; a: float", "attribute 'a' stands twice"},
   };
   for (const Case& c : cases)
-    EXPECT_EQ(Parse(c.inputs, "", c.attrs).status().ToString(), StrCat("INVALID_ARGUMENT: definition of op 'Op': ", c.text));
+    EXPECT_EQ(Parse(c.inputs, "", c.attrs).status().ToString(),
+              StrCat("INVALID_ARGUMENT: definition of op 'Op': ", c.text));
   EXPECT_EQ(Parse("x: float", "", "", "rank(x) ! 3").status().ToString(),
             "INVALID_ARGUMENT: definition of op 'Op': expected a comparison before '! 3' in 'rank(x) ! 3'");
   EXPECT_EQ(ParseOpDef(DefineOp("", "", "")).status().ToString(), "INVALID_ARGUMENT: an op definition has no name");

@@ -14,11 +14,41 @@ namespace {
 constexpr uint64_t kKnownTraits = (TENON_OP_REMOTE << 1) - 1;
 
 // What the engine asks ops for.
-constexpr std::string_view kRoles[] = {
-    "add", "argument", "cast", "concat", "constant", "control_trigger", "enter", "exit", "greater_equal", "identity",
-    "identity_n", "less", "logical_and", "loop_condition", "merge", "next_iteration", "no_op", "ones_like", "read_variable", "read_variable_rows", "recv",
-    "reference_variable", "send", "shape", "stack", "stack_pop", "stack_push", "strided_slice", "subtract", "sum", "switch", "to_bool",
-    "unsorted_segment_sum", "variable_handle", "zeros_like"};
+constexpr std::string_view kRoles[] = {"add",
+                                       "argument",
+                                       "cast",
+                                       "concat",
+                                       "constant",
+                                       "control_trigger",
+                                       "enter",
+                                       "exit",
+                                       "greater_equal",
+                                       "identity",
+                                       "identity_n",
+                                       "less",
+                                       "logical_and",
+                                       "loop_condition",
+                                       "merge",
+                                       "next_iteration",
+                                       "no_op",
+                                       "ones_like",
+                                       "read_variable",
+                                       "read_variable_rows",
+                                       "recv",
+                                       "reference_variable",
+                                       "send",
+                                       "shape",
+                                       "stack",
+                                       "stack_pop",
+                                       "stack_push",
+                                       "strided_slice",
+                                       "subtract",
+                                       "sum",
+                                       "switch",
+                                       "to_bool",
+                                       "unsorted_segment_sum",
+                                       "variable_handle",
+                                       "zeros_like"};
 
 Status CheckTexts(const tenon_op_definition& op) {
   TENON_RETURN_IF_ERROR(CheckName(op.name, "the name of an op"));
@@ -26,7 +56,8 @@ Status CheckTexts(const tenon_op_definition& op) {
       {"inputs", op.inputs},           {"outputs", op.outputs},      {"attrs", op.attrs},
       {"constraints", op.constraints}, {"roles", op.roles},          {"doc", op.doc},
       {"deprecation", op.deprecation}, {"properties", op.properties}};
-  for (const auto& [what, text] : texts) TENON_RETURN_IF_ERROR(CheckText(text, StrCat("op '", View(op.name), "': its ", what)));
+  for (const auto& [what, text] : texts)
+    TENON_RETURN_IF_ERROR(CheckText(text, StrCat("op '", View(op.name), "': its ", what)));
   return Status::Ok();
 }
 
@@ -34,13 +65,18 @@ Status CheckTexts(const tenon_op_definition& op) {
 Result<const tenon_op_definition*> AdoptDefinition(const tenon_op_definition* given) {
   if (given == nullptr) return InvalidArgument("an op package holds a NULL definition");
   const uint32_t least = TENON_SIZE_UP_TO(tenon_op_definition, shape);
-  const bool has_name = given->struct_size >= TENON_SIZE_UP_TO(tenon_op_definition, name) && CheckName(given->name, "").ok();
-  TENON_RETURN_IF_ERROR(CheckHead(given, least, has_name ? StrCat("op '", View(given->name), "'") : "an op definition"));
+  const bool has_name =
+      given->struct_size >= TENON_SIZE_UP_TO(tenon_op_definition, name) && CheckName(given->name, "").ok();
+  TENON_RETURN_IF_ERROR(
+      CheckHead(given, least, has_name ? StrCat("op '", View(given->name), "'") : "an op definition"));
   const tenon_op_definition* definition = Adopt(given);
   TENON_RETURN_IF_ERROR(CheckTexts(*definition));
   if (const uint64_t unknown = definition->traits & ~kKnownTraits; unknown != 0)
-    return Unimplemented(StrCat("op '", View(definition->name), "' has the traits ", unknown, ", which this host does not know"));
-  if (definition->version < 0) return InvalidArgument(StrCat("op '", View(definition->name), "' has the version ", definition->version, "; versions are from 1 on"));
+    return Unimplemented(
+        StrCat("op '", View(definition->name), "' has the traits ", unknown, ", which this host does not know"));
+  if (definition->version < 0)
+    return InvalidArgument(
+        StrCat("op '", View(definition->name), "' has the version ", definition->version, "; versions are from 1 on"));
   return definition;
 }
 
@@ -49,7 +85,8 @@ Status CheckRoles(const OpDef& op) {
     if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles)) {
       std::string known;
       for (std::string_view each : kRoles) known += StrCat(known.empty() ? "" : ", ", each);
-      return InvalidArgument(StrCat("op '", op.name, "' has the role '", role, "', which the engine asks nobody for; there are: ", known));
+      return InvalidArgument(
+          StrCat("op '", op.name, "' has the role '", role, "', which the engine asks nobody for; there are: ", known));
     }
   return Status::Ok();
 }
@@ -59,7 +96,8 @@ Status CheckRoles(const OpDef& op) {
 Status OpRegistry::Register(const tenon_op_package& package, const std::shared_ptr<PluginInstance>& plugin,
                             std::map<std::string, std::string>* out_refused) {
   TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_OPS));
-  TENON_RETURN_IF_ERROR(CheckArray(package.definitions, package.count, StrCat("the definitions of ", TENON_CAPABILITY_OPS)));
+  TENON_RETURN_IF_ERROR(
+      CheckArray(package.definitions, package.count, StrCat("the definitions of ", TENON_CAPABILITY_OPS)));
   std::vector<std::unique_ptr<OpDef>> parsed;
   for (uint64_t i = 0; i < package.count; ++i) {
     TENON_ASSIGN_OR_RETURN(const tenon_op_definition* definition, AdoptDefinition(package.definitions[i]));
@@ -68,7 +106,8 @@ Status OpRegistry::Register(const tenon_op_package& package, const std::shared_p
     op.package = plugin->id();
     op.plugin = plugin;
     const auto same_name = [&op](const auto& other) { return other->name == op.name; };
-    if (std::any_of(parsed.begin(), parsed.end(), same_name)) return InvalidArgument(StrCat("op '", op.name, "' stands twice in one package"));
+    if (std::any_of(parsed.begin(), parsed.end(), same_name))
+      return InvalidArgument(StrCat("op '", op.name, "' stands twice in one package"));
     parsed.push_back(std::make_unique<OpDef>(std::move(op)));
   }
   std::lock_guard lock(mutex_);
@@ -76,8 +115,9 @@ Status OpRegistry::Register(const tenon_op_package& package, const std::shared_p
     const auto it = ops_.find(op->name);
     std::string difference;
     if (it == ops_.end() || Compare(*it->second.op, *op, &difference) != Sameness::kDifferent) return false;
-    out_refused->emplace(op->name, StrCat("op '", op->name, "' of plugin '", plugin->id(), "' differs in its ", difference, " from the one of plugin '",
-                                          it->second.op->package, "'; load only one of them, or make the definitions equal"));
+    out_refused->emplace(op->name, StrCat("op '", op->name, "' of plugin '", plugin->id(), "' differs in its ",
+                                          difference, " from the one of plugin '", it->second.op->package,
+                                          "'; load only one of them, or make the definitions equal"));
     return true;
   });
   roles_.clear();
@@ -91,22 +131,27 @@ Status OpRegistry::Register(const tenon_op_package& package, const std::shared_p
   return Status::Ok();
 }
 
-Status OpRegistry::RegisterGradients(const tenon_gradient_package& package, const std::shared_ptr<PluginInstance>& plugin) {
+Status OpRegistry::RegisterGradients(const tenon_gradient_package& package,
+                                     const std::shared_ptr<PluginInstance>& plugin) {
   TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_GRADIENTS));
-  TENON_RETURN_IF_ERROR(CheckArray(package.registrations, package.count, StrCat("the registrations of ", TENON_CAPABILITY_GRADIENTS)));
+  TENON_RETURN_IF_ERROR(
+      CheckArray(package.registrations, package.count, StrCat("the registrations of ", TENON_CAPABILITY_GRADIENTS)));
   std::map<std::string, GradientEntry, std::less<>> adopted;
   for (uint64_t i = 0; i < package.count; ++i) {
     const tenon_gradient_registration* const given = package.registrations[i];
-    TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_gradient_registration, gradient), "a gradient's registration"));
+    TENON_RETURN_IF_ERROR(
+        CheckHead(given, TENON_SIZE_UP_TO(tenon_gradient_registration, gradient), "a gradient's registration"));
     TENON_RETURN_IF_ERROR(CheckName(given->op, "the op of a gradient"));
-    if (given->gradient == nullptr) return InvalidArgument(StrCat("the gradient of op '", View(given->op), "' has no function"));
+    if (given->gradient == nullptr)
+      return InvalidArgument(StrCat("the gradient of op '", View(given->op), "' has no function"));
     if (!adopted.emplace(View(given->op), GradientEntry{given->gradient, plugin}).second)
       return InvalidArgument(StrCat("a gradient of op '", View(given->op), "' stands twice in one package"));
   }
   std::lock_guard lock(mutex_);
   for (const auto& [op, entry] : adopted)
     if (const auto found = gradients_.find(op); found != gradients_.end())
-      return AlreadyExists(StrCat("plugin '", found->second.plugin->id(), "' brings a gradient of op '", op, "' already; load only one of them"));
+      return AlreadyExists(StrCat("plugin '", found->second.plugin->id(), "' brings a gradient of op '", op,
+                                  "' already; load only one of them"));
   gradients_.merge(adopted);
   return Status::Ok();
 }
@@ -124,7 +169,8 @@ const OpDef* OpRegistry::Keep(std::unique_ptr<OpDef> op) {
   const auto [begin, end] = storage_.equal_range(op->name);
   for (auto it = begin; it != end; ++it) {
     const OpDef& kept = *it->second;
-    if (kept.c == op->c && kept.plugin == op->plugin && kept.doc == op->doc && Compare(kept, *op, &difference) == Sameness::kEqual)
+    if (kept.c == op->c && kept.plugin == op->plugin && kept.doc == op->doc &&
+        Compare(kept, *op, &difference) == Sameness::kEqual)
       return &kept;
   }
   const std::string name = op->name;
@@ -171,7 +217,8 @@ Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
     return NotFound(StrCat("op '", name, "' is not loaded; ", it->second));
   sdk::NearMiss near(name);
   for (const auto& [known, entry] : ops_) near.Try(known);
-  return NotFound(StrCat("no loaded plugin has the op '", name, "'", near.Hint(), " (", ops_.size(), " ops are loaded)"));
+  return NotFound(
+      StrCat("no loaded plugin has the op '", name, "'", near.Hint(), " (", ops_.size(), " ops are loaded)"));
 }
 
 Result<const OpDef*> OpRegistry::FindRole(std::string_view role) const {

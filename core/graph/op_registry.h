@@ -25,9 +25,11 @@ class OpRegistry {
   using Opener = std::function<void(std::string_view op)>;
   void SetOpener(Opener opener) { opener_ = std::move(opener); }
 
-  // Registers the ops of a package, or none where one is wrong. out_refused: those that differ from another package's of the same name,
-  // which are left out, with what to say of them. A plugin that comes back is the same instance, opened again.
-  Status Register(const tenon_op_package& package, const std::shared_ptr<PluginInstance>& plugin, std::map<std::string, std::string>* out_refused);
+  // Registers the ops of a package, or none where one is wrong. out_refused: those that differ from another package's
+  // of the same name, which are left out, with what to say of them. A plugin that comes back is the same instance,
+  // opened again.
+  Status Register(const tenon_op_package& package, const std::shared_ptr<PluginInstance>& plugin,
+                  std::map<std::string, std::string>* out_refused);
   // Registers gradients of ops that other packages define, or none where one is wrong or there already.
   Status RegisterGradients(const tenon_gradient_package& package, const std::shared_ptr<PluginInstance>& plugin);
   void Unregister(std::string_view plugin);

@@ -20,7 +20,8 @@ TEST(OpRegistry, FindsOpsByNameAndRole) {
   EXPECT_EQ(*registry.FindRole("add"), *registry.Find("Plus"));
   EXPECT_EQ(*registry.FindRole("sum"), *registry.Find("Plus"));
   EXPECT_EQ(registry.FindRole("ad").status().ToString(),
-            "NOT_FOUND: no loaded plugin has an op with the role 'ad', which the engine needs here; load the package that offers it");
+            "NOT_FOUND: no loaded plugin has an op with the role 'ad', which the engine needs here; load the package "
+            "that offers it");
 }
 
 // What was found once is looked for again after each change: packages come and go.
@@ -63,25 +64,30 @@ TEST(OpRegistry, KnowsWhatPackagesThatAreNotLoadedHave) {
 TEST(OpRegistry, TakesAllOpsOfAPackageOrNone) {
   OpRegistry registry;
   const tenon_op_definition good = DefineOp("Good", "", ""), bad = DefineOp("Bad", "x: T", "");
-  EXPECT_EQ(RegisterOps(&registry, {&good, &bad}).ToString(),
-            "INVALID_ARGUMENT: definition of op 'Bad': argument 'x' names 'T', which is neither a type nor a type attribute");
+  EXPECT_EQ(
+      RegisterOps(&registry, {&good, &bad}).ToString(),
+      "INVALID_ARGUMENT: definition of op 'Bad': argument 'x' names 'T', which is neither a type nor a type attribute");
   EXPECT_TRUE(registry.All().empty());
-  EXPECT_EQ(RegisterOps(&registry, {&good, nullptr}).ToString(), "INVALID_ARGUMENT: an op package holds a NULL definition");
+  EXPECT_EQ(RegisterOps(&registry, {&good, nullptr}).ToString(),
+            "INVALID_ARGUMENT: an op package holds a NULL definition");
   EXPECT_TRUE(registry.All().empty());
 }
 
 TEST(OpRegistry, LeavesOutADifferentDefinitionAloneNamingBothPlugins) {
   OpRegistry registry;
-  const tenon_op_definition first = DefineOp("Op", "x: float", ""), same = first, other = DefineOp("Op", "x: double", "");
+  const tenon_op_definition first = DefineOp("Op", "x: float", ""), same = first,
+                            other = DefineOp("Op", "x: double", "");
   const tenon_op_definition more = DefineOp("More", "", "");
   ASSERT_TRUE(RegisterOps(&registry, {&first}, "one").ok());
   EXPECT_TRUE(RegisterOps(&registry, {&same}, "two").ok());
   std::map<std::string, std::string> refused;
   const tenon_op_definition* const definitions[] = {&other, &more};
-  ASSERT_TRUE(registry.Register({sizeof(tenon_op_package), 0, definitions, 2}, fakes::InstanceNamed("three"), &refused).ok());
+  ASSERT_TRUE(
+      registry.Register({sizeof(tenon_op_package), 0, definitions, 2}, fakes::InstanceNamed("three"), &refused).ok());
   ASSERT_EQ(refused.size(), 1u);
-  EXPECT_EQ(refused["Op"], "op 'Op' of plugin 'three' differs in its inputs from the one of plugin 'one'; load only one of them, "
-                           "or make the definitions equal");
+  EXPECT_EQ(refused["Op"],
+            "op 'Op' of plugin 'three' differs in its inputs from the one of plugin 'one'; load only one of them, "
+            "or make the definitions equal");
   EXPECT_EQ((*registry.Find("Op"))->package, "one");
   EXPECT_EQ((*registry.Find("More"))->package, "three");
 }
@@ -90,20 +96,26 @@ TEST(OpRegistry, RefusesWhatItDoesNotKnow) {
   OpRegistry registry;
   tenon_op_definition op = DefineOp("Op", "x: float", "y: float");
   op.traits = uint64_t{1} << 55;
-  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(), "UNIMPLEMENTED: op 'Op' has the traits 36028797018963968, which this host does not know");
+  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(),
+            "UNIMPLEMENTED: op 'Op' has the traits 36028797018963968, which this host does not know");
   op.traits = 0;
   op.version = -1;
-  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(), "INVALID_ARGUMENT: op 'Op' has the version -1; versions are from 1 on");
+  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(),
+            "INVALID_ARGUMENT: op 'Op' has the version -1; versions are from 1 on");
   op.version = 0;
   op.struct_size = 24;
-  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString().rfind("INVALID_ARGUMENT: op 'Op' has the struct_size 24; it is at least ", 0), 0u);
+  EXPECT_EQ(RegisterOps(&registry, {&op})
+                .ToString()
+                .rfind("INVALID_ARGUMENT: op 'Op' has the struct_size 24; it is at least ", 0),
+            0u);
   op.struct_size = sizeof op;
   EXPECT_TRUE(RegisterOps(&registry, {&op}).ok());
 }
 
 TEST(OpRegistry, LetsTheLaterOfTwoVersionsWinUnlessItHasLost) {
   OpRegistry registry;
-  tenon_op_definition first = DefineOp("Op", "", ""), second = DefineOp("Op", "", ""), third = DefineOp("Op", "", "", "n: int = 1");
+  tenon_op_definition first = DefineOp("Op", "", ""), second = DefineOp("Op", "", ""),
+                      third = DefineOp("Op", "", "", "n: int = 1");
   first.version = 1;
   second.version = third.version = 2;
   ASSERT_TRUE(RegisterOps(&registry, {&second}, "two").ok());
@@ -113,7 +125,8 @@ TEST(OpRegistry, LetsTheLaterOfTwoVersionsWinUnlessItHasLost) {
   EXPECT_EQ((*registry.Find("Op"))->package, "three");
   tenon_op_definition lost = DefineOp("Op", "", "");
   lost.version = 3;
-  EXPECT_NE(RegisterOps(&registry, {&lost}, "four").message().find("attributes, of which the later version has fewer"), std::string::npos);
+  EXPECT_NE(RegisterOps(&registry, {&lost}, "four").message().find("attributes, of which the later version has fewer"),
+            std::string::npos);
   EXPECT_EQ((*registry.Find("Op"))->package, "three");
 }
 
@@ -122,7 +135,8 @@ tenon_status* NoGradient(const tenon_gradient_args*) { return nullptr; }
 TEST(OpRegistry, TakesOneGradientForAnOpOfOthers) {
   OpRegistry registry;
   tenon_gradient_registration one = {TENON_HEAD(tenon_gradient_registration), TENON_SPAN("Op"), &NoGradient}, two = one;
-  const auto add = [&](std::vector<const tenon_gradient_registration*> list, const char* plugin, uint32_t must_understand = 0) {
+  const auto add = [&](std::vector<const tenon_gradient_registration*> list, const char* plugin,
+                       uint32_t must_understand = 0) {
     const tenon_gradient_package package = {sizeof(tenon_gradient_package), must_understand, list.data(), list.size()};
     return registry.RegisterGradients(package, fakes::InstanceNamed(plugin)).ToString();
   };
@@ -131,7 +145,8 @@ TEST(OpRegistry, TakesOneGradientForAnOpOfOthers) {
   two.gradient = nullptr;
   EXPECT_EQ(add({&two}, "p"), "INVALID_ARGUMENT: the gradient of op 'Op' has no function");
   two.struct_size = 16;
-  EXPECT_EQ(add({&two}, "p").find("INVALID_ARGUMENT: a gradient's registration has the struct_size 16"), 0u) << add({&two}, "p");
+  EXPECT_EQ(add({&two}, "p").find("INVALID_ARGUMENT: a gradient's registration has the struct_size 16"), 0u)
+      << add({&two}, "p");
   EXPECT_EQ(add({&one}, "p", 4).find("UNIMPLEMENTED"), 0u) << add({&one}, "p", 4);
   EXPECT_EQ(registry.FindGradient("Op").gradient, nullptr) << "all or nothing";
   EXPECT_EQ(add({&one}, "p"), "OK");

@@ -62,7 +62,8 @@ tenon_status* InputValueAsShape(tenon_shape_context* context, int32_t index, ten
   if (facts->value.has_value()) {
     const tenon_tensor_view view = facts->value.view();
     if (view.dtype != TENON_DT_INT32 && view.dtype != TENON_DT_INT64)
-      return InvalidArgument(StrCat("input ", index, " must be an int32 or int64 shape, found ", TypeName(view.dtype))).release();
+      return InvalidArgument(StrCat("input ", index, " must be an int32 or int64 shape, found ", TypeName(view.dtype)))
+          .release();
     // A scalar -1 is how TensorFlow writes an unknown shape.
     if (view.dl.ndim == 1 || (view.dl.ndim == 0 && IntegerAt(view, 0) >= 0)) {
       std::vector<int64_t> dims;
@@ -85,7 +86,9 @@ tenon_status* InputValueAsShape(tenon_shape_context* context, int32_t index, ten
 
 tenon_status* CheckDims(tenon_shape_context* context, const char* service, tenon_shape shape) {
   if (shape.rank <= 0 || shape.dims != nullptr) return nullptr;
-  return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() called ", service, " with dims NULL and rank ", shape.rank)).release();
+  return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() called ", service,
+                         " with dims NULL and rank ", shape.rank))
+      .release();
 }
 
 tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_shape shape) {
@@ -102,13 +105,18 @@ tenon_status* SetOutputValue(tenon_shape_context* context, int32_t index, const 
   OutputFacts& facts = (*context->outputs)[index];
   const DType planned = context->node->output_types[index];
   const auto wrong = [&](const std::string& what) {
-    return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() gave set_output_value ", what, " for output ", index)).release();
+    return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() gave set_output_value ", what,
+                           " for output ", index))
+        .release();
   };
-  if (value->dtype != planned) return wrong(StrCat("a ", TypeName(value->dtype), " where the op says ", TypeName(planned)));
-  if (value->dl.ndim < 0 || (value->dl.ndim > 0 && value->dl.shape == nullptr)) return wrong(StrCat("a shape of rank ", value->dl.ndim, " without dims"));
+  if (value->dtype != planned)
+    return wrong(StrCat("a ", TypeName(value->dtype), " where the op says ", TypeName(planned)));
+  if (value->dl.ndim < 0 || (value->dl.ndim > 0 && value->dl.shape == nullptr))
+    return wrong(StrCat("a shape of rank ", value->dl.ndim, " without dims"));
   const Result<int64_t> bytes = ByteSize(planned, ShapeOf(*value));
   if (!bytes.ok() || static_cast<uint64_t>(*bytes) != value->byte_size || (*bytes > 0 && value->dl.data == nullptr))
-    return wrong(StrCat(value->byte_size, " bytes", value->dl.data == nullptr ? " at NULL" : "", " for a shape of ", bytes.ok() ? StrCat(*bytes, " bytes") : "any size"));
+    return wrong(StrCat(value->byte_size, " bytes", value->dl.data == nullptr ? " at NULL" : "", " for a shape of ",
+                        bytes.ok() ? StrCat(*bytes, " bytes") : "any size"));
   auto tensor = Tensor::CopyOf(KeptPool(), *value);
   if (!tensor.ok()) return Status(tensor.status()).release();
   facts.shape = tensor->shape();
@@ -193,7 +201,8 @@ bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& input
                                 TENON_OP_LOOP_CONDITION;
   if (node.has(TENON_OP_CONSTANT)) {
     const AttrValue* value = node.FindAttr("value");
-    if (value != nullptr && value->kind() == TENON_ATTR_TENSOR && !outputs->empty()) (*outputs)[0] = FactsOf(value->tensor());
+    if (value != nullptr && value->kind() == TENON_ATTR_TENSOR && !outputs->empty())
+      (*outputs)[0] = FactsOf(value->tensor());
     return true;
   }
   if (node.has(TENON_OP_SWITCH)) {
@@ -219,7 +228,8 @@ bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& input
     for (size_t i = 0; i < outputs->size() && i < inputs.size(); ++i) {
       (*outputs)[i] = *inputs[i];
       const AttrValue* invariant = node.FindAttr("is_constant");
-      const bool keeps = node.has(TENON_OP_ENTER) && invariant != nullptr && invariant->kind() == TENON_ATTR_BOOL && invariant->b();
+      const bool keeps =
+          node.has(TENON_OP_ENTER) && invariant != nullptr && invariant->kind() == TENON_ATTR_BOOL && invariant->b();
       if (node.has(TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_NO_FOLD) && !keeps)
         (*outputs)[i].value = (*outputs)[i].constant = Tensor();
     }
@@ -251,12 +261,14 @@ Status ShapeInference::InferNode(const Node& node, const std::vector<const Outpu
   *used_values = false;
   if (Status status = CheckConstraints(node, inputs); !status.ok()) return std::move(status).Annotate(node.Describe());
   if (node.has(TENON_OP_SWITCH) && inputs.size() > 1 && inputs[1]->shape.known_rank() && inputs[1]->shape.rank() != 0)
-    return InvalidArgument(StrCat(node.Describe(), ": its predicate must be a scalar, found the shape ", inputs[1]->shape.ToString()));
+    return InvalidArgument(
+        StrCat(node.Describe(), ": its predicate must be a scalar, found the shape ", inputs[1]->shape.ToString()));
   if (InferByTrait(node, inputs, outputs)) return Status::Ok();
   if (node.op->c == nullptr || node.op->c->shape == nullptr) return Status::Ok();
   tenon_shape_context context{&node, &inputs, outputs, {}, false};
-  Status status = node.op->plugin->Call("shape", &node.name, &node.op->name,
-                                        [&](tenon_plugin_self* self) { return node.op->c->shape(self, ShapeServices(), &context); });
+  Status status = node.op->plugin->Call("shape", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
+    return node.op->c->shape(self, ShapeServices(), &context);
+  });
   *used_values = context.used_values;
   if (!status.ok()) return std::move(status).Annotate(node.Describe());
   return Status::Ok();
@@ -319,7 +331,8 @@ Status ShapeInference::InferOne(NodeId id) {
     const bool back = !edge.node || IsBackEdge(graph_->node(edge.node), node);
     if (!(back && node.has(TENON_OP_MERGE))) inputs.push_back(&facts(edge));
   }
-  const bool all_fixed = !result.fixed.empty() && std::all_of(result.fixed.begin(), result.fixed.end(), [](bool f) { return f; });
+  const bool all_fixed =
+      !result.fixed.empty() && std::all_of(result.fixed.begin(), result.fixed.end(), [](bool f) { return f; });
   if (all_fixed) {
     result.done = true;
     return Status::Ok();
@@ -369,7 +382,8 @@ Status ShapeInference::Run(const std::vector<NodeId>& order) {
     return Status::Ok();
   };
   TENON_RETURN_IF_ERROR(infer());
-  const bool has_loops = std::any_of(used.begin(), used.end(), [this](NodeId id) { return graph_->node(id).has(TENON_OP_NEXT_ITERATION); });
+  const bool has_loops = std::any_of(used.begin(), used.end(),
+                                     [this](NodeId id) { return graph_->node(id).has(TENON_OP_NEXT_ITERATION); });
   // Each round makes at least one dim unknown, so this ends; the bound is for loops with very many variables.
   for (int round = 0; has_loops && round < 64 && RelaxMerges(used); ++round) {
     for (NodeId id : used) results_[id].done = false;

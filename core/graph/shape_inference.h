@@ -2,7 +2,8 @@
 // Shape inference: runs the ops' C shape functions over a graph, with unknown dims, constant values and handles.
 //
 // Constraints of the op definitions are checked here, as soon as their terms are known. Merges of loops are inferred
-// from the values that enter; when a turn changes a shape, the changed dims become unknown and the loop is inferred again.
+// from the values that enter; when a turn changes a shape, the changed dims become unknown and the loop is inferred
+// again.
 #ifndef TENON_CORE_GRAPH_SHAPE_INFERENCE_H_
 #define TENON_CORE_GRAPH_SHAPE_INFERENCE_H_
 
@@ -41,7 +42,8 @@ class ShapeInference {
   void Fix(Edge edge, OutputFacts facts);
 
   // Infers the nodes of `order` (topological); all nodes of the graph when it is empty. May be called again after the
-  // graph grew: nodes that are known are skipped. The first error; what the node that has it gives is unknown, and the others are inferred.
+  // graph grew: nodes that are known are skipped. The first error; what the node that has it gives is unknown, and the
+  // others are inferred.
   Status Run(const std::vector<NodeId>& order = {});
 
   const OutputFacts& facts(Edge edge) const;

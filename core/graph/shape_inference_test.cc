@@ -23,7 +23,8 @@ TEST(ShapeInference, FollowsShapesAndSmallValues) {
   GraphMaker g;
   const Edge x = g.Feed(TENON_DT_FLOAT, {-1, 3}), y = g.Add("Plus", {x, x});
   const Edge dims = g.ValueOf(TensorOf<int32_t>(TENON_DT_INT32, {2}, {4, 5})), filled = g.Add("Fill", {dims});
-  const Edge unknown = g.Add("Fill", {g.Feed(TENON_DT_INT32, {2})}), lost = g.Add("Fill", {g.Feed(TENON_DT_INT32, Shape::Unknown())});
+  const Edge unknown = g.Add("Fill", {g.Feed(TENON_DT_INT32, {2})}),
+             lost = g.Add("Fill", {g.Feed(TENON_DT_INT32, Shape::Unknown())});
   ShapeInference inference(&g.graph);
   ASSERT_TRUE(inference.Run().ok());
   EXPECT_EQ(inference.facts(y).shape, (Shape{-1, 3}));
@@ -133,7 +134,8 @@ TEST(ShapeInference, EvaluatesPureNodesOnKnownValues) {
   const Edge a = g.Value(1), sum = g.Add("Plus", {a, a}), drawn = g.Add("Draw"), unknown = g.Add("Plus", {sum, drawn});
   ShapeInference inference(&g.graph);
   std::vector<std::string> asked;
-  inference.set_evaluator([&](const Node& node, const std::vector<Tensor>& inputs, const auto&) -> Result<std::vector<Tensor>> {
+  inference.set_evaluator([&](const Node& node, const std::vector<Tensor>& inputs,
+                              const auto&) -> Result<std::vector<Tensor>> {
     asked.push_back(node.op->name);
     return std::vector<Tensor>{TensorOf<float>(TENON_DT_FLOAT, {}, {*inputs[0].as<float>() + *inputs[1].as<float>()})};
   });
@@ -148,7 +150,8 @@ TEST(ShapeInference, TakesAFailingEvaluationForNotKnown) {
   GraphMaker g;
   const Edge a = g.Value(1), sum = g.Add("Plus", {a, a});
   ShapeInference inference(&g.graph);
-  inference.set_evaluator([](const auto&, const auto&, const auto&) -> Result<std::vector<Tensor>> { return Internal("no"); });
+  inference.set_evaluator(
+      [](const auto&, const auto&, const auto&) -> Result<std::vector<Tensor>> { return Internal("no"); });
   EXPECT_TRUE(inference.Run().ok());
   EXPECT_FALSE(inference.facts(sum).value.has_value());
   EXPECT_EQ(inference.evaluated(), 0);
@@ -164,8 +167,9 @@ TEST(ShapeInference, RefusesAShapeFunctionThatAsksForWhatIsNotThere) {
   ASSERT_TRUE(fakes::RegisterOps(&registry, {&op}).ok());
   Graph graph(&registry);
   ASSERT_TRUE(graph.Add({*registry.Find("Curious"), "c", {}, {}, {}, {}}).ok());
-  EXPECT_EQ(ShapeInference(&graph).Run().ToString(),
-            "INTERNAL: node 'c' (Curious): the shape function of node 'c' (Curious) asked for input 3, which does not exist");
+  EXPECT_EQ(
+      ShapeInference(&graph).Run().ToString(),
+      "INTERNAL: node 'c' (Curious): the shape function of node 'c' (Curious) asked for input 3, which does not exist");
 }
 
 }  // namespace

@@ -14,9 +14,10 @@ using graph::Node;
 
 bool MayMerge(const Node& node) {
   constexpr uint64_t kNever = TENON_OP_STATEFUL | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT |
-                              TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_CONTROL_TRIGGER | TENON_OP_SEND |
-                              TENON_OP_RECV | TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_IO |
-                              TENON_OP_NO_FOLD | TENON_OP_NO_OP | TENON_OP_WRITES_STATE;
+                              TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_CONTROL_TRIGGER |
+                              TENON_OP_SEND | TENON_OP_RECV | TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_CALL |
+                              TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_IO | TENON_OP_NO_FOLD | TENON_OP_NO_OP |
+                              TENON_OP_WRITES_STATE;
   if (node.has(kNever)) return false;
   for (DType type : node.input_types)
     if (IsRef(type)) return false;
@@ -25,10 +26,12 @@ bool MayMerge(const Node& node) {
   return true;
 }
 
-// Whether it is there for gradients alone, which have been built when a step is prepared: who reads it may read what it passes on.
+// Whether it is there for gradients alone, which have been built when a step is prepared: who reads it may read what it
+// passes on.
 bool IsPassedBy(const Node& node) {
-  return node.has(TENON_OP_IDENTITY) && node.has(TENON_OP_NO_GRADIENT) && !node.has(TENON_OP_LOOP_CONDITION) && node.inputs.size() == 1 && node.inputs[0].node && node.controls.empty() &&
-         node.device.empty() && !IsRef(node.input_types[0]);
+  return node.has(TENON_OP_IDENTITY) && node.has(TENON_OP_NO_GRADIENT) && !node.has(TENON_OP_LOOP_CONDITION) &&
+         node.inputs.size() == 1 && node.inputs[0].node && node.controls.empty() && node.device.empty() &&
+         !IsRef(node.input_types[0]);
 }
 
 void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 31); }

@@ -13,7 +13,8 @@ using graph::Edge;
 
 TEST(MergeCommonSubexpressions, MakesOneOfEqualNodes) {
   GraphMaker g;
-  const Edge a = g.Value(1), b = g.Value(1), x = g.Add("Plus", {a, b}), y = g.Add("Plus", {b, a}), z = g.Add("Plus", {x, y});
+  const Edge a = g.Value(1), b = g.Value(1), x = g.Add("Plus", {a, b}), y = g.Add("Plus", {b, a}),
+             z = g.Add("Plus", {x, y});
   Request request{{}, {z, y}, {y.node}};
   EXPECT_EQ(MergeCommonSubexpressions(&g.graph, &request), 2) << "b is a, and so y is x";
   EXPECT_EQ(g.graph.node(z.node).inputs, (std::vector<Edge>{x, x}));
@@ -53,10 +54,12 @@ TEST(MergeCommonSubexpressions, NeverMergesWhatHasEffectsOrIsFed) {
 TEST(MergeCommonSubexpressions, ReadsPastWhatOnlyStopsGradients) {
   GraphMaker g;
   const Edge a = g.Value(1), wait = g.Add("Nothing");
-  const Edge once = g.Add("StopOnly", {a}), twice = g.Add("StopOnly", {once}), fed = g.Add("StopOnly", {a}), waits = g.Add("StopOnly", {a}, {}, "", {wait.node}), copy = g.Add("Copy", {a});
+  const Edge once = g.Add("StopOnly", {a}), twice = g.Add("StopOnly", {once}), fed = g.Add("StopOnly", {a}),
+             waits = g.Add("StopOnly", {a}, {}, "", {wait.node}), copy = g.Add("Copy", {a});
   const Edge x = g.Add("Plus", {twice, fed}), y = g.Add("Plus", {waits, copy});
   Request request{{fed}, {x, y, twice}, {}};
-  EXPECT_EQ(MergeCommonSubexpressions(&g.graph, &request), 3) << "both that x read through, and the second is the first";
+  EXPECT_EQ(MergeCommonSubexpressions(&g.graph, &request), 3)
+      << "both that x read through, and the second is the first";
   EXPECT_EQ(g.graph.node(x.node).inputs, (std::vector<Edge>{a, fed}));
   EXPECT_EQ(g.graph.node(y.node).inputs, (std::vector<Edge>{waits, copy}));
   EXPECT_EQ(request.fetches[2], once) << "who asks for it gets it";
@@ -65,8 +68,14 @@ TEST(MergeCommonSubexpressions, ReadsPastWhatOnlyStopsGradients) {
 TEST(MergeCommonSubexpressions, RewritesControlsAndBackEdges) {
   GraphMaker g;
   const Edge a = g.Value(1), b = g.Value(1), wait = g.Add("Nothing", {}, {}, "", {a.node, b.node});
-  const auto loop = g.While("loop", {a}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); },
-                            [&](const auto& v) { return std::vector{g.Add("Plus", {g.Add("Copy", {v[0]}), g.Add("Copy", {v[0]})})}; });
+  const auto loop = g.While(
+      "loop", {a},
+      [&](const auto& v) {
+        return g.Add("Below", {v[0], v[0]});
+      },
+      [&](const auto& v) {
+        return std::vector{g.Add("Plus", {g.Add("Copy", {v[0]}), g.Add("Copy", {v[0]})})};
+      });
   Request request{{}, {loop.exits[0]}, {wait.node}};
   EXPECT_EQ(MergeCommonSubexpressions(&g.graph, &request), 2);
   EXPECT_EQ(g.graph.node(wait.node).controls, std::vector<graph::NodeId>{a.node});

@@ -35,8 +35,10 @@ class Frames {
     for (const Edge& fetch : request_.fetches) {
       const FrameId frame = places_[fetch.node].frame;
       if (frame == kStep || fed_.contains(fetch)) continue;
-      return InvalidArgument(StrCat("fetch '", graph_.EdgeName(fetch), "': ", graph_.node(fetch.node).Describe(), " is inside a loop ('", loops_[frame].name,
-                                    "') and cannot be fetched, since it has a value in each turn; fetch what leaves the loop"));
+      return InvalidArgument(
+          StrCat("fetch '", graph_.EdgeName(fetch), "': ", graph_.node(fetch.node).Describe(), " is inside a loop ('",
+                 loops_[frame].name,
+                 "') and cannot be fetched, since it has a value in each turn; fetch what leaves the loop"));
     }
     return Status::Ok();
   }
@@ -75,7 +77,8 @@ class Frames {
   // To where the node's own values stand.
   Status Leave(const Node& node, Place place) {
     if (node.has(TENON_OP_ENTER)) place = {Entered(place.frame, node), -1};
-    if (place.frame == kStep && place.feed >= 0 && node.has(TENON_OP_EXIT | TENON_OP_NEXT_ITERATION)) return Refused(place.feed, kStep);
+    if (place.frame == kStep && place.feed >= 0 && node.has(TENON_OP_EXIT | TENON_OP_NEXT_ITERATION))
+      return Refused(place.feed, kStep);
     if (node.has(TENON_OP_EXIT) && place.frame != kStep) place.frame = loops_[place.frame].parent;
     places_[node.id] = place;
     return Status::Ok();
@@ -91,8 +94,10 @@ class Frames {
 
   Status Refused(int feed, FrameId loop) const {
     const Edge edge = request_.feeds[static_cast<size_t>(feed)];
-    return InvalidArgument(StrCat("feed '", graph_.EdgeName(edge), "': ", graph_.node(edge.node).Describe(), " is inside a loop", loop == kStep ? "" : StrCat(" ('", loops_[loop].name, "')"),
-                                  ", where it has a value in each turn; feed the value that enters the loop, or what leaves it"));
+    return InvalidArgument(
+        StrCat("feed '", graph_.EdgeName(edge), "': ", graph_.node(edge.node).Describe(), " is inside a loop",
+               loop == kStep ? "" : StrCat(" ('", loops_[loop].name, "')"),
+               ", where it has a value in each turn; feed the value that enters the loop, or what leaves it"));
   }
 
   const Graph& graph_;

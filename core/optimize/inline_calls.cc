@@ -33,14 +33,16 @@ std::vector<std::string> ControlReturnsOf(const Graph& graph, const graph::Node&
   return ends;
 }
 
-// The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them. to_run: control returns, as what takes
-// from a queue, or a branch that does. TensorFlow's functions name reads of variables there too, which nobody can tell: a layer's body is left to passes.
+// The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them.
+// to_run: control returns, as what takes from a queue, or a branch that does. TensorFlow's functions name reads of
+// variables there too, which nobody can tell: a layer's body is left to passes.
 std::set<std::string_view> ScopesWithEffects(const Graph& graph, const std::set<graph::NodeId>& to_run) {
   std::set<std::string_view> scopes;
   for (const graph::NodeId id : graph.ids()) {
     if (!graph::HasEffect(graph.node(id)) && !to_run.contains(id)) continue;
     const std::string_view name = graph.node(id).name;
-    for (size_t end = name.find('/'); end != name.npos; end = name.find('/', end + 1)) scopes.insert(name.substr(0, end));
+    for (size_t end = name.find('/'); end != name.npos; end = name.find('/', end + 1))
+      scopes.insert(name.substr(0, end));
   }
   return scopes;
 }
@@ -62,7 +64,8 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
     if (std::any_of(inputs.begin(), inputs.end(), [](const Edge& input) { return !input.node; })) continue;
     if (depth[id] >= graph::kMaxCallDepth)
       return ResourceExhausted(StrCat(graph.node(id).Describe(), " is nested deeper than ", graph::kMaxCallDepth,
-                                      " calls; a call becomes its function's nodes before a step, so a function that calls itself, in a branch too, has no end: write a loop"));
+                                      " calls; a call becomes its function's nodes before a step, so a function that "
+                                      "calls itself, in a branch too, has no end: write a loop"));
     if (graph.node(id).has(TENON_OP_GRADIENT)) TENON_RETURN_IF_ERROR(grad::MakeGradientCall(&graph, id).status());
     const std::vector<std::string> ends = ControlReturnsOf(graph, graph.node(id));
     const graph::NodeId first(static_cast<int32_t>(graph.size()));
@@ -70,19 +73,22 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
     for (graph::NodeId made = first; graph.Has(made) && !ends.empty(); ++made) {
       const graph::Node& node = graph.node(made);
       const auto is_end = [&](const std::string& end) { return node.name.ends_with(end); };
-      if (!node.has(graph::kCallsFunctions) && !graph::OnlyGives(node) && std::any_of(ends.begin(), ends.end(), is_end)) to_run.insert(made);
+      if (!node.has(graph::kCallsFunctions) && !graph::OnlyGives(node) && std::any_of(ends.begin(), ends.end(), is_end))
+        to_run.insert(made);
     }
     inlined.push_back(id);
     depth.resize(graph.size(), depth[id] + 1);
     if (graph.size() - before > kMostNodes)
-      return ResourceExhausted(StrCat("inlining calls made more than ", kMostNodes, " nodes; the last was ", graph.node(id).Describe()));
+      return ResourceExhausted(
+          StrCat("inlining calls made more than ", kMostNodes, " nodes; the last was ", graph.node(id).Describe()));
   }
   if (inlined.empty()) return graph;
   // Whose state it would be matters to no node without one, and would tell equal ones apart.
   for (const graph::NodeId id : graph.ids())
     if (graph::Node& node = graph.mutable_node(id); !node.has(TENON_OP_STATEFUL))
       if (const auto name = node.attrs.find(graph::kStateNameAttr); name != node.attrs.end()) node.attrs.erase(name);
-  // Values pass the calls by, so that what a step does not need of a body is pruned; not where the body does something, which it does whatever is read of it.
+  // Values pass the calls by, so that what a step does not need of a body is pruned; not where the body does something,
+  // which it does whatever is read of it.
   const std::set<std::string_view> with_effects = ScopesWithEffects(graph, to_run);
   graph::NodeMap<bool> passed(graph.size(), false);
   for (graph::NodeId id : inlined) passed[id] = !with_effects.contains(graph.node(id).name);

@@ -93,7 +93,10 @@ TEST(InlineCalls, RefusesRecursionWithoutEnd) {
   Request request{{g.x}, {g.Call("Again", "call")}, {}};
   const std::string text = InlineCalls(g.graph.Clone(), &request).status().ToString();
   EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: node 'call/n/n/")) << text;
-  EXPECT_TRUE(text.ends_with("(Again) is nested deeper than 64 calls; a call becomes its function's nodes before a step, so a function that calls itself, in a branch too, has no end: write a loop")) << text;
+  EXPECT_TRUE(
+      text.ends_with("(Again) is nested deeper than 64 calls; a call becomes its function's nodes before a step, so a "
+                     "function that calls itself, in a branch too, has no end: write a loop"))
+      << text;
 }
 
 TEST(InlineCalls, RefusesFunctionsThatDoubleWithEachLevel) {
@@ -108,7 +111,8 @@ TEST(InlineCalls, RefusesFunctionsThatDoubleWithEachLevel) {
   Request request{{g.x}, {g.Call("F20", "call")}, {}};
   const Status status = InlineCalls(g.graph.Clone(), &request).status();
   EXPECT_EQ(status.code(), Code::kResourceExhausted);
-  EXPECT_TRUE(status.message().starts_with("inlining calls made more than 262144 nodes; the last was node 'call/")) << status.ToString();
+  EXPECT_TRUE(status.message().starts_with("inlining calls made more than 262144 nodes; the last was node 'call/"))
+      << status.ToString();
 }
 
 TEST(InlineCalls, NamesAFunctionThatIsMissing) {

@@ -69,11 +69,13 @@ class PassCall {
                                         &AddLike,
                                         &RunsLike,
                                         &Runs};
-    Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr, [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
+    Status status = pass_.plugin->Call("graph_pass.run", nullptr, nullptr,
+                                       [&](tenon_plugin_self* self) { return pass_.table->run(self, &args); });
     if (!status.ok()) return std::move(status).Annotate("the graph pass '", pass_.name, "'");
     PassBy();
     if (graph_->size() == before && replaced_.empty()) return false;
-    // The next one sees no node that nobody needs any more, and what is new where it belongs: updates do not wait between new nodes that stand at the end.
+    // The next one sees no node that nobody needs any more, and what is new where it belongs: updates do not wait
+    // between new nodes that stand at the end.
     TENON_ASSIGN_OR_RETURN(*graph_, Prune(*graph_, request_, [this](NodeId id) { return PlaceOf(id); }));
     return true;
   }
@@ -93,7 +95,8 @@ class PassCall {
     call.begun_.emplace_back(call.graph_->size(), id);
     return nullptr;
   }
-  static tenon_status* Replace(const tenon_graph_pass_args* args, int64_t id, const tenon_output* outputs, uint64_t count) {
+  static tenon_status* Replace(const tenon_graph_pass_args* args, int64_t id, const tenon_output* outputs,
+                               uint64_t count) {
     return Self(args)->ReplaceNode(id, {outputs, count}).release();
   }
   static tenon_status* AddTarget(const tenon_graph_pass_args* args, int64_t id) {
@@ -157,12 +160,15 @@ class PassCall {
     if (!Has(id)) return NoNode(id);
     const graph::Node& node = graph_->node(NodeId(id));
     if (outputs.size() != node.output_types.size())
-      return InvalidArgument(StrCat(node.Describe(), " has ", node.output_types.size(), " outputs; ", outputs.size(), " were given for them"));
+      return InvalidArgument(StrCat(node.Describe(), " has ", node.output_types.size(), " outputs; ", outputs.size(),
+                                    " were given for them"));
     graph::NodeSpec spec;
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Edge edge = graph::FromC(outputs[k]);
-      if (!Has(outputs[k].node) || !Within(edge.index, graph_->node(edge.node).output_types.size()) || graph_->TypeOf(edge) != node.output_types[k])
-        return InvalidArgument(StrCat("what was given for output ", k, " of ", node.Describe(), " is no ", TypeName(node.output_types[k])));
+      if (!Has(outputs[k].node) || !Within(edge.index, graph_->node(edge.node).output_types.size()) ||
+          graph_->TypeOf(edge) != node.output_types[k])
+        return InvalidArgument(StrCat("what was given for output ", k, " of ", node.Describe(), " is no ",
+                                      TypeName(node.output_types[k])));
       if (edge.node == node.id) return InvalidArgument(StrCat(node.Describe(), " cannot stand in its own place"));
       spec.inputs.push_back(edge);
     }
@@ -173,7 +179,8 @@ class PassCall {
     return graph_->Replace(NodeId(id), std::move(spec)).status();
   }
 
-  // Who reads a node that values stand for reads those: passes and compilers that come after find the nodes beside each other, and a value that nobody reads is not computed.
+  // Who reads a node that values stand for reads those: passes and compilers that come after find the nodes beside each
+  // other, and a value that nobody reads is not computed.
   void PassBy() {
     const auto is_passed = [this](const Edge& edge) {
       if (!edge.node || !replaced_.contains(edge.node) || !graph_->node(edge.node).controls.empty()) return false;
@@ -183,14 +190,17 @@ class PassCall {
     for (const NodeId id : graph_->ids()) {
       for (Edge& edge : graph_->mutable_node(id).inputs) {
         // Values may be replaced in a circle, which is said where the graph is put in order.
-        for (size_t hop = 0; hop < replaced_.size() && is_passed(edge); ++hop) edge = graph_->node(edge.node).inputs[static_cast<size_t>(edge.index)];
+        for (size_t hop = 0; hop < replaced_.size() && is_passed(edge); ++hop)
+          edge = graph_->node(edge.node).inputs[static_cast<size_t>(edge.index)];
       }
     }
   }
 
   // Beside the node that a new one was made for.
   NodeId PlaceOf(NodeId id) const {
-    const auto after = std::upper_bound(begun_.begin(), begun_.end(), id.number(), [](int64_t number, const auto& each) { return number < static_cast<int64_t>(each.first); });
+    const auto after =
+        std::upper_bound(begun_.begin(), begun_.end(), id.number(),
+                         [](int64_t number, const auto& each) { return number < static_cast<int64_t>(each.first); });
     return after == begun_.begin() || std::prev(after)->second < 0 ? id : NodeId(std::prev(after)->second);
   }
 
@@ -203,7 +213,8 @@ class PassCall {
   const graph::Cursor cursor_;
   std::vector<int64_t> nodes_;
   std::set<NodeId> fed_, replaced_;
-  std::vector<std::pair<size_t, int64_t>> begun_;  // nodes from the first one's number on are made for the second; -1: for none
+  std::vector<std::pair<size_t, int64_t>>
+      begun_;  // nodes from the first one's number on are made for the second; -1: for none
 };
 
 }  // namespace
@@ -215,7 +226,8 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
   TENON_RETURN_IF_ERROR(CheckName(pass.table->name, "the name of a graph pass"));
   pass.name = View(pass.table->name);
   static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(tenon_graph_pass, run)};
-  TENON_RETURN_IF_ERROR(CheckFunctions(pass.table, given->struct_size, kNeeded, StrCat("the graph pass '", pass.name, "'")));
+  TENON_RETURN_IF_ERROR(
+      CheckFunctions(pass.table, given->struct_size, kNeeded, StrCat("the graph pass '", pass.name, "'")));
   pass.properties = pass.table->properties;
   if ((pass.table->op_count == 0 && pass.properties == 0) || pass.table->op_count > kMostOps ||
       (pass.table->ops == nullptr && pass.table->op_count != 0))
@@ -233,11 +245,13 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
   return pass;
 }
 
-Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, Graph* graph, Request* request, NodeNotes* notes) {
+Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, Graph* graph,
+                             Request* request, NodeNotes* notes) {
   const auto is_for_it = [&](const PluginPass& pass) { return pass.precision == question.precision; };
   if (question.precision >= TENON_PRECISION_INT8 && std::none_of(passes.begin(), passes.end(), is_for_it))
-    return Unimplemented(StrCat("the session option 'precision' is ", question.precision, ", and no plugin that is loaded has a pass over steps for it; for int8 (", TENON_PRECISION_INT8,
-                                ") it is tenon.ops.quantized"));
+    return Unimplemented(StrCat("the session option 'precision' is ", question.precision,
+                                ", and no plugin that is loaded has a pass over steps for it; for int8 (",
+                                TENON_PRECISION_INT8, ") it is tenon.ops.quantized"));
   bool changed = false;
   for (const PluginPass& pass : passes) {
     if (pass.precision != 0 && !is_for_it(pass)) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes that plugins bring (tenon/ext/draft/graph_pass.h): a step's graph, once its nodes have devices, as they want it.
+// Passes that plugins bring (tenon/ext/draft/graph_pass.h): a step's graph, once its nodes have devices, as they want
+// it.
 #ifndef TENON_CORE_OPTIMIZE_PLUGIN_PASSES_H_
 #define TENON_CORE_OPTIMIZE_PLUGIN_PASSES_H_
 
@@ -49,9 +50,11 @@ using NodeNotes = std::map<std::string, std::string, std::less<>>;
 // As a plugin gave it. INVALID_ARGUMENT says what is wrong with it.
 Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<PluginInstance> plugin);
 
-// Runs those of the passes that have a node in the graph, and are for sessions of this precision. True: the graph is another now, and pruned; who gave its
-// nodes devices looks at it again. UNIMPLEMENTED: the precision is one that no kernel honours by itself, and no pass is for it.
-Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, graph::Graph* graph, Request* request, NodeNotes* notes);
+// Runs those of the passes that have a node in the graph, and are for sessions of this precision. True: the graph is
+// another now, and pruned; who gave its nodes devices looks at it again. UNIMPLEMENTED: the precision is one that no
+// kernel honours by itself, and no pass is for it.
+Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, graph::Graph* graph,
+                             Request* request, NodeNotes* notes);
 
 }  // namespace tenon::optimize
 

@@ -54,13 +54,15 @@ Result<Graph> Prune(const Graph& graph, Request* request, const std::function<gr
   std::vector<Open> open;
   for (graph::NodeId id : order) {
     const Node& node = graph.node(id);
-    if (node.has(TENON_OP_CALL) && graph.library().contains(node.op->name)) TENON_RETURN_IF_ERROR(out.FunctionOp(node.op->name).status());
+    if (node.has(TENON_OP_CALL) && graph.library().contains(node.op->name))
+      TENON_RETURN_IF_ERROR(out.FunctionOp(node.op->name).status());
     const bool whole = keep[id];
     graph::NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
     for (const Edge& edge : node.inputs) {
       // What only names a feed reads nothing, whatever else is there: it does not run.
       const graph::NodeId source = !edge.node || !whole ? graph::NodeId() : moved[edge.node];
-      if (!source && edge.node && whole) open.push_back({out.next_id(), static_cast<int32_t>(spec.inputs.size()), edge});
+      if (!source && edge.node && whole)
+        open.push_back({out.next_id(), static_cast<int32_t>(spec.inputs.size()), edge});
       spec.inputs.push_back(!source ? Edge() : Edge{source, edge.index});
     }
     if (whole)

@@ -29,7 +29,8 @@ TEST(Prune, KeepsWhatFetchesAndTargetsNeed) {
 
 TEST(Prune, CutsAtFeeds) {
   GraphMaker g;
-  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"), end = g.Add("Copy", {middle}, {}, "end");
+  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"),
+             end = g.Add("Copy", {middle}, {}, "end");
   Request request{{middle}, {end}, {}};
   const auto pruned = Prune(g.graph, &request);
   ASSERT_TRUE(pruned.ok());
@@ -40,7 +41,8 @@ TEST(Prune, CutsAtFeeds) {
 
 TEST(Prune, LeavesWhatOnlyNamesAFeedOpen) {
   GraphMaker g;
-  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"), end = g.Add("Plus", {middle, a}, {}, "end");
+  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"),
+             end = g.Add("Plus", {middle, a}, {}, "end");
   Request request{{middle}, {end}, {}};
   const auto pruned = Prune(g.graph, &request);
   ASSERT_TRUE(pruned.ok());
@@ -50,7 +52,8 @@ TEST(Prune, LeavesWhatOnlyNamesAFeedOpen) {
 
 TEST(Prune, KeepsAFedNodeWholeThatOthersWaitFor) {
   GraphMaker g;
-  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"), waits = g.Add("Nothing", {}, {}, "waits", {middle.node});
+  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"),
+             waits = g.Add("Nothing", {}, {}, "waits", {middle.node});
   Request request{{middle}, {}, {waits.node}};
   const auto pruned = Prune(g.graph, &request);
   ASSERT_TRUE(pruned.ok());
@@ -60,7 +63,12 @@ TEST(Prune, KeepsAFedNodeWholeThatOthersWaitFor) {
 TEST(Frames, RefuseEdgesInsideLoopsByName) {
   GraphMaker g;
   const Edge start = g.Value(0, "start"), limit = g.Value(5, "limit");
-  const auto loop = g.While("loop", {start}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); }, [](const auto& v) { return v; });
+  const auto loop = g.While(
+      "loop", {start},
+      [&](const auto& v) {
+        return g.Add("Below", {v[0], v[0]});
+      },
+      [](const auto& v) { return v; });
   const auto check = [&](Request request) {
     const auto pruned = Prune(g.graph, &request);
     EXPECT_TRUE(pruned.ok());
@@ -69,9 +77,12 @@ TEST(Frames, RefuseEdgesInsideLoopsByName) {
   EXPECT_EQ(check({{}, {loop.exits[0]}, {}}), "OK");
   EXPECT_EQ(check({{start}, {loop.exits[0]}, {}}), "OK");
   EXPECT_EQ(check({{loop.exits[0]}, {loop.exits[0], limit}, {}}), "OK");
-  EXPECT_TRUE(check({{}, {loop.merges[0]}, {}}).find("fetch 'loop/merge0:0': node 'loop/merge0'") != std::string::npos) << check({{}, {loop.merges[0]}, {}});
+  EXPECT_TRUE(check({{}, {loop.merges[0]}, {}}).find("fetch 'loop/merge0:0': node 'loop/merge0'") != std::string::npos)
+      << check({{}, {loop.merges[0]}, {}});
   const std::string fed = check({{loop.merges[0]}, {loop.exits[0]}, {}});
-  EXPECT_TRUE(fed.find("feed 'loop/merge0:0': node 'loop/merge0'") != std::string::npos && fed.find("is inside a loop") != std::string::npos) << fed;
+  EXPECT_TRUE(fed.find("feed 'loop/merge0:0': node 'loop/merge0'") != std::string::npos &&
+              fed.find("is inside a loop") != std::string::npos)
+      << fed;
 }
 
 TEST(Prune, FollowsAFedNodesInputsWhenAnotherOfItsOutputsIsWanted) {
@@ -86,7 +97,12 @@ TEST(Prune, FollowsAFedNodesInputsWhenAnotherOfItsOutputsIsWanted) {
 
 TEST(Prune, KeepsTheBackEdgesOfALoop) {
   GraphMaker g;
-  const auto loop = g.While("loop", {g.Value(0)}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); }, [](const auto& v) { return v; });
+  const auto loop = g.While(
+      "loop", {g.Value(0)},
+      [&](const auto& v) {
+        return g.Add("Below", {v[0], v[0]});
+      },
+      [](const auto& v) { return v; });
   Request request{{}, {loop.exits[0]}, {}};
   const auto pruned = Prune(g.graph, &request);
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();

@@ -51,7 +51,8 @@ TEST(PassUnread, GoesOnWithWhatOnlyThatRead) {
 
 TEST(PassUnread, KeepsWhatIsReadAskedForOrFed) {
   Step s;
-  for (Request request : {Request{{}, {s.unread}, {}}, Request{{s.unread}, {}, {}}, Request{{}, {}, {s.unread.node}}}) EXPECT_EQ(PassUnread(&s.graph, request), 0);
+  for (Request request : {Request{{}, {s.unread}, {}}, Request{{s.unread}, {}, {}}, Request{{}, {}, {s.unread.node}}})
+    EXPECT_EQ(PassUnread(&s.graph, request), 0);
   s.Add("Copy", {s.unread});
   EXPECT_EQ(PassUnread(&s.graph, {}), 0);
 }

@@ -12,11 +12,13 @@ namespace tenon::partition {
 
 using graph::NodeId;
 
-std::vector<NodeId> CrossingOrder(const graph::Graph& graph, const std::vector<NodeId>& order, const std::function<bool(NodeId, NodeId)>& crosses) {
+std::vector<NodeId> CrossingOrder(const graph::Graph& graph, const std::vector<NodeId>& order,
+                                  const std::function<bool(NodeId, NodeId)>& crosses) {
   constexpr int32_t kNone = -1;
   graph::NodeMap<int32_t> position(graph.size(), kNone);
   for (size_t i = 0; i < order.size(); ++i) position[order[i]] = static_cast<int32_t>(i);
-  // By position: how often a value has crossed on its way there, at the most; whether one sets out from there; who waits for it.
+  // By position: how often a value has crossed on its way there, at the most; whether one sets out from there; who
+  // waits for it.
   std::vector<int32_t> depth(order.size(), 0), pending(order.size(), 0);
   std::vector<bool> sends(order.size(), false);
   std::vector<std::vector<int32_t>> users(order.size());

@@ -16,7 +16,8 @@ struct Case : fakes::GraphMaker {
     const auto order = graph.TopologicalOrder();
     EXPECT_TRUE(order.ok());
     std::string out;
-    for (const NodeId id : CrossingOrder(graph, *order, [&](NodeId from, NodeId to) { return graph.node(from).name[0] != graph.node(to).name[0]; }))
+    for (const NodeId id : CrossingOrder(
+             graph, *order, [&](NodeId from, NodeId to) { return graph.node(from).name[0] != graph.node(to).name[0]; }))
       out += (out.empty() ? "" : " ") + graph.node(id).name;
     return out;
   }

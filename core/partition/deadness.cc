@@ -49,15 +49,19 @@ bool Deadness::Find(const Node& node) const {
   if (node.has(TENON_OP_CONTROL_TRIGGER) || variable_[node.id]) return false;
   const graph::FrameId frame = loops_.frame_of(node.id);
   if (node.has(TENON_OP_EXIT)) return !loops_.frame(frame).structured || dead_loops_[frame];
-  const bool control = std::any_of(node.controls.begin(), node.controls.end(), [this](graph::NodeId id) { return InTurn({id, -1}); });
+  const bool control = std::any_of(node.controls.begin(), node.controls.end(), [this](graph::NodeId id) {
+    return InTurn({id, -1});
+  });
   if (control) return true;
   if (node.has(TENON_OP_MERGE)) return FindMerge(node);
   return std::any_of(node.inputs.begin(), node.inputs.end(), [this](const Edge& edge) { return InTurn(edge); });
 }
 
-// Of the two sides of one conditional, one is alive. Where the graph has conditionals that do not nest, regions do not say all.
+// Of the two sides of one conditional, one is alive. Where the graph has conditionals that do not nest, regions do not
+// say all.
 bool Deadness::FindMerge(const Node& node) const {
-  if (branches_.why_not().empty() && branches_.FindMerge(node.id) != nullptr) return branches_.region_of(node.id) != graph::kEverywhere;
+  if (branches_.why_not().empty() && branches_.FindMerge(node.id) != nullptr)
+    return branches_.region_of(node.id) != graph::kEverywhere;
   return std::all_of(node.inputs.begin(), node.inputs.end(), [this](const Edge& edge) { return InTurn(edge); });
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deadness: which values of a graph may be dead, known before any step.
 //
-// A value is dead when it lies in a branch that is not taken. Of what is in a loop it is said for a turn (iteration): a value of a
-// structured loop's body that is dead only because the loop has ended is not called so, since nobody waits for it then.
-// Whatever is not known to be alive counts as one that may be dead. Linear.
+// A value is dead when it lies in a branch that is not taken. Of what is in a loop it is said for a turn (iteration): a
+// value of a structured loop's body that is dead only because the loop has ended is not called so, since nobody waits
+// for it then. Whatever is not known to be alive counts as one that may be dead. Linear.
 #ifndef TENON_CORE_PARTITION_DEADNESS_H_
 #define TENON_CORE_PARTITION_DEADNESS_H_
 

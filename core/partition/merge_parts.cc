@@ -38,11 +38,13 @@ class Merger {
       for (const Edge& edge : node.inputs) {
         const Edge whole = Whole(p, edge);
         const auto at = moved_.find(whole.node);
-        if (at == moved_.end() && whole.node) open.emplace_back(out.next_id(), static_cast<int32_t>(spec.inputs.size()));
+        if (at == moved_.end() && whole.node)
+          open.emplace_back(out.next_id(), static_cast<int32_t>(spec.inputs.size()));
         spec.inputs.push_back(at == moved_.end() ? Edge{} : Edge{at->second, whole.index});
       }
       for (graph::NodeId control : node.controls)
-        if (const auto at = moved_.find(Whole(p, {control, -1}).node); at != moved_.end()) spec.controls.push_back(at->second);
+        if (const auto at = moved_.find(Whole(p, {control, -1}).node); at != moved_.end())
+          spec.controls.push_back(at->second);
       TENON_ASSIGN_OR_RETURN(moved_[origin], out.Add(std::move(spec)));
       sources_.push_back({p, id});
     }
@@ -51,7 +53,8 @@ class Merger {
       const Edge whole = Whole(p, partitioned_.parts[p].graph.node(id).inputs[input]);
       const auto at = moved_.find(whole.node);
       if (at == moved_.end() && IsFed(whole)) continue;  // of a node that did not run
-      if (at == moved_.end()) return Internal(StrCat(out.node(to).Describe(), ": input ", input, " is of a node that is in no part"));
+      if (at == moved_.end())
+        return Internal(StrCat(out.node(to).Describe(), ": input ", input, " is of a node that is in no part"));
       TENON_RETURN_IF_ERROR(out.SetInput(to, input, {at->second, whole.index}));
     }
     return out;
@@ -68,7 +71,9 @@ class Merger {
     return fed == feeds_.end() ? Edge{} : partitioned_.feeds[fed->second];
   }
 
-  bool IsFed(Edge whole) const { return std::find(partitioned_.feeds.begin(), partitioned_.feeds.end(), whole) != partitioned_.feeds.end(); }
+  bool IsFed(Edge whole) const {
+    return std::find(partitioned_.feeds.begin(), partitioned_.feeds.end(), whole) != partitioned_.feeds.end();
+  }
 
   const Partitioned& partitioned_;
   std::map<std::pair<size_t, Edge>, int32_t> feeds_;

@@ -24,7 +24,7 @@ Status ItemList::Build(std::vector<Part>* parts) {
     const Item& item = (*this)[open.item];
     const Handle& from = item.inputs[open.input];
     TENON_RETURN_IF_ERROR((*parts)[item.part].graph.SetInput(item.node, static_cast<int32_t>(open.input),
-                                                                                 {(*this)[from.item].node, from.output}));
+                                                             {(*this)[from.item].node, from.output}));
   }
   return Status::Ok();
 }

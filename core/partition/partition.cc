@@ -36,7 +36,10 @@ struct Reader {
 class Partitioner {
  public:
   explicit Partitioner(const PartitionRequest& request)
-      : request_(request), graph_(*request.graph), items_(graph_), is_fed_([this](Edge edge) { return FeedOf(edge) >= 0; }) {}
+      : request_(request),
+        graph_(*request.graph),
+        items_(graph_),
+        is_fed_([this](Edge edge) { return FeedOf(edge) >= 0; }) {}
 
   Result<Partitioned> Run() {
     NumberValues();
@@ -60,17 +63,21 @@ class Partitioner {
   void NumberValues() {
     first_value_.resize(graph_.size() + 1);
     for (const graph::NodeId id : graph_.ids())
-      first_value_[id.index() + 1] = first_value_[id.index()] + static_cast<int64_t>(graph_.node(id).output_types.size()) + 1;
+      first_value_[id.index() + 1] =
+          first_value_[id.index()] + static_cast<int64_t>(graph_.node(id).output_types.size()) + 1;
     feed_of_.assign(first_value_.back(), kNone);
     for (size_t i = 0; i < request_.feeds.size(); ++i) feed_of_[ValueOf(request_.feeds[i])] = static_cast<int32_t>(i);
   }
   // Outputs, the first of which is the control output.
   size_t ValueOf(Edge edge) const { return first_value_[edge.node.index()] + edge.index + 1; }
   int32_t FeedOf(Edge edge) const { return !edge.node || edge.index < 0 ? kNone : feed_of_[ValueOf(edge)]; }
-  uint64_t KeyOf(Edge edge, int32_t part) const { return ValueOf(edge) * out_.parts.size() + static_cast<uint64_t>(part); }
+  uint64_t KeyOf(Edge edge, int32_t part) const {
+    return ValueOf(edge) * out_.parts.size() + static_cast<uint64_t>(part);
+  }
 
-  // Nodes that only name what is fed: nobody reads another output of them, or waits for them. They do not run, their inputs may be open, and they are in no
-  // part: who reads the value receives it from the caller. One without inputs stays, as the feed that it is.
+  // Nodes that only name what is fed: nobody reads another output of them, or waits for them. They do not run, their
+  // inputs may be open, and they are in no part: who reads the value receives it from the caller. One without inputs
+  // stays, as the feed that it is.
   void FindAside() {
     graph::NodeMap<bool> wanted(graph_.size(), false), fed(graph_.size(), false);
     for (const Edge& feed : request_.feeds) fed[feed.node] = true;
@@ -87,7 +94,8 @@ class Partitioner {
     for (size_t i = request_.order.size(); i-- > 0;) {
       const Node& node = graph_.node(request_.order[i]);
       // Whoever waits for one with open inputs waits for its feed.
-      const bool open = std::any_of(node.inputs.begin(), node.inputs.end(), [](const Edge& edge) { return !edge.node; });
+      const bool open =
+          std::any_of(node.inputs.begin(), node.inputs.end(), [](const Edge& edge) { return !edge.node; });
       aside_[node.id] = fed[node.id] && (open || !wanted[node.id]) && !node.inputs.empty();
       if (aside_[node.id]) continue;
       for (const Edge& edge : node.inputs) want(edge);
@@ -104,7 +112,8 @@ class Partitioner {
       const Node& node = graph_.node(id);
       const std::string& device = node.device.empty() ? request_.default_device : node.device;
       if (device.empty()) return InvalidArgument(StrCat(node.Describe(), " has no device, and no default was given"));
-      const auto [it, fresh] = parts.emplace(request_.part_of ? request_.part_of(device) : device, static_cast<int32_t>(out_.parts.size()));
+      const auto [it, fresh] =
+          parts.emplace(request_.part_of ? request_.part_of(device) : device, static_cast<int32_t>(out_.parts.size()));
       if (fresh) {
         Part& part = out_.parts.emplace_back(&graph_.registry());
         part.device = it->first;
@@ -127,7 +136,8 @@ class Partitioner {
     for (graph::NodeId id : request_.order) {
       if (aside_[id]) continue;
       const std::vector<Edge>& inputs = graph_.node(id).inputs;
-      if (const auto open = std::find_if(inputs.begin(), inputs.end(), [](const Edge& edge) { return !edge.node; }); open != inputs.end())
+      if (const auto open = std::find_if(inputs.begin(), inputs.end(), [](const Edge& edge) { return !edge.node; });
+          open != inputs.end())
         return InvalidArgument(StrCat(graph_.node(id).Describe(), ": input ", open - inputs.begin(), " is open"));
       running.push_back(id);
     }
@@ -157,7 +167,8 @@ class Partitioner {
   // Names of new nodes have kMark in them; as a rule no other node's name has.
   static constexpr std::string_view kMark = "/_";
   void FindMarks() {
-    for (const graph::NodeId id : graph_.ids()) marked_ = marked_ || graph_.node(id).name.find(kMark) != std::string::npos;
+    for (const graph::NodeId id : graph_.ids())
+      marked_ = marked_ || graph_.node(id).name.find(kMark) != std::string::npos;
   }
   std::string NewName(const std::string& stem, const char* what, int32_t number) const {
     std::string name = StrCat(stem, kMark, what, "_", number);
@@ -176,7 +187,8 @@ class Partitioner {
       const FrameId frame = loops_.frame_of(id);
       if (!frame || frame == graph::kStep) continue;
       participants[frame][PartOf(id)] = true;
-      if (graph_.node(id).has(TENON_OP_LOOP_CONDITION)) conditions_[frame] = ++condition_counts_[frame] == 1 ? id : graph::NodeId();
+      if (graph_.node(id).has(TENON_OP_LOOP_CONDITION))
+        conditions_[frame] = ++condition_counts_[frame] == 1 ? id : graph::NodeId();
     }
     for (size_t at = frames; at-- > 1;) {
       const FrameId frame(at);
@@ -219,15 +231,27 @@ class Partitioner {
     std::vector<ItemId> around;
     if (loop.parent != graph::kStep) {
       const Frame& parent = FrameAt(loop.parent);
-      const bool of_body = parent.structured && std::any_of(loop.enters.begin(), loop.enters.end(), [&](graph::NodeId id) { return parent.body.contains(id); });
+      const bool of_body = parent.structured && std::any_of(loop.enters.begin(), loop.enters.end(),
+                                                            [&](graph::NodeId id) { return parent.body.contains(id); });
       TENON_ASSIGN_OR_RETURN(const ItemId pivot, PivotOf(part, loop.parent, of_body));
       around.push_back(pivot);
     }
     const auto make = [&](const graph::OpDef* op, const char* what, Moment when, std::vector<Handle> inputs) {
-      return items_.Add({part, when, {}, false, op, NewName(graph_.node(condition).name, what, part), {}, std::move(inputs), {}, {}, {}});
+      return items_.Add({part,
+                         when,
+                         {},
+                         false,
+                         op,
+                         NewName(graph_.node(condition).name, what, part),
+                         {},
+                         std::move(inputs),
+                         {},
+                         {},
+                         {}});
     };
     const ItemId start = make(constant_, "start", {begin, Moment::kBeforeLoop, 0}, {});
-    items_[start].attrs = {{"dtype", AttrValue::Type(TENON_DT_BOOL)}, {"value", AttrValue::OfTensor(NoTensor(TENON_DT_BOOL, {}))}};
+    items_[start].attrs = {{"dtype", AttrValue::Type(TENON_DT_BOOL)},
+                           {"value", AttrValue::OfTensor(NoTensor(TENON_DT_BOOL, {}))}};
     items_[start].controls = std::move(around);
     const ItemId enter = make(enter_, "enter", {begin, Moment::kLoopBegins, 0}, {{start, 0}});
     const AttrValue* parallel = graph_.node(loop.enters[0]).FindAttr("parallel_iterations");
@@ -294,12 +318,14 @@ class Partitioner {
   Status CheckCrossing(const Node& node, size_t input, int32_t part) {
     const Edge edge = node.inputs[input];
     if (FeedOf(edge) >= 0) return Status::Ok();
-    if (PartOf(edge.node) < 0) return Internal(StrCat(node.Describe(), ": input ", input, " has no producer in the order"));
+    if (PartOf(edge.node) < 0)
+      return Internal(StrCat(node.Describe(), ": input ", input, " has no producer in the order"));
     if (PartOf(edge.node) == part) return Status::Ok();
     const bool reference = IsRef(node.input_types[input]);
     if (!reference && graph_.TypeOf(edge) != TENON_DT_RESOURCE) return Status::Ok();
-    return InvalidArgument(StrCat(node.Describe(), " on ", DeviceOf(part), " takes ", reference ? "a reference" : "a resource handle", " of ",
-                                  graph_.node(edge.node).Describe(), " on ", DeviceOf(PartOf(edge.node)), "; they must be on one device"));
+    return InvalidArgument(StrCat(
+        node.Describe(), " on ", DeviceOf(part), " takes ", reference ? "a reference" : "a resource handle", " of ",
+        graph_.node(edge.node).Describe(), " on ", DeviceOf(PartOf(edge.node)), "; they must be on one device"));
   }
 
   // The value in a part.
@@ -316,10 +342,12 @@ class Partitioner {
 
   Result<ItemId> LocalControl(graph::NodeId node, int32_t part, const Reader& reader) {
     if (PartOf(node) == part) return ItemList::Of(node);
-    if (PartOf(node) < 0) return Internal(StrCat(reader.node->Describe(), " waits for a node that is not in the order"));
+    if (PartOf(node) < 0)
+      return Internal(StrCat(reader.node->Describe(), " waits for a node that is not in the order"));
     if (MayRepeat(node)) return Repeat(graph_.node(node), part, reader);
     const auto data = crossing_.find(KeyOf({node, -1}, part));
-    if (data != crossing_.end() && !graph_.node(node).has(TENON_OP_SWITCH)) return Receive({node, data->second}, part, reader);
+    if (data != crossing_.end() && !graph_.node(node).has(TENON_OP_SWITCH))
+      return Receive({node, data->second}, part, reader);
     return Receive({node, -1}, part, reader);
   }
 
@@ -342,7 +370,8 @@ class Partitioner {
     if (node.has(TENON_OP_NEXT_ITERATION | TENON_OP_ENTER)) return !IsRef(node.output_types[0]);
     if (!node.has(TENON_OP_CONSTANT)) return false;
     const AttrValue* value = node.FindAttr("value");
-    const bool small = value != nullptr && value->kind() == TENON_ATTR_TENSOR && value->tensor().byte_size() <= request_.repeat_bytes;
+    const bool small =
+        value != nullptr && value->kind() == TENON_ATTR_TENSOR && value->tensor().byte_size() <= request_.repeat_bytes;
     return small && (node.controls.empty() || !deadness_->MayBeDead({id, 0}));
   }
 
@@ -354,13 +383,15 @@ class Partitioner {
     }
     const int32_t position = sequence_->position(node.id);
     const FrameId frame = loops_.frame_of(node.id);
-    const ItemId item = it->second = items_.Add({part, {position, Moment::kNode, 0}, node.id, true, nullptr, {}, {}, {}, {}, {}, {}});
+    const ItemId item = it->second =
+        items_.Add({part, {position, Moment::kNode, 0}, node.id, true, nullptr, {}, {}, {}, {}, {}, {}});
     if (node.has(TENON_OP_CONSTANT)) {
       items_[item].when = reader.when;
       TENON_ASSIGN_OR_RETURN(const ItemId pivot, PivotOf(part, frame, deadness_->IsOfBody({node.id, 0})));
       if (pivot) items_[item].controls.push_back(pivot);
     } else if (node.has(TENON_OP_LOOP_CONDITION)) {
-      TENON_ASSIGN_OR_RETURN(const ItemId received, Receive({node.id, 0}, part, {&node, {position, Moment::kBeforeNode, 0}}));
+      TENON_ASSIGN_OR_RETURN(const ItemId received,
+                             Receive({node.id, 0}, part, {&node, {position, Moment::kBeforeNode, 0}}));
       items_[item].inputs.push_back({received, 0});
     } else {
       Reader own{&node, {position, Moment::kBeforeNode, 0}};
@@ -386,18 +417,38 @@ class Partitioner {
     const int32_t number = channel_id.number();
     const Node& node = graph_.node(edge.node);
     const FrameId frame = deadness_->FrameOf(edge);
-    Channel channel{StrCat("edge_", number, "_", node.name), edge, PartOf(node.id), part, {}, {}, sequence_->depth(frame), deadness_->MayBeDead(edge)};
+    Channel channel{StrCat("edge_", number, "_", node.name),
+                    edge,
+                    PartOf(node.id),
+                    part,
+                    {},
+                    {},
+                    sequence_->depth(frame),
+                    deadness_->MayBeDead(edge)};
     if (channel.depth > kMaxDepth)
-      return Unimplemented(StrCat(node.Describe(), " on ", DeviceOf(channel.from), " is read on ", DeviceOf(part), " in ", channel.depth,
-                                  " loops; at most ", kMaxDepth, " may stand around a value that crosses devices"));
+      return Unimplemented(StrCat(node.Describe(), " on ", DeviceOf(channel.from), " is read on ", DeviceOf(part),
+                                  " in ", channel.depth, " loops; at most ", kMaxDepth,
+                                  " may stand around a value that crosses devices"));
     graph::AttrMap attrs = AttrsOf(channel.name, channel.from, part, false);
-    const ItemId receive = items_.Add({part, reader.when, {}, false, recv_, NewName(node.name, "recv", number), attrs, {}, {}, channel_id, {}});
+    const ItemId receive = items_.Add(
+        {part, reader.when, {}, false, recv_, NewName(node.name, "recv", number), attrs, {}, {}, channel_id, {}});
     it->second = receive;
     const DType type = edge.index < 0 ? DType{TENON_DT_FLOAT} : BaseType(graph_.TypeOf(edge));
     items_[receive].attrs.emplace("tensor_type", AttrValue::Type(type));
     Moment after{sequence_->position(node.id), Moment::kSend, 0};
-    if (node.has(TENON_OP_EXIT)) after = {sequence_->end(loops_.frame_of(node.id)) - 1, Moment::kAfterLoop, -sequence_->depth(frame)};
-    Item send{channel.from, after, {}, false, send_, NewName(node.name, "send", number), std::move(attrs), {{ItemList::Of(edge.node), edge.index}}, {}, channel_id, {}};
+    if (node.has(TENON_OP_EXIT))
+      after = {sequence_->end(loops_.frame_of(node.id)) - 1, Moment::kAfterLoop, -sequence_->depth(frame)};
+    Item send{channel.from,
+              after,
+              {},
+              false,
+              send_,
+              NewName(node.name, "send", number),
+              std::move(attrs),
+              {{ItemList::Of(edge.node), edge.index}},
+              {},
+              channel_id,
+              {}};
     if (edge.index < 0) {
       send.inputs[0] = {Nothing(node, channel.from, after, number), 0};
       send.controls = {ItemList::Of(node.id)};
@@ -412,8 +463,19 @@ class Partitioner {
 
   // What a control edge carries.
   ItemId Nothing(const Node& node, int32_t part, Moment when, int32_t number) {
-    const ItemId item = items_.Add({part, when, {}, false, constant_, NewName(node.name, "done", number), {}, {}, {ItemList::Of(node.id)}, {}, {}});
-    items_[item].attrs = {{"dtype", AttrValue::Type(TENON_DT_FLOAT)}, {"value", AttrValue::OfTensor(NoTensor(TENON_DT_FLOAT, {0}))}};
+    const ItemId item = items_.Add({part,
+                                    when,
+                                    {},
+                                    false,
+                                    constant_,
+                                    NewName(node.name, "done", number),
+                                    {},
+                                    {},
+                                    {ItemList::Of(node.id)},
+                                    {},
+                                    {}});
+    items_[item].attrs = {{"dtype", AttrValue::Type(TENON_DT_FLOAT)},
+                          {"value", AttrValue::OfTensor(NoTensor(TENON_DT_FLOAT, {0}))}};
     return item;
   }
 
@@ -448,7 +510,8 @@ class Partitioner {
       part_at(sends_[i]).targets.push_back(out_.channels[i].send);
     }
     for (Part& part : out_.parts)
-      for (const graph::NodeId origin : part.origins) part.may_be_dead.push_back(!origin || deadness_->MayBeDead({origin, -1}));
+      for (const graph::NodeId origin : part.origins)
+        part.may_be_dead.push_back(!origin || deadness_->MayBeDead({origin, -1}));
     const auto feed = [&](ItemId item, int32_t output, int32_t number) {
       part_at(item).feeds.push_back({items_[item].node, output});
       part_at(item).feed_numbers.push_back(number);
@@ -462,8 +525,10 @@ class Partitioner {
     for (const auto& [key, item] : feeds_) feed(item, 0, key.first);
     for (size_t i = 0; i < request_.fetches.size(); ++i) {
       const Edge edge = request_.fetches[i];
-      if (PartOf(edge.node) < 0 && !aside_[edge.node]) return Internal(StrCat("fetch '", graph_.EdgeName(edge), "' is not in the order"));
-      const Handle at = aside_[edge.node] ? Fed(FeedOf(edge), edge, fetched_at_[edge.node]) : Handle{ItemList::Of(edge.node), edge.index};
+      if (PartOf(edge.node) < 0 && !aside_[edge.node])
+        return Internal(StrCat("fetch '", graph_.EdgeName(edge), "' is not in the order"));
+      const Handle at = aside_[edge.node] ? Fed(FeedOf(edge), edge, fetched_at_[edge.node])
+                                          : Handle{ItemList::Of(edge.node), edge.index};
       part_at(at.item).fetches.push_back({items_[at.item].node, at.output});
       part_at(at.item).fetch_numbers.push_back(static_cast<int32_t>(i));
     }
@@ -495,7 +560,8 @@ class Partitioner {
   std::unordered_map<uint64_t, int32_t> crossing_;           // by node and part: the first output that it reads
   std::unordered_map<uint64_t, ItemId> local_, received_;   // by node, or value, and part: items
   std::map<std::pair<int32_t, int32_t>, ItemId> feeds_;     // by feed and part
-  std::map<std::tuple<int32_t, int32_t, bool>, graph::AttrMap> attrs_;  // of sends and receives, by parts, but for names
+  std::map<std::tuple<int32_t, int32_t, bool>, graph::AttrMap>
+      attrs_;  // of sends and receives, by parts, but for names
   bool marked_ = false;
   IdVector<ChannelId, ItemId> sends_, receives_;
 };

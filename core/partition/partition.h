@@ -9,11 +9,12 @@
 //
 // Loops. A loop whose nodes stand on several devices runs on each of them: the part with the condition sends it to the
 // others, once a turn. There a small machine of an Enter, Merge, Switch and NextIteration, which carries one bool that
-// nobody reads, turns by what it is told, and starts the receives of each turn by control edges: those of the body only in
-// turns for which the condition holds. So participants agree on the turns, and a value's key is (channel, turns of the loops around it).
+// nobody reads, turns by what it is told, and starts the receives of each turn by control edges: those of the body only
+// in turns for which the condition holds. So participants agree on the turns, and a value's key is (channel, turns of
+// the loops around it).
 //
-// Order. The nodes of a part have ids in the order in which they can run one after the other, receives just before their
-// first reader and sends right after what they send: parts that run so never wait for one another in a circle.
+// Order. The nodes of a part have ids in the order in which they can run one after the other, receives just before
+// their first reader and sends right after what they send: parts that run so never wait for one another in a circle.
 //
 // Pure; near-linear in nodes and edges.
 #ifndef TENON_CORE_PARTITION_PARTITION_H_
@@ -40,8 +41,8 @@ struct PartitionRequest {
   std::function<int64_t(const std::string& device)> incarnation;
 };
 
-// INVALID_ARGUMENT: a reference or a handle of a resource would cross. UNIMPLEMENTED: a loop over several devices without
-// one condition, or more than kMaxDepth loops around a value that crosses.
+// INVALID_ARGUMENT: a reference or a handle of a resource would cross. UNIMPLEMENTED: a loop over several devices
+// without one condition, or more than kMaxDepth loops around a value that crosses.
 Result<Partitioned> Partition(const PartitionRequest& request);
 
 // The whole graph again, from the parts alone: the nodes that were taken, in the order of their ids.

@@ -55,7 +55,8 @@ class PartitionTest : public testing::Test, public GraphMaker {
     std::vector<std::string> out;
     for (const Channel& channel : parted.channels) {
       const auto letter = [&](int32_t part) { return parted.parts[part].device.substr(8, 1); };
-      const std::string value = channel.value.index < 0 ? StrCat("^", graph.node(channel.value.node).name) : graph.EdgeName(channel.value);
+      const std::string value =
+          channel.value.index < 0 ? StrCat("^", graph.node(channel.value.node).name) : graph.EdgeName(channel.value);
       out.push_back(StrCat(value, " ", letter(channel.from), ">", letter(channel.to)));
     }
     return out;
@@ -84,16 +85,18 @@ std::string Difference(const graph::Graph& a, const graph::Graph& b) {
     const Node &x = a.node(id), &y = b.node(id);
     std::vector<graph::NodeId> controls[] = {x.controls, y.controls};
     for (auto& list : controls) std::sort(list.begin(), list.end());
-    if (x.name != y.name || x.op != y.op || x.device != y.device) return StrCat(x.Describe(), " against ", y.Describe());
+    if (x.name != y.name || x.op != y.op || x.device != y.device)
+      return StrCat(x.Describe(), " against ", y.Describe());
     if (x.inputs != y.inputs || controls[0] != controls[1]) return StrCat(x.Describe(), " has other inputs");
     for (const auto& [name, value] : x.attrs)
-      if (y.FindAttr(name) == nullptr || !y.FindAttr(name)->Equals(value)) return StrCat(x.Describe(), " has another ", name);
+      if (y.FindAttr(name) == nullptr || !y.FindAttr(name)->Equals(value))
+        return StrCat(x.Describe(), " has another ", name);
   }
   return "";
 }
 
-// Whether parts that run their nodes by ids, one after the other, and wait in receives, all come to their end; of graphs
-// without loops.
+// Whether parts that run their nodes by ids, one after the other, and wait in receives, all come to their end; of
+// graphs without loops.
 bool RunsToItsEnd(const Partitioned& parted) {
   std::vector<graph::NodeId> at(parted.parts.size(), graph::NodeId(0));
   IdVector<ChannelId, bool> sent(parted.channels.size(), false);
@@ -139,7 +142,8 @@ void CheckParts(const graph::Graph& whole, const Partitioned& parted, bool struc
     auto loops = graph::LoopAnalysis::Run(part.graph, *order);
     ASSERT_TRUE(loops.ok()) << loops.status().ToString();
     for (const graph::Frame& frame : (*loops).frames())
-      EXPECT_TRUE(!structured || !frame.parent || frame.structured) << part.device << ": " << frame.name << ": " << frame.why_not;
+      EXPECT_TRUE(!structured || !frame.parent || frame.structured)
+          << part.device << ": " << frame.name << ": " << frame.why_not;
     for (const graph::NodeId id : part.graph.ids()) EXPECT_EQ(part.graph.node(id).device, part.device);
   }
   auto merged = Merge(parted);
@@ -200,7 +204,8 @@ TEST_F(PartitionTest, APartHasTheFunctionsThatItsNodesNameAndTheyCall) {
 
 TEST_F(PartitionTest, RepeatsSmallConstantsAndSendsLargeOnes) {
   const Edge small = On(0, Value(1, "small"));
-  const Edge large = On(0, ValueOf(fakes::TensorOf<float>(TENON_DT_FLOAT, {100000}, std::vector<float>(100000, 1)), "large"));
+  const Edge large =
+      On(0, ValueOf(fakes::TensorOf<float>(TENON_DT_FLOAT, {100000}, std::vector<float>(100000, 1)), "large"));
   Sum(1, small, large);
   const Partitioned parted = Parted();
   EXPECT_EQ(Channels(parted), std::vector<std::string>{"large:0 A>B"});
@@ -245,7 +250,8 @@ TEST_F(PartitionTest, FeedsEachPartThatReadsAFeedAndFetchesWhereValuesAre) {
   CheckParts(graph, parted, true);
 }
 
-// A node that only names what is fed is in no part; its inputs may be open, as prune leaves them, or lead to what others need.
+// A node that only names what is fed is in no part; its inputs may be open, as prune leaves them, or lead to what
+// others need.
 TEST_F(PartitionTest, WhoReadsAFedValueReceivesItFromTheCallerAndItsNodeIsLeftOut) {
   const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x"));
   const Edge made = Sum(1, x, x, "made");
@@ -263,7 +269,8 @@ TEST_F(PartitionTest, WhoReadsAFedValueReceivesItFromTheCallerAndItsNodeIsLeftOu
     for (const graph::NodeId id : part->graph.ids())
       for (const Edge& edge : part->graph.node(id).inputs) EXPECT_TRUE(edge.node) << part->graph.node(id).name;
   }
-  EXPECT_EQ(std::set<int32_t>(a.feed_numbers.begin(), a.feed_numbers.end()), (std::set<int32_t>{0, 1, 2})) << "x stands where it is";
+  EXPECT_EQ(std::set<int32_t>(a.feed_numbers.begin(), a.feed_numbers.end()), (std::set<int32_t>{0, 1, 2}))
+      << "x stands where it is";
   EXPECT_EQ(std::set<int32_t>(b.feed_numbers.begin(), b.feed_numbers.end()), (std::set<int32_t>{0, 1}));
   EXPECT_EQ(c.feed_numbers, std::vector<int32_t>{2});
   EXPECT_EQ(c.fetches, c.feeds);
@@ -294,11 +301,15 @@ TEST_F(PartitionTest, SaysWhichValuesMayBeDead) {
 TEST_F(PartitionTest, SendsALoopsConditionOnceATurnToEachOtherParticipant) {
   const Edge zero = On(0, Value(0, "zero")), limit = On(0, Value(10, "limit"));
   Edge inner;
-  const Loop loop = While("loop", {zero, zero}, [&](const Edges& v) { return On(0, Add("Below", {v[0], On(0, Into(limit, "loop", true))})); },
-                          [&](const Edges& v) {
-                            inner = Sum(1, v[1], v[1], "on_b");
-                            return Edges{Sum(0, v[0], v[0], "on_a"), Sum(2, inner, v[1], "on_c")};
-                          });
+  const Loop loop = While(
+      "loop", {zero, zero},
+      [&](const Edges& v) {
+        return On(0, Add("Below", {v[0], On(0, Into(limit, "loop", true))}));
+      },
+      [&](const Edges& v) {
+        inner = Sum(1, v[1], v[1], "on_b");
+        return Edges{Sum(0, v[0], v[0], "on_a"), Sum(2, inner, v[1], "on_c")};
+      });
   for (const auto* edges : {&loop.enters, &loop.merges, &loop.switches, &loop.nexts, &loop.exits})
     for (Edge edge : *edges) On(0, edge);
   On(0, loop.condition);
@@ -344,12 +355,14 @@ TEST_F(PartitionTest, RefusesReferencesAndHandlesThatWouldCross) {
   const Edge cell = On(0, Add("Cell", {}, {}, "cell"));
   On(1, Add("Write", {cell, On(1, Value(1))}, {}, "write"));
   EXPECT_EQ(Error().message(),
-            "node 'write' (Write) on /device:B:0 takes a reference of node 'cell' (Cell) on /device:A:0; they must be on one device");
+            "node 'write' (Write) on /device:B:0 takes a reference of node 'cell' (Cell) on /device:A:0; they must be "
+            "on one device");
   graph.mutable_node(graph.Find("write")).device = kDevices[0];
   const Edge handle = On(0, Add("Handle", {}, {}, "handle"));
   On(1, Add("Look", {handle}, {}, "look"));
   EXPECT_EQ(Error().message(),
-            "node 'look' (Look) on /device:B:0 takes a resource handle of node 'handle' (Handle) on /device:A:0; they must be on one device");
+            "node 'look' (Look) on /device:B:0 takes a resource handle of node 'handle' (Handle) on /device:A:0; they "
+            "must be on one device");
 }
 
 TEST_F(PartitionTest, SendsTheValueOfAVariableThatIsReadElsewhere) {
@@ -365,7 +378,8 @@ TEST_F(PartitionTest, RefusesALoopOverSeveralDevicesThatHasNoOneCondition) {
   const Edge merge = On(0, Add("Join", {On(0, Into(start, "endless")), {}}));
   const Edge next = On(0, Add("Again", {Sum(1, merge, merge)}));
   ASSERT_TRUE(graph.SetInput(merge.node, 1, next).ok());
-  EXPECT_EQ(Error().message(), "loop 'endless' stands on several devices, but has no loop condition; put its nodes on one device");
+  EXPECT_EQ(Error().message(),
+            "loop 'endless' stands on several devices, but has no loop condition; put its nodes on one device");
 }
 
 // ---- Random graphs ----
@@ -398,22 +412,29 @@ class RandomParts : public PartitionTest {
   void GrowConditional(Edges* values) {
     const Edge p = Any(Add("Below", {Pick(*values), Pick(*values)}));
     const Edge by_p = Any(Add("Branch", {Pick(*values), p}));
-    const Edge sides[] = {Any(Add("Plus", {{by_p.node, 0}, {by_p.node, 0}})), Any(Add("Plus", {{by_p.node, 1}, {by_p.node, 1}}))};
+    const Edge sides[] = {Any(Add("Plus", {{by_p.node, 0}, {by_p.node, 0}})),
+                          Any(Add("Plus", {{by_p.node, 1}, {by_p.node, 1}}))};
     values->push_back(Any(Add("Join", {sides[0], sides[1]})));
   }
   void GrowLoop(Edges* values, int depth) {
     const std::string name = StrCat("loop", loops_++);
     Edges initial = {Pick(*values), Pick(*values)};
     const Edge outside = Pick(*values);
-    const Loop loop = While(name, initial, [&](const Edges& v) { return Any(Add("Below", {v[0], Any(Into(outside, name, true))})); },
-                            [&](const Edges& v) {
-                              Edges inside = v;
-                              inside.push_back(Any(Add("Value", {}, {{"dtype", graph::AttrValue::Type(TENON_DT_FLOAT)},
-                                                                     {"value", graph::AttrValue::OfTensor(fakes::TensorOf<float>(TENON_DT_FLOAT, {}, {1}))}},
-                                                       {}, {Any(Add("Copy", {v[0]})).node})));
-                              Grow(&inside, 1 + static_cast<int>(Draw(5)), depth - 1);
-                              return Edges{inside[inside.size() - 1], inside[inside.size() / 2]};
-                            });
+    const Loop loop = While(
+        name, initial,
+        [&](const Edges& v) {
+          return Any(Add("Below", {v[0], Any(Into(outside, name, true))}));
+        },
+        [&](const Edges& v) {
+          Edges inside = v;
+          inside.push_back(
+              Any(Add("Value", {},
+                      {{"dtype", graph::AttrValue::Type(TENON_DT_FLOAT)},
+                       {"value", graph::AttrValue::OfTensor(fakes::TensorOf<float>(TENON_DT_FLOAT, {}, {1}))}},
+                      {}, {Any(Add("Copy", {v[0]})).node})));
+          Grow(&inside, 1 + static_cast<int>(Draw(5)), depth - 1);
+          return Edges{inside[inside.size() - 1], inside[inside.size() / 2]};
+        });
     for (size_t i = 0; i < initial.size(); ++i) {
       const int device = static_cast<int>(Draw(3));
       for (Edge edge : {loop.enters[i], loop.merges[i], loop.switches[i], loop.nexts[i], loop.exits[i]})

@@ -15,7 +15,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Scheduler {
  public:
-  explicit Scheduler(const ReceiveProblem& problem) : problem_(problem), first_reader_(problem.crossings.size(), -1), last_reader_(first_reader_) {
+  explicit Scheduler(const ReceiveProblem& problem)
+      : problem_(problem), first_reader_(problem.crossings.size(), -1), last_reader_(first_reader_) {
     lane_tasks_.resize(problem.lanes);
     for (size_t i = 0; i < problem.tasks.size(); ++i) {
       const auto task = static_cast<int32_t>(i);
@@ -48,7 +49,8 @@ class Scheduler {
   }
 
  private:
-  // The step's length when crossing c is issued as task before[c] is about to start, on its lane's time. Fills in the times.
+  // The step's length when crossing c is issued as task before[c] is about to start, on its lane's time. Fills in the
+  // times.
   double Simulate(const std::vector<int32_t>& before) {
     const size_t tasks = problem_.tasks.size();
     std::vector<std::vector<int32_t>> issued(tasks + 1);
@@ -84,10 +86,12 @@ class Scheduler {
   void FindSlack(ReceiveSchedule* out) {
     const size_t tasks = problem_.tasks.size();
     std::vector<double> latest_finish(tasks, out->earliest_seconds), lane_next(problem_.lanes, out->earliest_seconds);
-    std::vector<double> latest_arrival(problem_.crossings.size(), out->earliest_seconds), link_next(problem_.links, kNever);
+    std::vector<double> latest_arrival(problem_.crossings.size(), out->earliest_seconds),
+        link_next(problem_.links, kNever);
     std::vector<std::vector<int32_t>> produced(tasks);
     for (size_t c = 0; c < problem_.crossings.size(); ++c)
-      if (problem_.crossings[c].producer >= 0) produced[problem_.crossings[c].producer].push_back(static_cast<int32_t>(c));
+      if (problem_.crossings[c].producer >= 0)
+        produced[problem_.crossings[c].producer].push_back(static_cast<int32_t>(c));
     out->slack.resize(tasks);
     for (size_t i = tasks; i-- > 0;) {
       const Task& task = problem_.tasks[i];

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receive scheduling: when each value that crosses should set out, so that it is there in time and no sooner.
 //
-// A step is a list of tasks in the order in which they are started, each on a lane (a device), which runs its own one after
-// the other. A crossing brings a value to a lane over a link, which carries one at a time. Earliest times come from a walk
-// forwards in which every crossing sets out as soon as its value is there; latest times from a walk backwards that
-// keeps the length of the step. Then every crossing is put off until it would just arrive for its first reader, in
-// reverse order of need on each link. It is issued with the task that its lane runs at that moment, because that is what an
-// executor can do; the step is simulated again so, and where it came out longer, crossings set out earlier again.
+// A step is a list of tasks in the order in which they are started, each on a lane (a device), which runs its own one
+// after the other. A crossing brings a value to a lane over a link, which carries one at a time. Earliest times come
+// from a walk forwards in which every crossing sets out as soon as its value is there; latest times from a walk
+// backwards that keeps the length of the step. Then every crossing is put off until it would just arrive for its first
+// reader, in reverse order of need on each link. It is issued with the task that its lane runs at that moment, because
+// that is what an executor can do; the step is simulated again so, and where it came out longer, crossings set out
+// earlier again.
 //
 // Pure; near-linear.
 #ifndef TENON_CORE_PARTITION_SCHEDULE_RECEIVES_H_

@@ -69,12 +69,14 @@ ReceiveProblem Random(uint32_t seed) {
         task.after.push_back(from);
       } else {
         task.crossings.push_back(static_cast<int32_t>(problem.crossings.size()));
-        problem.crossings.push_back({from, task.lane, draw(static_cast<uint32_t>(problem.links)), static_cast<double>(draw(4)), 1.0 + draw(9)});
+        problem.crossings.push_back(
+            {from, task.lane, draw(static_cast<uint32_t>(problem.links)), static_cast<double>(draw(4)), 1.0 + draw(9)});
       }
     }
     if (draw(3) == 0) {
       task.crossings.push_back(static_cast<int32_t>(problem.crossings.size()));
-      problem.crossings.push_back({-1, task.lane, draw(static_cast<uint32_t>(problem.links)), static_cast<double>(draw(4)), 1.0 + draw(9)});
+      problem.crossings.push_back(
+          {-1, task.lane, draw(static_cast<uint32_t>(problem.links)), static_cast<double>(draw(4)), 1.0 + draw(9)});
     }
     problem.tasks.push_back(std::move(task));
   }

@@ -17,8 +17,8 @@ using graph::Node;
 
 namespace {
 
-// An item of a frame is a node of it, or a loop in it as a whole. Items have numbers: a node its own, frame f the number
-// of nodes + f.
+// An item of a frame is a node of it, or a loop in it as a whole. Items have numbers: a node its own, frame f the
+// number of nodes + f.
 class Sorter {
  public:
   Sorter(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const LoopAnalysis& loops)
@@ -137,7 +137,8 @@ class Sorter {
 
 }  // namespace
 
-Result<Sequence> Sequence::Make(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const LoopAnalysis& loops) {
+Result<Sequence> Sequence::Make(const graph::Graph& graph, const std::vector<graph::NodeId>& order,
+                                const LoopAnalysis& loops) {
   Sorter sorter(graph, order, loops);
   TENON_RETURN_IF_ERROR(sorter.Sort());
   Sequence out;

@@ -16,7 +16,8 @@ namespace tenon::partition {
 class Sequence {
  public:
   // order: the nodes, topological.
-  static Result<Sequence> Make(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const graph::LoopAnalysis& loops);
+  static Result<Sequence> Make(const graph::Graph& graph, const std::vector<graph::NodeId>& order,
+                               const graph::LoopAnalysis& loops);
 
   const std::vector<graph::NodeId>& nodes() const { return nodes_; }
   // Of a node; -1: not in the order.

@@ -38,8 +38,8 @@ class Adder {
     return made;
   }
 
-  // What a reader sees of a variable's reference: its value at the reader's time. So the move is the reader's own, and comes after what
-  // the reader comes after.
+  // What a reader sees of a variable's reference: its value at the reader's time. So the move is the reader's own, and
+  // comes after what the reader comes after.
   Result<Edge> Read(Edge edge, int32_t memory, const std::vector<graph::NodeId>& controls) {
     const int32_t from = memories_.of(edge);
     if (from == memory) return edge;
@@ -61,19 +61,26 @@ class Adder {
 
  private:
   bool IsConstant(Edge edge) const {
-    return graph_->node(edge.node).has(TENON_OP_CONSTANT) && std::find(feeds_.begin(), feeds_.end(), edge) == feeds_.end();
+    return graph_->node(edge.node).has(TENON_OP_CONSTANT) &&
+           std::find(feeds_.begin(), feeds_.end(), edge) == feeds_.end();
   }
 
   Result<Edge> Move(Edge edge, int32_t from, int32_t to, const std::vector<graph::NodeId>& controls = {}) {
     TENON_ASSIGN_OR_RETURN(const graph::OpDef* identity, graph_->registry().FindRole("identity"));
-    const std::string wish = StrCat(graph_->node(edge.node).name, edge.index == 0 ? "" : StrCat("_", edge.index), "/to_", ShortName(to));
+    const std::string wish =
+        StrCat(graph_->node(edge.node).name, edge.index == 0 ? "" : StrCat("_", edge.index), "/to_", ShortName(to));
     return Add({identity, graph_->UniqueName(wish), {edge}, controls, {}, memories_.name(to)}, to, from);
   }
 
   Result<Edge> Repeat(Edge edge, int32_t memory) {
     const Node& node = graph_->node(edge.node);
-    return Add({node.op, graph_->UniqueName(StrCat(node.name, "/on_", ShortName(memory))), {}, node.controls, node.attrs,
-                memories_.name(memory)}, memory, -1);
+    return Add({node.op,
+                graph_->UniqueName(StrCat(node.name, "/on_", ShortName(memory))),
+                {},
+                node.controls,
+                node.attrs,
+                memories_.name(memory)},
+               memory, -1);
   }
 
   Result<Edge> Add(graph::NodeSpec spec, int32_t memory, int32_t from) {
@@ -100,9 +107,9 @@ class Adder {
 
 }  // namespace
 
-Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<graph::NodeId>& order, const std::vector<Edge>& feeds,
-                                            std::vector<Edge>* fetches, const std::vector<int32_t>& fetch_memory,
-                                            const Memories& memories) {
+Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<graph::NodeId>& order,
+                                            const std::vector<Edge>& feeds, std::vector<Edge>* fetches,
+                                            const std::vector<int32_t>& fetch_memory, const Memories& memories) {
   Adder adder(graph, feeds, memories);
   for (graph::NodeId id : order) {
     for (size_t i = 0; i < graph->node(id).inputs.size(); ++i) {
@@ -111,7 +118,8 @@ Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vect
       if (!edge.node || IsRef(node.input_types[i])) continue;
       const int32_t memory = memories.wanted(node, static_cast<int32_t>(i));
       const bool reads = IsRef(graph->node(edge.node).output_types[edge.index]);
-      TENON_ASSIGN_OR_RETURN(const Edge wanted, reads ? adder.Read(edge, memory, node.controls) : adder.In(edge, memory));
+      TENON_ASSIGN_OR_RETURN(const Edge wanted,
+                             reads ? adder.Read(edge, memory, node.controls) : adder.In(edge, memory));
       if (wanted == edge) continue;
       graph->mutable_node(id).inputs[i] = wanted;
     }

@@ -22,7 +22,8 @@ constexpr size_t kManyDevices = 16;  // from here on no look ahead: its cost gro
 class LookAhead {
  public:
   explicit LookAhead(const Problem& problem) : devices_(problem.device_count()), rest_(problem.size() * devices_, 0) {
-    for (size_t i = 0; i < problem.fetched.size(); ++i) PushFetch(problem, problem.values[problem.fetched[i]], problem.fetched_to[i]);
+    for (size_t i = 0; i < problem.fetched.size(); ++i)
+      PushFetch(problem, problem.values[problem.fetched[i]], problem.fetched_to[i]);
     for (Position p = problem.last(); p; --p)
       for (ValueId v : problem.inputs_of(p))
         if (const Value& value = problem.values[v]; value.producer) Push(problem, p, value);
@@ -34,7 +35,8 @@ class LookAhead {
   static double TransferSeconds(const Problem& problem, const Value& value, DeviceId from, DeviceId to) {
     if (from == to) return 0;
     const Link& link = problem.link(from, to);
-    return value.repeats * (link.latency_seconds + (link.bytes_per_second > 0 ? value.bytes / link.bytes_per_second : 0));
+    return value.repeats *
+           (link.latency_seconds + (link.bytes_per_second > 0 ? value.bytes / link.bytes_per_second : 0));
   }
   void PushFetch(const Problem& problem, const Value& value, DeviceId to) {
     if (!value.producer || !to) return;
@@ -51,7 +53,8 @@ class LookAhead {
       double least = kNever;
       for (DeviceId there : problem.devices_of(group)) {
         if (together && there != device) continue;
-        least = std::min(least, After(reader, there) + problem.SecondsOf(reader, there) + TransferSeconds(problem, value, device, there));
+        least = std::min(least, After(reader, there) + problem.SecondsOf(reader, there) +
+                                    TransferSeconds(problem, value, device, there));
       }
       double& rest = rest_[Index(from, device)];
       rest = std::max(rest, least);
@@ -71,7 +74,11 @@ struct Policy {
 class Greedy {
  public:
   Greedy(const Problem& problem, const Sequence& sequence, Schedule* schedule, Policy policy)
-      : problem_(problem), sequence_(sequence), schedule_(*schedule), policy_(std::move(policy)), device_(policy_.fixed) {
+      : problem_(problem),
+        sequence_(sequence),
+        schedule_(*schedule),
+        policy_(std::move(policy)),
+        device_(policy_.fixed) {
     device_.resize(problem.groups.size());
   }
 
@@ -280,14 +287,16 @@ class Search {
 
 class Chooser {
  public:
-  Chooser(const Problem& problem, const Sequence& sequence) : problem_(problem), sequence_(sequence), schedule_(&problem) {}
+  Chooser(const Problem& problem, const Sequence& sequence)
+      : problem_(problem), sequence_(sequence), schedule_(&problem) {}
 
   Result<Assignment> Run(double* greedy_seconds) {
     Propose();
     TENON_RETURN_IF_ERROR(CheckAllowance());
     if (found_.empty()) ProposeBySpace();
     if (found_.empty()) return DoesNotFit();
-    std::stable_sort(found_.begin(), found_.end(), [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
     if (greedy_seconds != nullptr) *greedy_seconds = found_[0].seconds;
     // Small graphs are searched from every proposal.
     if (problem_.groups.size() > kFewGroups) found_.resize(1);
@@ -295,7 +304,8 @@ class Chooser {
     if (search.worthwhile())
       for (Assignment& assignment : found_) search.Improve(&assignment);
     TENON_RETURN_IF_ERROR(CheckAllowance());
-    return *std::min_element(found_.begin(), found_.end(), [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
+    return *std::min_element(found_.begin(), found_.end(),
+                             [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
   }
 
  private:
@@ -358,10 +368,12 @@ class Chooser {
 
   Status DoesNotFit() {
     const graph::Node& node = problem_.node(stuck_);
-    std::string text = StrCat("the step does not fit in the memory of its devices: ", node.Describe(), " found no room; ");
+    std::string text =
+        StrCat("the step does not fit in the memory of its devices: ", node.Describe(), " found no room; ");
     for (DeviceId d : problem_.devices->ids()) {
       const DeviceInfo& device = (*problem_.devices)[d];
-      text += StrCat(d == DeviceId(0) ? "" : ", ", device.name, " had ", static_cast<int64_t>(schedule_.used_bytes()[d]), " bytes in use");
+      text += StrCat(d == DeviceId(0) ? "" : ", ", device.name, " had ",
+                     static_cast<int64_t>(schedule_.used_bytes()[d]), " bytes in use");
       if (device.memory_bytes > 0) text += StrCat(" of ", static_cast<int64_t>(device.memory_bytes));
     }
     return ResourceExhausted(text + "; a smaller batch, another device or another placement may help");

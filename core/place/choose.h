@@ -2,11 +2,12 @@
 // Choosing devices: greedy simulated execution, then a bounded search for better.
 //
 // Greedy: nodes in the order of their upward rank; each free group goes where its first node would finish earliest, its
-// inputs' transfers counted, plus what the rest of the group takes there; once with and once without a look at what comes
-// after (how long the rest must take from each device at least). Nodes without inputs that take no time (constants), or
-// that have one reader (generators), wait for their reader and go there. Everything on one device, as far as that is
-// possible, is tried too. The best of these, simulated, is improved by moving groups, in small graphs up to four at once, as long as a fixed
-// amount of work allows: graphs of thousands of nodes get little of it, so that the time stays near linear.
+// inputs' transfers counted, plus what the rest of the group takes there; once with and once without a look at what
+// comes after (how long the rest must take from each device at least). Nodes without inputs that take no time
+// (constants), or that have one reader (generators), wait for their reader and go there. Everything on one device, as
+// far as that is possible, is tried too. The best of these, simulated, is improved by moving groups, in small graphs up
+// to four at once, as long as a fixed amount of work allows: graphs of thousands of nodes get little of it, so that the
+// time stays near linear.
 #ifndef TENON_CORE_PLACE_CHOOSE_H_
 #define TENON_CORE_PLACE_CHOOSE_H_
 

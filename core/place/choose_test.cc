@@ -24,11 +24,15 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // The rule of schedule.h once more, in few words and with copies of its state: the best of all assignments of nodes.
 class Exhaustive {
  public:
-  Exhaustive(const Problem& problem, const Sequence& sequence) : problem_(problem), sequence_(sequence), devices_(problem.device_count()),
+  Exhaustive(const Problem& problem, const Sequence& sequence)
+      : problem_(problem),
+        sequence_(sequence),
+        devices_(problem.device_count()),
         home_(problem.values.size(), problem.host) {}
 
   double Best() {
-    Extend(0, {ByDevice(devices_), std::vector<double>(devices_ * devices_), IdVector<ValueId, ByDevice>(problem_.values.size()), 0});
+    Extend(0, {ByDevice(devices_), std::vector<double>(devices_ * devices_),
+               IdVector<ValueId, ByDevice>(problem_.values.size()), 0});
     return best_;
   }
 
@@ -145,8 +149,9 @@ TEST(Choose, StaysNearTheBestOfAllAssignments) {
     optimal += ratio < 1 + 1e-9;
     beyond += ratio > 1.1;
   }
-  std::printf("to the best: mean %.4f, worst %.3f, beyond 1.1 %d, optimal %d of %d; before the search: mean %.4f, worst %.3f\n", sum / graphs, worst,
-              beyond, optimal, graphs, greedy_sum / graphs, greedy_worst);
+  std::printf(
+      "to the best: mean %.4f, worst %.3f, beyond 1.1 %d, optimal %d of %d; before the search: mean %.4f, worst %.3f\n",
+      sum / graphs, worst, beyond, optimal, graphs, greedy_sum / graphs, greedy_worst);
   EXPECT_LE(sum / graphs, 1.001);
   EXPECT_LE(worst, 1.1);
 }
@@ -156,7 +161,8 @@ TEST(Choose, TheSimulationIsTheRuleThatTheTestWritesOut) {
     RandomCase made(seed, 3);
     std::mt19937 random(seed);
     // Every node on one device: one assignment is left for the exhaustive search.
-    for (const graph::NodeId id : made.graph.ids()) made.graph.mutable_node(id).device = made.devices[DeviceId(random() % 3)].name;
+    for (const graph::NodeId id : made.graph.ids())
+      made.graph.mutable_node(id).device = made.devices[DeviceId(random() % 3)].name;
     const MadeProblem problem(made.Ask());
     const auto chosen = Choose(problem.problem, problem.sequence);
     ASSERT_TRUE(chosen.ok());
@@ -172,7 +178,8 @@ TEST(Choose, OneTransferServesAllReadersOnADevice) {
   const Placement placement = g.Placed();
   EXPECT_EQ(placement.transfers, 1);
   EXPECT_EQ(placement.transfer_bytes, 4000);
-  EXPECT_NEAR(placement.seconds, 1 + (1e-3 + 4e-3) + 5 * 0.1, 1e-9) << "the work, latency and bytes, five times on the fast one";
+  EXPECT_NEAR(placement.seconds, 1 + (1e-3 + 4e-3) + 5 * 0.1, 1e-9)
+      << "the work, latency and bytes, five times on the fast one";
 }
 
 TEST(Choose, ParallelWorkIsSpread) {
@@ -225,7 +232,8 @@ TEST(Choose, VariablesAreSplitOverDevicesThatHoldOneEach) {
   g.devices = {MakeDevice("FAST", 0, 10), MakeDevice("FAST", 1, 10)};
   for (DeviceInfo& device : g.devices) device.memory_bytes = 1000;
   std::vector<Edge> constants;
-  for (int i = 0; i < 2; ++i) constants.push_back(g.ValueOf(fakes::TensorOf<float>(TENON_DT_FLOAT, {200}, std::vector<float>(200, 1))));
+  for (int i = 0; i < 2; ++i)
+    constants.push_back(g.ValueOf(fakes::TensorOf<float>(TENON_DT_FLOAT, {200}, std::vector<float>(200, 1))));
   for (Edge constant : constants) g.Work({constant}, 1e6f, {});
   const Placement placement = g.Placed();
   EXPECT_NE(placement.device_of_node[constants[0].node], placement.device_of_node[constants[1].node]);
@@ -237,8 +245,10 @@ TEST(Choose, WhatFitsNowhereSaysWhichNodeAndWhatThereIs) {
   g.Seconds({}, 1, 4000, "large");
   const Status status = g.Error();
   EXPECT_EQ(status.code(), Code::kResourceExhausted);
-  EXPECT_NE(status.message().find("node 'large' (Work) found no room; /job:localhost/replica:0/task:0/device:HOST:0 had 0 bytes in use of 1000"),
-            std::string::npos) << status.ToString();
+  EXPECT_NE(status.message().find("node 'large' (Work) found no room; /job:localhost/replica:0/task:0/device:HOST:0 "
+                                  "had 0 bytes in use of 1000"),
+            std::string::npos)
+      << status.ToString();
 }
 
 TEST(Choose, MemoryIsFreeAgainAfterTheLastReader) {
@@ -262,7 +272,8 @@ TEST(Choose, WhatIsForwardedKeepsTheMemoryAndTakesNone) {
 
 TEST(Choose, WhatAKernelTakesAndGivesOnTheHostIsTransferredNeitherWay) {
   PlaceMaker g;
-  const Edge size = g.Seconds({}, 1, 40000), large = g.Seconds({}, 1, 40000), work = g.Seconds({large, size}, 1, 40000), after = g.Seconds({work}, 1);
+  const Edge size = g.Seconds({}, 1, 40000), large = g.Seconds({}, 1, 40000), work = g.Seconds({large, size}, 1, 40000),
+             after = g.Seconds({work}, 1);
   g.Pin(size, "/host:0");
   g.Pin(large, "/fast:1");
   g.Pin(work, "/fast:1");
@@ -282,7 +293,8 @@ TEST(Choose, TurnsOfALoopCountManyTimes) {
   g.Pin(loop.merges[0], "/host:0");
   g.request.fetches = {loop.exits[0]};
   const Placement placement = g.Placed();
-  EXPECT_NEAR(placement.seconds, kGuessedTurns, 0.1) << "ten turns on the slow device, which ten transfers there and back would not pay";
+  EXPECT_NEAR(placement.seconds, kGuessedTurns, 0.1)
+      << "ten turns on the slow device, which ten transfers there and back would not pay";
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ std::string DeviceList(const Devices& devices) {
 std::string TaskList(const Devices& devices) {
   std::vector<std::string_view> tasks;
   for (const DeviceInfo& device : devices)
-    if (const std::string_view task = TaskOf(device.name); std::find(tasks.begin(), tasks.end(), task) == tasks.end()) tasks.push_back(task);
+    if (const std::string_view task = TaskOf(device.name); std::find(tasks.begin(), tasks.end(), task) == tasks.end())
+      tasks.push_back(task);
   std::string out;
   for (const std::string_view task : tasks) out += StrCat(out.empty() ? "" : ", ", task);
   return out;
@@ -126,7 +127,9 @@ Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets) {
     if (const std::string* home = HomeOf(request, node)) {
       TENON_ASSIGN_OR_RETURN(const SetId there, names.SetOf(*home));
       runs = sets->Intersect(runs, there);
-      if (sets->empty(runs)) return FailedPrecondition(StrCat(node.Describe(), ": its state is on ", *home, ", where it cannot run any more"));
+      if (sets->empty(runs))
+        return FailedPrecondition(
+            StrCat(node.Describe(), ": its state is on ", *home, ", where it cannot run any more"));
     }
     const std::string& text = WishOf(request, node);
     auto wish = names.SetOf(text);
@@ -134,14 +137,19 @@ Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets) {
     TENON_ASSIGN_OR_RETURN(SetId tasks, names.TasksOf(text));
     if (sets->empty(*wish)) {
       const bool has_task = !sets->empty(tasks);
-      const std::string what = StrCat(node.Describe(), " wants ", text, ", and no device is named so; there are: ", DeviceList(*request.devices));
+      const std::string what = StrCat(node.Describe(), " wants ", text,
+                                      ", and no device is named so; there are: ", DeviceList(*request.devices));
       if (request.one_task && !has_task)
-        return FailedPrecondition(StrCat(what, "; what is planned at a task, as a function that a kernel calls, runs on its devices"));
+        return FailedPrecondition(
+            StrCat(what, "; what is planned at a task, as a function that a kernel calls, runs on its devices"));
       if (request.of_cluster && !has_task)
-        return NotFound(StrCat(node.Describe(), " wants ", text, ", and the cluster has no such task; its tasks: ", TaskList(*request.devices),
-                               request.soft_placement ? "; soft placement gives a device's type up, never its job and task" : ""));
+        return NotFound(
+            StrCat(node.Describe(), " wants ", text,
+                   ", and the cluster has no such task; its tasks: ", TaskList(*request.devices),
+                   request.soft_placement ? "; soft placement gives a device's type up, never its job and task" : ""));
       if (!request.soft_placement) return NotFound(StrCat(what, "; soft placement would put it elsewhere"));
-      out.notes.push_back(StrCat(what, request.of_cluster ? "; it goes to another device of the task" : "; it goes elsewhere"));
+      out.notes.push_back(
+          StrCat(what, request.of_cluster ? "; it goes to another device of the task" : "; it goes elsewhere"));
       if (!has_task) tasks = DeviceSets::kAll;
       wish = tasks;
     }

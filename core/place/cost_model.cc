@@ -99,8 +99,9 @@ std::string Text(double number) {
 }
 
 bool RunsInEngine(const graph::Node& node) {
-  return node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER |
-                  TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_ARGUMENT);
+  return node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH | TENON_OP_MERGE |
+                  TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION |
+                  TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_ARGUMENT);
 }
 
 Shape GuessShape(const Shape& shape, bool* guessed) {
@@ -138,7 +139,8 @@ Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference
     if (!status.ok()) return Internal(StrCat(node.Describe(), ": its cost function failed: ", status.ToString()));
     for (double* const number : {&cost.flops, &cost.bytes_read, &cost.bytes_written}) {
       if (!std::isfinite(*number))
-        return Internal(StrCat(node.Describe(), ": ", DescribePlugin(node.op->package), ": its cost() gave ", *number, "; flops and bytes are numbers from 0 on"));
+        return Internal(StrCat(node.Describe(), ": ", DescribePlugin(node.op->package), ": its cost() gave ", *number,
+                               "; flops and bytes are numbers from 0 on"));
       // Of dims that nobody knows, -1 each.
       if (*number < 0) *guessed = true;
       *number = std::max(*number, 0.0);
@@ -147,7 +149,8 @@ Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference
   }
   NodeCost cost;
   for (size_t i = 0; i < inputs.shapes.size(); ++i) cost.bytes_read += BytesOf(node.input_types[i], inputs.shapes[i]);
-  for (size_t i = 0; i < outputs.shapes.size(); ++i) cost.bytes_written += BytesOf(node.output_types[i], outputs.shapes[i]);
+  for (size_t i = 0; i < outputs.shapes.size(); ++i)
+    cost.bytes_written += BytesOf(node.output_types[i], outputs.shapes[i]);
   // Nothing of the inputs is read.
   if (node.has(TENON_OP_METADATA)) cost.bytes_read = 0;
   return cost;
@@ -159,8 +162,8 @@ double SecondsOn(const NodeCost& cost, const DeviceInfo& device) {
   return device.launch_seconds + std::max(cost.flops / flops, (cost.bytes_read + cost.bytes_written) / bytes);
 }
 
-void CostModel::Record(std::string_view node, std::string_view op, std::string_view device_type, std::vector<Shape> inputs,
-                       double seconds) {
+void CostModel::Record(std::string_view node, std::string_view op, std::string_view device_type,
+                       std::vector<Shape> inputs, double seconds) {
   std::vector<Measured>& list = entries_[{std::string(node), std::string(op), std::string(device_type)}];
   for (Measured& entry : list) {
     if (entry.inputs != inputs) continue;
@@ -203,13 +206,15 @@ Link CostModel::FindLink(std::string_view from, std::string_view to, const Link&
   if (found == links_.end()) found = links_.find({std::string(to), std::string(from)});
   if (found == links_.end()) return guess;
   const MeasuredLink& link = found->second;
-  return {link.seconds < 0 ? guess.latency_seconds : link.seconds, link.bytes_per_second < 0 ? guess.bytes_per_second : link.bytes_per_second};
+  return {link.seconds < 0 ? guess.latency_seconds : link.seconds,
+          link.bytes_per_second < 0 ? guess.bytes_per_second : link.bytes_per_second};
 }
 
 Result<CostModel> CostModel::Parse(std::string_view text, std::string_view source) {
   CostModel model;
   std::vector<std::string_view> lines = Split(text, '\n');
-  if (lines[0] != kFirstLine && lines[0] != kFirstLineWithLinks) return InvalidArgument(StrCat(source, ":1: not a file of measured costs: it must begin with '", kFirstLine, "'"));
+  if (lines[0] != kFirstLine && lines[0] != kFirstLineWithLinks)
+    return InvalidArgument(StrCat(source, ":1: not a file of measured costs: it must begin with '", kFirstLine, "'"));
   for (size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
     const auto bad = [&](std::string_view why) { return InvalidArgument(StrCat(source, ":", i + 1, ": ", why)); };
@@ -217,19 +222,26 @@ Result<CostModel> CostModel::Parse(std::string_view text, std::string_view sourc
     if (fields.size() != 6) return bad(StrCat("six fields parted by tabs are expected, found ", fields.size()));
     if (fields[0] == kLink && lines[0] == kFirstLineWithLinks) {
       MeasuredLink link;
-      const auto read = [](std::string_view field, double* out) { return field == "?" || (ReadNumber(field, out) && *out >= 0 && !std::isinf(*out)); };
-      if (!ReadNumber(fields[1], &link.values) || link.values < 1) return bad(StrCat("'", fields[1], "' is no number of values"));
+      const auto read = [](std::string_view field, double* out) {
+        return field == "?" || (ReadNumber(field, out) && *out >= 0 && !std::isinf(*out));
+      };
+      if (!ReadNumber(fields[1], &link.values) || link.values < 1)
+        return bad(StrCat("'", fields[1], "' is no number of values"));
       if (!read(fields[4], &link.seconds)) return bad(StrCat("'", fields[4], "' is no number of seconds"));
-      if (!read(fields[5], &link.bytes_per_second) || link.bytes_per_second == 0) return bad(StrCat("'", fields[5], "' is no number of bytes a second"));
+      if (!read(fields[5], &link.bytes_per_second) || link.bytes_per_second == 0)
+        return bad(StrCat("'", fields[5], "' is no number of bytes a second"));
       model.links_[{std::string(fields[2]), std::string(fields[3])}] = link;
       continue;
     }
     Measured entry;
     if (!ReadNumber(fields[0], &entry.seconds) || !(entry.seconds >= 0) || std::isinf(entry.seconds))
       return bad(StrCat("'", fields[0], "' is no number of seconds"));
-    if (!ReadNumber(fields[1], &entry.runs) || entry.runs < 1) return bad(StrCat("'", fields[1], "' is no number of runs"));
-    if (!ReadShapes(fields[5], &entry.inputs)) return bad(StrCat("'", fields[5], "' is no list of shapes such as [2,3];[]"));
-    model.entries_[{std::string(fields[2]), std::string(fields[3]), std::string(fields[4])}].push_back(std::move(entry));
+    if (!ReadNumber(fields[1], &entry.runs) || entry.runs < 1)
+      return bad(StrCat("'", fields[1], "' is no number of runs"));
+    if (!ReadShapes(fields[5], &entry.inputs))
+      return bad(StrCat("'", fields[5], "' is no list of shapes such as [2,3];[]"));
+    model.entries_[{std::string(fields[2]), std::string(fields[3]), std::string(fields[4])}].push_back(
+        std::move(entry));
   }
   return model;
 }
@@ -238,7 +250,8 @@ std::string CostModel::Write() const {
   std::string out = StrCat(links_.empty() ? kFirstLine : kFirstLineWithLinks, "\n");
   const auto number = [](double value) { return value < 0 ? std::string("?") : Text(value); };
   for (const auto& [ends, link] : links_)
-    out += StrCat(kLink, "\t", link.values, "\t", ends.first, "\t", ends.second, "\t", number(link.seconds), "\t", number(link.bytes_per_second), "\n");
+    out += StrCat(kLink, "\t", link.values, "\t", ends.first, "\t", ends.second, "\t", number(link.seconds), "\t",
+                  number(link.bytes_per_second), "\n");
   for (const auto& [key, list] : entries_)
     for (const Measured& entry : list)
       out += StrCat(Text(entry.seconds), "\t", entry.runs, "\t", key.node, "\t", key.op, "\t", key.device_type, "\t",
@@ -263,7 +276,8 @@ Status CostModel::Save(const std::string& path) const {
   return Status::Ok();
 }
 
-Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<DeviceId>& device_of_node,
+Result<std::map<std::string, CostError>> CompareCosts(const Request& request,
+                                                      const graph::NodeMap<DeviceId>& device_of_node,
                                                       const graph::ShapeInference& shapes, const CostModel& costs) {
   std::map<std::string, CostError> out;
   out[""].ratio = 0;
@@ -282,7 +296,8 @@ Result<std::map<std::string, CostError>> CompareCosts(const Request& request, co
     AddTo(&of_op->second, SecondsOn(cost, device), measured->seconds);
     AddTo(&out[""], SecondsOn(cost, device), measured->seconds);
   }
-  for (auto& [op, error] : out) error.ratio = error.nodes == 0 ? 1 : std::exp(error.ratio / static_cast<double>(error.nodes));
+  for (auto& [op, error] : out)
+    error.ratio = error.nodes == 0 ? 1 : std::exp(error.ratio / static_cast<double>(error.nodes));
   return out;
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost model: seconds of a node on a device, from its op or from earlier runs.
 //
-// Static: the op's own cost function says flops and bytes (no function: the bytes of inputs and outputs); a device takes
-// launch + max(flops / its flops, bytes / its bytes per second). Measured: CostModel keeps what runs took by node, op,
-// device type and input shapes; that goes before the static cost. Not thread-safe for changes.
+// Static: the op's own cost function says flops and bytes (no function: the bytes of inputs and outputs); a device
+// takes launch + max(flops / its flops, bytes / its bytes per second). Measured: CostModel keeps what runs took by
+// node, op, device type and input shapes; that goes before the static cost. Not thread-safe for changes.
 //
-// The network: what values took from task to task, by the two tasks' names: the least time of small ones, and the bytes a second of large ones.
+// The network: what values took from task to task, by the two tasks' names: the least time of small ones, and the bytes
+// a second of large ones.
 //
-// The file is text, one measured node or link a line, fields parted by tabs; where there are links it begins with "tenon-costs 2":
+// The file is text, one measured node or link a line, fields parted by tabs; where there are links it begins with
+// "tenon-costs 2":
 //   tenon-costs 1
 //   <seconds>  <runs>  <node>  <op>  <device type>  <shapes, as [2,?];[];?>
 //   link  <values>  <from>  <to>  <seconds; ? not measured>  <bytes a second; ? not measured>
@@ -61,7 +63,8 @@ class CostModel {
   };
 
   // Shapes may be unknown in part.
-  void Record(std::string_view node, std::string_view op, std::string_view device_type, std::vector<Shape> inputs, double seconds);
+  void Record(std::string_view node, std::string_view op, std::string_view device_type, std::vector<Shape> inputs,
+              double seconds);
   // The entry of these shapes; where some are unknown, the one with most runs whose shapes fit. nullptr: none.
   const Measured* Find(std::string_view node, std::string_view op, std::string_view device_type,
                        const std::vector<Shape>& inputs) const;
@@ -92,14 +95,16 @@ class CostModel {
   std::map<std::pair<std::string, std::string>, MeasuredLink> links_;
 };
 
-// How far static costs are from measured ones: `ratio` is the geometric mean of the larger over the smaller, at least 1.
+// How far static costs are from measured ones: `ratio` is the geometric mean of the larger over the smaller, at
+// least 1.
 struct CostError {
   int64_t nodes = 0;  // that were measured
   double static_seconds = 0, measured_seconds = 0;
   double ratio = 1;
 };
 // By op, and "" for all; of nodes on the devices where `device_of_node` puts them.
-Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<DeviceId>& device_of_node,
+Result<std::map<std::string, CostError>> CompareCosts(const Request& request,
+                                                      const graph::NodeMap<DeviceId>& device_of_node,
                                                       const graph::ShapeInference& shapes, const CostModel& costs);
 
 }  // namespace tenon::place

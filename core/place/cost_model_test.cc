@@ -132,7 +132,8 @@ TEST(CostModel, MeasuredCostsMakeThePlacementNoSlower) {
       if (i > 0) inputs = {nodes[random() % nodes.size()]};
       nodes.push_back(g.Seconds(inputs, 1, 4, StrCat("n", i)));
       for (const char* type : {"HOST", "FAST"})
-        costs.Record(StrCat("n", i), "Work", type, std::vector<Shape>(inputs.size(), Shape{1}), std::exp2(factor(random)) * (type[0] == 'H' ? 1 : 0.1));
+        costs.Record(StrCat("n", i), "Work", type, std::vector<Shape>(inputs.size(), Shape{1}),
+                     std::exp2(factor(random)) * (type[0] == 'H' ? 1 : 0.1));
     }
     const Placement by_static = g.Placed();
     g.request.costs = &costs;
@@ -160,7 +161,8 @@ TEST(CostModel, LinksAreMeasuredByTheirBestAndKept) {
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(read->Write(), text);
   EXPECT_EQ(read->FindLink("b", "a", kGuess).bytes_per_second, 1e8) << "the other way";
-  for (const char* bad : {"link\t0\ta\tb\t1\t1", "link\t1\ta\tb\t-1\t1", "link\t1\ta\tb\t1\t0", "link\t1\ta\tb\t1\tmany", "link\t1\ta\tb\tinf\t1"})
+  for (const char* bad : {"link\t0\ta\tb\t1\t1", "link\t1\ta\tb\t-1\t1", "link\t1\ta\tb\t1\t0",
+                          "link\t1\ta\tb\t1\tmany", "link\t1\ta\tb\tinf\t1"})
     EXPECT_FALSE(CostModel::Parse(std::string("tenon-costs 2\n") + bad + "\n", "costs").ok()) << bad;
   EXPECT_FALSE(CostModel::Parse("tenon-costs 1\nlink\t1\ta\tb\t1\t1\n", "costs").ok()) << "of an older form";
 }

@@ -18,8 +18,9 @@ bool IsWord(std::string_view text) {
 }
 
 Status Bad(std::string_view name, std::string_view why) {
-  return InvalidArgument(StrCat("'", name, "' is no device name: ", why,
-                                "; names are like /job:worker/replica:0/task:1/device:TYPE:0, parts may be missing or *"));
+  return InvalidArgument(
+      StrCat("'", name, "' is no device name: ", why,
+             "; names are like /job:worker/replica:0/task:1/device:TYPE:0, parts may be missing or *"));
 }
 
 // Reads one name: each part is "key:value", a type has an index behind it.
@@ -153,7 +154,8 @@ Status DeviceName::Merge(const DeviceName& other, bool soft) {
                      : ids_differ && !soft                ? "device indices"
                                                           : nullptr;
   if (what != nullptr)
-    return InvalidArgument(StrCat("'", ToString(), "' and '", other.ToString(), "' cannot both hold: their ", what, " differ"));
+    return InvalidArgument(
+        StrCat("'", ToString(), "' and '", other.ToString(), "' cannot both hold: their ", what, " differ"));
   Complete(other);
   if (types_differ) type.reset();
   if (types_differ || ids_differ) id.reset();
@@ -162,7 +164,8 @@ Status DeviceName::Merge(const DeviceName& other, bool soft) {
 
 Result<std::string> TaskName(std::string_view text) {
   TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(text));
-  if (!name.job || name.type || name.id) return InvalidArgument(StrCat("'", text, "' is no task; write \"/job:worker/task:1\""));
+  if (!name.job || name.type || name.id)
+    return InvalidArgument(StrCat("'", text, "' is no task; write \"/job:worker/task:1\""));
   name.replica = name.replica.value_or(0);
   name.task = name.task.value_or(0);
   return name.ToString();

@@ -5,8 +5,8 @@
 //   /job:worker/task:17   /device:GPU   /device:GPU:*   /job:*   ""   "/"   partial: what is not said may be anything
 //   /gpu:3   /cpu:*       short: a type right after the slash, written in upper case from then on
 //   GPU:3   GPU           local: for people at a command line
-// The long form keeps the type as it was written. Types match whatever their case is, because the white paper, old files
-// and new files write them differently; jobs match exactly.
+// The long form keeps the type as it was written. Types match whatever their case is, because the white paper, old
+// files and new files write them differently; jobs match exactly.
 #ifndef TENON_CORE_PLACE_DEVICE_NAME_H_
 #define TENON_CORE_PLACE_DEVICE_NAME_H_
 

@@ -69,14 +69,15 @@ TEST(DeviceName, SaysWhatIsWrongWithABadOne) {
     ASSERT_FALSE(name.ok()) << c.text;
     EXPECT_EQ(name.status().code(), Code::kInvalidArgument);
     EXPECT_NE(name.status().message().find(c.says), std::string::npos) << name.status().message();
-    EXPECT_TRUE(name.status().message().starts_with(StrCat("'", c.text, "' is no device name: "))) << name.status().message();
+    EXPECT_TRUE(name.status().message().starts_with(StrCat("'", c.text, "' is no device name: ")))
+        << name.status().message();
   }
 }
 
 TEST(DeviceName, APartialNameMatchesWhatItDoesNotContradict) {
   const DeviceName device = Name("/job:worker/replica:0/task:17/device:GPU:3");
-  for (const char* pattern : {"", "/job:worker", "/task:17", "/device:GPU", "/device:gpu:3", "/gpu:*", "/device:*:3", "gpu",
-                              "/job:worker/replica:0/task:17/device:GPU:3"})
+  for (const char* pattern : {"", "/job:worker", "/task:17", "/device:GPU", "/device:gpu:3", "/gpu:*", "/device:*:3",
+                              "gpu", "/job:worker/replica:0/task:17/device:GPU:3"})
     EXPECT_TRUE(Name(pattern).Matches(device)) << pattern;
   for (const char* pattern : {"/job:Worker", "/task:1", "/device:CPU", "/gpu:2", "/replica:1", "/device:GP"})
     EXPECT_FALSE(Name(pattern).Matches(device)) << pattern;

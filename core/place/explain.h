@@ -3,13 +3,12 @@
 //
 // JSON: {"seconds", "transfers", "transfer_bytes", "notes": [text],
 //   "devices": [{"name", "type", "nodes", "busy_seconds", "peak_bytes", "memory_bytes"}],
-//   "nodes": [{"name", "op", "device", "reason", "why", "with", "start", "finish", "alternatives": [{"device", "finish"}]}],
-//   "transfer_spans": [{"value", "from", "to", "bytes", "start", "finish"}],
-//   "costs": [{"op", "nodes", "static_seconds", "measured_seconds", "ratio"}],
-//   "refusals": [{"node", "plugin", "reason"}]}
-// Times are seconds from the step's start; nodes are in the order in which they are simulated. An alternative's finish is
-// the node's, given all that went before it. "costs" (op "" is all of them) is there when costs were measured, "refusals" when a
-// device's compiler or a kernel (its plugin's id) would not take a node.
+//   "nodes": [{"name", "op", "device", "reason", "why", "with", "start", "finish", "alternatives": [{"device",
+//   "finish"}]}], "transfer_spans": [{"value", "from", "to", "bytes", "start", "finish"}], "costs": [{"op", "nodes",
+//   "static_seconds", "measured_seconds", "ratio"}], "refusals": [{"node", "plugin", "reason"}]}
+// Times are seconds from the step's start; nodes are in the order in which they are simulated. An alternative's finish
+// is the node's, given all that went before it. "costs" (op "" is all of them) is there when costs were measured,
+// "refusals" when a device's compiler or a kernel (its plugin's id) would not take a node.
 #ifndef TENON_CORE_PLACE_EXPLAIN_H_
 #define TENON_CORE_PLACE_EXPLAIN_H_
 
@@ -31,10 +30,10 @@ struct Refusal {
 };
 
 // Both for a placement of a request that asked to explain.
-std::string ToJson(const Request& request, const Placement& placement, const std::map<std::string, CostError>& costs = {},
-                   const std::vector<Refusal>& refusals = {});
-// A row a device, a bar a node, a line a transfer; hovering shows names and times. Bars too thin to be seen are left out,
-// and counted.
+std::string ToJson(const Request& request, const Placement& placement,
+                   const std::map<std::string, CostError>& costs = {}, const std::vector<Refusal>& refusals = {});
+// A row a device, a bar a node, a line a transfer; hovering shows names and times. Bars too thin to be seen are left
+// out, and counted.
 std::string ToSvg(const Request& request, const Placement& placement);
 
 }  // namespace tenon::place

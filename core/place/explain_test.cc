@@ -24,13 +24,21 @@ TEST(Explain, SaysWhereEachNodeIsAndWhatElseWasPossible) {
   g.request.explain = true;
   const Placement placement = g.Placed();
   const std::string json = ToJson(g.request, placement);
-  EXPECT_NE(json.find("{\"name\":\"a\",\"op\":\"Work\",\"device\":\"/job:localhost/replica:0/task:0/device:HOST:0\",\"reason\":\"device name\""), std::string::npos)
+  EXPECT_NE(json.find("{\"name\":\"a\",\"op\":\"Work\",\"device\":\"/job:localhost/replica:0/task:0/"
+                      "device:HOST:0\",\"reason\":\"device name\""),
+            std::string::npos)
       << json;
-  EXPECT_NE(json.find("{\"name\":\"b\",\"op\":\"Work\",\"device\":\"/job:localhost/replica:0/task:0/device:FAST:0\",\"reason\":\"shortest step\",\"why\":\"the step "
-                      "is shortest so, as far as was searched; the node would be done after 3.00 s on "), std::string::npos) << json;
-  EXPECT_NE(json.find("{\"device\":\"/job:localhost/replica:0/task:0/device:HOST:0\",\"finish\":3}"), std::string::npos) << json;
-  EXPECT_NE(json.find("{\"value\":\"a:0\",\"from\":\"/job:localhost/replica:0/task:0/device:HOST:0\",\"to\":\"/job:localhost/replica:0/task:0/device:FAST:0\",\"bytes\":4000"),
-            std::string::npos) << json;
+  EXPECT_NE(json.find("{\"name\":\"b\",\"op\":\"Work\",\"device\":\"/job:localhost/replica:0/task:0/"
+                      "device:FAST:0\",\"reason\":\"shortest step\",\"why\":\"the step "
+                      "is shortest so, as far as was searched; the node would be done after 3.00 s on "),
+            std::string::npos)
+      << json;
+  EXPECT_NE(json.find("{\"device\":\"/job:localhost/replica:0/task:0/device:HOST:0\",\"finish\":3}"), std::string::npos)
+      << json;
+  EXPECT_NE(json.find("{\"value\":\"a:0\",\"from\":\"/job:localhost/replica:0/task:0/device:HOST:0\",\"to\":\"/"
+                      "job:localhost/replica:0/task:0/device:FAST:0\",\"bytes\":4000"),
+            std::string::npos)
+      << json;
   EXPECT_NE(json.find("\"transfers\":1,"), std::string::npos);
   EXPECT_EQ(json.find("\"costs\""), std::string::npos) << "nothing was measured";
 }
@@ -42,7 +50,10 @@ TEST(Explain, SaysWhatCompilersRefuse) {
   const Placement placement = g.Placed();
   EXPECT_EQ(ToJson(g.request, placement).find("refusals"), std::string::npos);
   const std::string json = ToJson(g.request, placement, {}, {{"a", "some.plugin", "it is \"small\""}});
-  EXPECT_NE(json.find("\"refusals\":[\n{\"node\":\"a\",\"plugin\":\"some.plugin\",\"reason\":\"it is \\\"small\\\"\"}]"), std::string::npos) << json;
+  EXPECT_NE(
+      json.find("\"refusals\":[\n{\"node\":\"a\",\"plugin\":\"some.plugin\",\"reason\":\"it is \\\"small\\\"\"}]"),
+      std::string::npos)
+      << json;
 }
 
 TEST(Explain, TheTimeLineFitsTogether) {
@@ -89,8 +100,10 @@ TEST(Explain, ShowsTheErrorOfStaticCosts) {
   const auto errors = CompareCosts(g.request, placement.device_of_node, shapes, costs);
   ASSERT_TRUE(errors.ok());
   EXPECT_NEAR(errors->at("Work").ratio, 4, 1e-6) << "a tenth of a second was guessed";
-  EXPECT_NE(ToJson(g.request, placement, *errors).find("{\"op\":\"Work\",\"nodes\":1,\"static_seconds\":0.1,\"measured_seconds\":0.4,\"ratio\":4"),
-            std::string::npos) << ToJson(g.request, placement, *errors);
+  EXPECT_NE(ToJson(g.request, placement, *errors)
+                .find("{\"op\":\"Work\",\"nodes\":1,\"static_seconds\":0.1,\"measured_seconds\":0.4,\"ratio\":4"),
+            std::string::npos)
+      << ToJson(g.request, placement, *errors);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 // The arrays that the C struct points at.
 class Arguments {
  public:
-  Arguments(const Problem& problem, const Sequence& sequence, const GroupDevices& start) : problem_(problem), sequence_(sequence), schedule_(&problem) {
+  Arguments(const Problem& problem, const Sequence& sequence, const GroupDevices& start)
+      : problem_(problem), sequence_(sequence), schedule_(&problem) {
     for (DeviceId device : start) choice_.push_back(device.number());
     AddDevices();
     for (Position position : problem.positions()) AddNode(position);
@@ -44,7 +45,8 @@ class Arguments {
 
  private:
   void AddDevices() {
-    for (const DeviceInfo& device : *problem_.devices) devices_.push_back({Span(device.name), Span(device.type), device.memory_bytes});
+    for (const DeviceInfo& device : *problem_.devices)
+      devices_.push_back({Span(device.name), Span(device.type), device.memory_bytes});
     for (const Link& link : problem_.links) {
       latency_.push_back(link.latency_seconds);
       bytes_per_second_.push_back(link.bytes_per_second);
@@ -81,7 +83,8 @@ class Arguments {
     auto* self = static_cast<Arguments*>(args->host);
     const GroupDevices wanted = Read(devices, self->problem_.groups.size());
     if (Status status = CheckAssignment(self->problem_, wanted); !status.ok()) return status.release();
-    *out_seconds = Simulate(self->problem_, self->sequence_, wanted, &self->schedule_, std::numeric_limits<double>::infinity());
+    *out_seconds =
+        Simulate(self->problem_, self->sequence_, wanted, &self->schedule_, std::numeric_limits<double>::infinity());
     return nullptr;
   }
 
@@ -101,20 +104,22 @@ class Arguments {
 
 Status CheckAssignment(const Problem& problem, const GroupDevices& device_of_group) {
   if (device_of_group.size() != problem.groups.size())
-    return InvalidArgument(StrCat("a placement of ", device_of_group.size(), " groups, there are ", problem.groups.size()));
+    return InvalidArgument(
+        StrCat("a placement of ", device_of_group.size(), " groups, there are ", problem.groups.size()));
   for (GroupId g : device_of_group.ids()) {
     const DeviceId device = device_of_group[g];
     const std::string node = problem.node(problem.groups.of(g)[0]).Describe();
     if (!problem.devices->contains(device))
-      return InvalidArgument(StrCat(node, " is put on device ", device.number(), "; there are ", problem.device_count()));
+      return InvalidArgument(
+          StrCat(node, " is put on device ", device.number(), "; there are ", problem.device_count()));
     if (!problem.sets.Contains(problem.groups.sets[g], device))
       return InvalidArgument(StrCat(node, " is put on ", (*problem.devices)[device].name, ", where it cannot go"));
   }
   return Status::Ok();
 }
 
-Result<GroupDevices> AskPlacer(const tenon_placer& placer, tenon_plugin_self* self, const Problem& problem, const Sequence& sequence,
-                               const GroupDevices& start) {
+Result<GroupDevices> AskPlacer(const tenon_placer& placer, tenon_plugin_self* self, const Problem& problem,
+                               const Sequence& sequence, const GroupDevices& start) {
   if (placer.place == nullptr) return Unimplemented("the placer has no function 'place'");
   Arguments arguments(problem, sequence, start);
   TENON_RETURN_IF_ERROR(Status(placer.place(self, arguments.c())));

@@ -13,7 +13,9 @@ namespace {
 using fakes::PlaceMaker;
 using graph::Edge;
 
-tenon_placer PlacerOf(tenon_status* (*place)(tenon_plugin_self*, const tenon_place_args*)) { return {sizeof(tenon_placer), 0, place}; }
+tenon_placer PlacerOf(tenon_status* (*place)(tenon_plugin_self*, const tenon_place_args*)) {
+  return {sizeof(tenon_placer), 0, place};
+}
 
 void Use(PlaceMaker* g, const tenon_placer* placer) {
   g->request.placer_name = "test.search";
@@ -24,7 +26,8 @@ void Use(PlaceMaker* g, const tenon_placer* placer) {
 
 TEST(ExternalPlacer, IsShownTheWholeProblem) {
   PlaceMaker g;
-  const Edge feed = g.Feed(TENON_DT_FLOAT, {10}, "feed"), a = g.Seconds({feed}, 2, 4000, "a"), b = g.Seconds({a}, 1, 4, "b");
+  const Edge feed = g.Feed(TENON_DT_FLOAT, {10}, "feed"), a = g.Seconds({feed}, 2, 4000, "a"),
+             b = g.Seconds({a}, 1, 4, "b");
   g.Pin(a, "/fast:*");
   g.graph.AddControl(a.node, b.node);
   g.request.feeds = {feed};
@@ -53,7 +56,9 @@ TEST(ExternalPlacer, IsShownTheWholeProblem) {
     const int32_t bad[] = {0, 0, 0};
     const Status status(args->evaluate(args, bad, &seconds));
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
-    EXPECT_NE(status.message().find("node 'a' (Work) is put on /job:localhost/replica:0/task:0/device:HOST:0, where it cannot go"), std::string::npos);
+    EXPECT_NE(status.message().find(
+                  "node 'a' (Work) is put on /job:localhost/replica:0/task:0/device:HOST:0, where it cannot go"),
+              std::string::npos);
     args->out_devices[1] = 2;
     return nullptr;
   });
@@ -70,12 +75,16 @@ TEST(ExternalPlacer, ABadAnswerIsRefusedAndNamesThePlacer) {
       {[](tenon_plugin_self*, const tenon_place_args* args) -> tenon_status* {
          args->out_devices[0] = 7;
          return nullptr;
-       }, "placer 'test.search': node 'a' (Work) is put on device 7; there are 3"},
+       },
+       "placer 'test.search': node 'a' (Work) is put on device 7; there are 3"},
       {[](tenon_plugin_self*, const tenon_place_args* args) -> tenon_status* {
          args->out_devices[0] = 0;
          return nullptr;
-       }, "placer 'test.search': node 'a' (Work) is put on /job:localhost/replica:0/task:0/device:HOST:0, where it cannot go"},
-      {[](tenon_plugin_self*, const tenon_place_args*) -> tenon_status* { return NotFound("no idea").release(); }, "placer 'test.search': no idea"},
+       },
+       "placer 'test.search': node 'a' (Work) is put on /job:localhost/replica:0/task:0/device:HOST:0, where it cannot "
+       "go"},
+      {[](tenon_plugin_self*, const tenon_place_args*) -> tenon_status* { return NotFound("no idea").release(); },
+       "placer 'test.search': no idea"},
       {nullptr, "placer 'test.search': the placer has no function 'place'"},
   };
   for (const auto& c : cases) {
@@ -126,7 +135,8 @@ void MakeTraining(PlaceMaker* g) {
   std::vector<Edge> cells, activations = {at};
   for (size_t i = 0; i < kLayers; ++i) {
     cells.push_back(g->Add("Cell"));
-    activations.push_back(g->Seconds({activations.back(), cells.back()}, 0.3 + 0.2 * static_cast<double>(i % 3), 20000 + 20000 * static_cast<int64_t>(i % 2)));
+    activations.push_back(g->Seconds({activations.back(), cells.back()}, 0.3 + 0.2 * static_cast<double>(i % 3),
+                                     20000 + 20000 * static_cast<int64_t>(i % 2)));
   }
   Edge gradient = activations.back();
   for (size_t i = kLayers; i-- > 0;) {
@@ -143,7 +153,8 @@ void MakeBranches(PlaceMaker* g) {
   std::vector<Edge> ends;
   for (int i = 0; i < 16; ++i) {
     Edge at = g->Seconds({}, 0.1 + 0.1 * static_cast<double>(random() % 8), 40000);
-    for (unsigned k = 0; k < 3 + random() % 8; ++k) at = g->Seconds({at}, 0.1 + 0.1 * static_cast<double>(random() % 8), 4000 << (random() % 5));
+    for (unsigned k = 0; k < 3 + random() % 8; ++k)
+      at = g->Seconds({at}, 0.1 + 0.1 * static_cast<double>(random() % 8), 4000 << (random() % 5));
     ends.push_back(at);
   }
   while (ends.size() > 1) {
@@ -162,7 +173,8 @@ TEST(ExternalPlacer, ABlackBoxSearchIsNeverWorseAndBeatsGreedyOnThreeGraphs) {
   } graphs[] = {{"waves", &MakeWaves}, {"training", &MakeTraining}, {"branches", &MakeBranches}};
   for (const auto& graph : graphs) {
     PlaceMaker g;
-    g.devices = {fakes::MakeDevice("HOST", 0, 3, true), fakes::MakeDevice("FAST", 0, 4), fakes::MakeDevice("FAST", 1, 4)};
+    g.devices = {fakes::MakeDevice("HOST", 0, 3, true), fakes::MakeDevice("FAST", 0, 4),
+                 fakes::MakeDevice("FAST", 1, 4)};
     g.link = {0.01, 4e5};
     graph.make(&g);
     const fakes::MadeProblem made(g.Ask());
@@ -171,7 +183,8 @@ TEST(ExternalPlacer, ABlackBoxSearchIsNeverWorseAndBeatsGreedyOnThreeGraphs) {
     const double own = g.Placed().seconds;
     Use(&g, &placer);
     const double searched = g.Placed().seconds;
-    std::printf("%-9s %4zu nodes: greedy %.3f s, own search %.3f s, black box %.3f s\n", graph.name, made.problem.size(), greedy, own, searched);
+    std::printf("%-9s %4zu nodes: greedy %.3f s, own search %.3f s, black box %.3f s\n", graph.name,
+                made.problem.size(), greedy, own, searched);
     EXPECT_LE(searched, own * (1 + 1e-9)) << graph.name;
     EXPECT_LT(searched, greedy) << graph.name;
   }

@@ -56,7 +56,9 @@ class Joiner {
   Position PositionOf(graph::NodeId node) const { return node ? position_[node] : Position(); }
   const Node& NodeAt(Position position) const { return graph_.node(request_.order[position]); }
   // The producer of an input that is computed in this step; none when it is fed or open.
-  Position Producer(const Edge& edge) const { return !edge.node || fed_.contains(edge) ? Position() : PositionOf(edge.node); }
+  Position Producer(const Edge& edge) const {
+    return !edge.node || fed_.contains(edge) ? Position() : PositionOf(edge.node);
+  }
 
   Position Root(Position i) {
     while (parent_[i] != i) {
@@ -147,7 +149,9 @@ class Joiner {
     }
   }
 
-  SetId Own(Position position) { return sets_->Intersect(constraints_.kernels[position], constraints_.wishes[position]); }
+  SetId Own(Position position) {
+    return sets_->Intersect(constraints_.kernels[position], constraints_.wishes[position]);
+  }
 
   // The devices of each group, by its root.
   Status IntersectAll() {
@@ -170,7 +174,8 @@ class Joiner {
 
   std::string Names(SetId set) const {
     std::string out;
-    for (DeviceId device : sets_->devices(set)) out += StrCat(out.empty() ? "" : ", ", (*request_.devices)[device].name);
+    for (DeviceId device : sets_->devices(set))
+      out += StrCat(out.empty() ? "" : ", ", (*request_.devices)[device].name);
     return out;
   }
 
@@ -193,9 +198,10 @@ class Joiner {
         break;
       }
     }
-    return Unimplemented(StrCat(NodeAt(member).Describe(), " must be on one device with ", NodeAt(other).Describe(), " (",
-                                BondText(member, other), "), but can run on ",
-                                Names(constraints_.kernels[member]), " alone, and what it must be with on ", Names(before), HomeText(group)));
+    return Unimplemented(StrCat(NodeAt(member).Describe(), " must be on one device with ", NodeAt(other).Describe(),
+                                " (", BondText(member, other), "), but can run on ",
+                                Names(constraints_.kernels[member]), " alone, and what it must be with on ",
+                                Names(before), HomeText(group)));
   }
   // State is where the step that made it put it.
   std::string HomeText(GroupId group) const {
@@ -204,7 +210,8 @@ class Joiner {
       const Node& node = NodeAt(member);
       const auto home = request_.homes->find(std::string(graph::StateName(node)));
       if (home != request_.homes->end())
-        return StrCat("; the state of ", node.Describe(), " stands on ", home->second, " since an earlier step: name a device for it that has kernels for all that uses it");
+        return StrCat("; the state of ", node.Describe(), " stands on ", home->second,
+                      " since an earlier step: name a device for it that has kernels for all that uses it");
     }
     return "";
   }
@@ -231,8 +238,10 @@ class Joiner {
   }
   // What uses state goes where that is, and the nodes of a loop variable to the first of them.
   bool MayLeaveItsTask(Position member) const {
-    const bool has_home = request_.homes != nullptr && request_.homes->contains(std::string(graph::StateName(NodeAt(member))));
-    return has_home || (!sets_->empty(sets_->Intersect(constraints_.kernels[member], constraints_.tasks[member])) && bonds_[member].bond != Bond::kClass);
+    const bool has_home =
+        request_.homes != nullptr && request_.homes->contains(std::string(graph::StateName(NodeAt(member))));
+    return has_home || (!sets_->empty(sets_->Intersect(constraints_.kernels[member], constraints_.tasks[member])) &&
+                        bonds_[member].bond != Bond::kClass);
   }
 
   std::string Conflict(GroupId group, Position member, SetId kernels) {
@@ -258,7 +267,8 @@ class Joiner {
 
   void NumberTasks() {
     std::map<std::string_view, size_t> numbers;
-    for (const DeviceInfo& device : *request_.devices) task_of_.push_back(numbers.emplace(TaskOf(device.name), numbers.size()).first->second);
+    for (const DeviceInfo& device : *request_.devices)
+      task_of_.push_back(numbers.emplace(TaskOf(device.name), numbers.size()).first->second);
     for (size_t task = 0; task < numbers.size(); ++task) {
       DeviceSets::Members members;
       for (const DeviceId device : task_of_.ids()) members.push_back(task_of_[device] == task);
@@ -268,7 +278,8 @@ class Joiner {
   size_t FirstTask(SetId set) const { return task_of_[sets_->devices(set).front()]; }
   bool IsOfOneTask(SetId set) const {
     const std::vector<DeviceId>& devices = sets_->devices(set);
-    return std::all_of(devices.begin(), devices.end(), [&](DeviceId device) { return task_of_[device] == task_of_[devices.front()]; });
+    return std::all_of(devices.begin(), devices.end(),
+                       [&](DeviceId device) { return task_of_[device] == task_of_[devices.front()]; });
   }
   // All devices of the tasks in which it has one.
   SetId Widen(SetId set) {
@@ -282,7 +293,8 @@ class Joiner {
     return wide = sets_->Intern(members);
   }
 
-  // With several tasks, what cannot leave its process stays in one of them; and state goes where all clients of the cluster put it.
+  // With several tasks, what cannot leave its process stays in one of them; and state goes where all clients of the
+  // cluster put it.
   Status BindToTasks() {
     NumberTasks();
     if (task_sets_.size() > 1) FindVariants();
@@ -291,7 +303,8 @@ class Joiner {
     // First those that stay, so that what may be parted is parted for a name alone.
     for (const auto& [from, to] : variants_)
       if (stays_[from] && !Bundle(from, to)) return WouldCross(from, to);
-    std::erase_if(variants_, [this](const auto& edge) { return !stays_[edge.first] && !Bundle(edge.first, edge.second); });
+    std::erase_if(variants_,
+                  [this](const auto& edge) { return !stays_[edge.first] && !Bundle(edge.first, edge.second); });
     NarrowToBundles();
     if (request_.of_cluster) {
       for (const Position i : parent_.ids())
@@ -310,9 +323,11 @@ class Joiner {
   }
   bool IsVariant(const Edge& edge) const { return edge.node && BaseType(graph_.TypeOf(edge)) == TENON_DT_VARIANT; }
 
-  // Nodes whose variants do not leave their process: those of makers that do not say so, and what comes of them by nodes that pass values on.
+  // Nodes whose variants do not leave their process: those of makers that do not say so, and what comes of them by
+  // nodes that pass values on.
   void FindThoseThatStay() {
-    constexpr uint64_t kPassesOn = TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION;
+    constexpr uint64_t kPassesOn =
+        TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION;
     stays_.assign(parent_.size(), false);
     if (variants_.empty()) return;
     const auto brings_one = [this](const Edge& edge) {
@@ -325,7 +340,8 @@ class Joiner {
         const Node& node = graph_.node(id);
         const Position here = PositionOf(id);
         if (stays_[here]) continue;
-        stays_[here] = node.has(kPassesOn) ? std::any_of(node.inputs.begin(), node.inputs.end(), brings_one) : !request_.variants_may_cross || !request_.variants_may_cross(node);
+        stays_[here] = node.has(kPassesOn) ? std::any_of(node.inputs.begin(), node.inputs.end(), brings_one)
+                                           : !request_.variants_may_cross || !request_.variants_may_cross(node);
         more = more || stays_[here];
       }
     }
@@ -339,7 +355,9 @@ class Joiner {
   }
 
   // Of the tasks of a bundle those where this group may go too.
-  SetId TasksFor(Position node) { return sets_->Intersect(bundle_sets_[BundleOf(node)], Widen(root_sets_[Root(node)])); }
+  SetId TasksFor(Position node) {
+    return sets_->Intersect(bundle_sets_[BundleOf(node)], Widen(root_sets_[Root(node)]));
+  }
 
   // False: there is no task for both.
   bool Bundle(Position from, Position to) {
@@ -352,9 +370,14 @@ class Joiner {
   }
 
   Status WouldCross(Position from, Position to) {
-    const auto where = [&](Position node) { return StrCat(NodeAt(node).Describe(), ", which can go to ", Names(sets_->Intersect(root_sets_[Root(node)], TasksFor(node))), " alone"); };
-    return InvalidArgument(StrCat(where(to), ", takes a variant of ", where(from),
-                                  "; the variants of datasets, queues and the like do not leave their process (those of lists and optionals do). Give both nodes one task, or let tensors cross instead"));
+    const auto where = [&](Position node) {
+      return StrCat(NodeAt(node).Describe(), ", which can go to ",
+                    Names(sets_->Intersect(root_sets_[Root(node)], TasksFor(node))), " alone");
+    };
+    return InvalidArgument(
+        StrCat(where(to), ", takes a variant of ", where(from),
+               "; the variants of datasets, queues and the like do not leave their process (those of lists and "
+               "optionals do). Give both nodes one task, or let tensors cross instead"));
   }
 
   void NarrowToBundles() {
@@ -365,7 +388,8 @@ class Joiner {
       }
   }
 
-  // A bundle that may still go to several tasks goes to one device, so that costs choose which; where its groups have none in common, to the first of the tasks.
+  // A bundle that may still go to several tasks goes to one device, so that costs choose which; where its groups have
+  // none in common, to the first of the tasks.
   void JoinBundles() {
     IdVector<Position, SetId> common(parent_.size(), DeviceSets::kAll);
     for (const auto& edge : variants_)
@@ -378,7 +402,8 @@ class Joiner {
       const Position bundle = BundleOf(edge.first);
       SetId& tasks = bundle_sets_[bundle];
       joins[bundle] = !IsOfOneTask(tasks) && !sets_->empty(common[bundle]);
-      if (!IsOfOneTask(tasks) && sets_->empty(common[bundle])) tasks = task_sets_[FirstTask(root_sets_[Root(edge.first)])];
+      if (!IsOfOneTask(tasks) && sets_->empty(common[bundle]))
+        tasks = task_sets_[FirstTask(root_sets_[Root(edge.first)])];
     }
     NarrowToBundles();
     // Roots change from here on.
@@ -396,7 +421,9 @@ class Joiner {
     const SetId set = root_sets_[root];
     const std::vector<DeviceId>& devices = sets_->devices(set);
     if (devices.size() < 2) return;
-    const auto rank = [&](DeviceId device) { return std::pair(IsRunByHost(root, device), -(*request_.devices)[device].flops); };
+    const auto rank = [&](DeviceId device) {
+      return std::pair(IsRunByHost(root, device), -(*request_.devices)[device].flops);
+    };
     DeviceId best = devices.front();
     for (const DeviceId device : devices)
       if (task_of_[device] == FirstTask(set) && rank(device) < rank(best)) best = device;
@@ -410,7 +437,9 @@ class Joiner {
   bool IsRunByHost(Position root, DeviceId device) const {
     if (!request_.run_by_host || (*request_.devices)[device].host_memory) return false;
     const std::span<const Position> members = out_.of(out_.group_of[root]);
-    return std::any_of(members.begin(), members.end(), [&](Position member) { return MakesState(NodeAt(member)) && request_.run_by_host(NodeAt(member), device); });
+    return std::any_of(members.begin(), members.end(), [&](Position member) {
+      return MakesState(NodeAt(member)) && request_.run_by_host(NodeAt(member), device);
+    });
   }
 
   // ---- What is put together where nothing speaks against it ----
@@ -497,10 +526,12 @@ class Joiner {
 
 bool MakesState(const graph::Node& node) {
   const auto handle = [](DType type) { return IsRef(type) || type == TENON_DT_RESOURCE; };
-  return std::any_of(node.output_types.begin(), node.output_types.end(), handle) && std::none_of(node.input_types.begin(), node.input_types.end(), handle);
+  return std::any_of(node.output_types.begin(), node.output_types.end(), handle) &&
+         std::none_of(node.input_types.begin(), node.input_types.end(), handle);
 }
 
-Result<Groups> FindGroups(const Request& request, const Positions& position, const Constraints& constraints, DeviceSets* sets) {
+Result<Groups> FindGroups(const Request& request, const Positions& position, const Constraints& constraints,
+                          DeviceSets* sets) {
   return Joiner(request, position, constraints, sets).Join();
 }
 

@@ -32,7 +32,8 @@ class Placer {
   }
 
   Result<Placement> Place() {
-    if (request_.devices->empty()) return NotFound("there is no device to place nodes on; load a plugin that brings one");
+    if (request_.devices->empty())
+      return NotFound("there is no device to place nodes on; load a plugin that brings one");
     TENON_ASSIGN_OR_RETURN(constraints_, FindConstraints(request_, &sets_));
     AddNotes(constraints_.notes);
     if (request_.devices->size() == 1 && !request_.explain) {
@@ -71,7 +72,8 @@ class Placer {
     Schedule schedule(&problem);
     const double seconds = Simulate(problem, sequence, *asked, &schedule, std::numeric_limits<double>::infinity());
     if (schedule.over_memory())
-      return ResourceExhausted(StrCat("placer '", request_.placer_name, "' chose devices whose memory does not suffice"));
+      return ResourceExhausted(
+          StrCat("placer '", request_.placer_name, "' chose devices whose memory does not suffice"));
     return Assignment{*std::move(asked), seconds};
   }
 
@@ -94,10 +96,12 @@ class Placer {
     }
     out_.seconds = schedule.Finish();
     out_.peak_bytes = schedule.peak_bytes();
-    std::stable_sort(out_.node_spans.begin(), out_.node_spans.end(), [](const NodeSpan& a, const NodeSpan& b) { return a.start < b.start; });
+    std::stable_sort(out_.node_spans.begin(), out_.node_spans.end(),
+                     [](const NodeSpan& a, const NodeSpan& b) { return a.start < b.start; });
     if (problem.guessed_nodes > 0)
-      out_.notes.push_back(StrCat("the shapes of ", problem.guessed_nodes, " nodes are not known before the step; unknown dims count as ",
-                                  kGuessedDim, " (several of one value as less), values of unknown rank as ", kGuessedElements, " elements"));
+      out_.notes.push_back(StrCat(
+          "the shapes of ", problem.guessed_nodes, " nodes are not known before the step; unknown dims count as ",
+          kGuessedDim, " (several of one value as less), values of unknown rank as ", kGuessedElements, " elements"));
     return Status::Ok();
   }
 
@@ -109,10 +113,13 @@ class Placer {
     if (is_one(constraints_.kernels[position])) return {Reason::kOnlyKernel, {}};
     const bool bound = is_one(problem.groups.sets[group]);
     const SetId wish = constraints_.wishes[position];
-    if (bound && wish != DeviceSets::kAll && problem.sets.Contains(wish, device) && (is_one(wish) || !request_.of_cluster)) return {Reason::kDeviceName, {}};
+    if (bound && wish != DeviceSets::kAll && problem.sets.Contains(wish, device) &&
+        (is_one(wish) || !request_.of_cluster))
+      return {Reason::kDeviceName, {}};
     const Position first = problem.groups.of(group)[0];
     if (first != position) return {Reason::kTogether, request_.order[first]};
-    if (bound && request_.of_cluster && MakesState(request_.graph->node(request_.order[position]))) return {Reason::kState, {}};
+    if (bound && request_.of_cluster && MakesState(request_.graph->node(request_.order[position])))
+      return {Reason::kState, {}};
     if (bound && wish != DeviceSets::kAll && problem.sets.Contains(wish, device)) return {Reason::kDeviceName, {}};
     if (bound) return {Reason::kTogether, request_.order[problem.groups.of(group).back()]};
     return {request_.placer ? Reason::kPlacer : Reason::kEarliestFinish, {}};

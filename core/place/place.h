@@ -5,8 +5,8 @@
 // references and handles with the node that made them, the parts of a loop variable). What is left free is decided by
 // simulating the step with a cost model (schedule.h, choose.h), or by a placer that the caller brings.
 //
-// Knows nothing of kernels, plugins or executors: Request says all in plain values and functions. Pure: the same request
-// gives the same answer. Functions of a Request are called on the caller's thread, before Place returns.
+// Knows nothing of kernels, plugins or executors: Request says all in plain values and functions. Pure: the same
+// request gives the same answer. Functions of a Request are called on the caller's thread, before Place returns.
 #ifndef TENON_CORE_PLACE_PLACE_H_
 #define TENON_CORE_PLACE_PLACE_H_
 

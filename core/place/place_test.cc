@@ -49,13 +49,19 @@ TEST(Place, WithoutAKernelNamesTheNodeTheReasonAndTheDevices) {
   g.Ask().why_none = [](const graph::Node&) { return "kernels for Work: none for float"; };
   const Status status = g.Error();
   EXPECT_EQ(status.code(), Code::kUnimplemented);
-  EXPECT_TRUE(Says(status, "node 'lonely' (Work): no device can run it: kernels for Work: none for float")) << status.ToString();
+  EXPECT_TRUE(Says(status, "node 'lonely' (Work): no device can run it: kernels for Work: none for float"))
+      << status.ToString();
   for (const DeviceInfo& device : g.devices) EXPECT_TRUE(Says(status, device.name));
 }
 
 TEST(Place, FollowsPartialDeviceNames) {
-  for (const auto& [name, expected] : std::map<std::string, int>{{"/device:HOST:0", 0}, {"/host:*", 0}, {kFast1, 2}, {"/job:localhost/fast:1", 2},
-                                                                 {"/device:*:1", 2}, {"/job:localhost/replica:0/task:0/device:FAST:0", 1}}) {
+  for (const auto& [name, expected] :
+       std::map<std::string, int>{{"/device:HOST:0", 0},
+                                  {"/host:*", 0},
+                                  {kFast1, 2},
+                                  {"/job:localhost/fast:1", 2},
+                                  {"/device:*:1", 2},
+                                  {"/job:localhost/replica:0/task:0/device:FAST:0", 1}}) {
     PlaceMaker g;
     const Edge a = g.Seconds({}, 1);
     g.Pin(a, name);
@@ -78,10 +84,13 @@ TEST(Place, ANameThatNoDeviceHasIsAnError) {
   g.Pin(a, "/device:FAST:7");
   const Status status = g.Error();
   EXPECT_EQ(status.code(), Code::kNotFound);
-  EXPECT_TRUE(Says(status, "node 'a' (Work) wants /device:FAST:7, and no device is named so; there are: /job:localhost")) << status.ToString();
+  EXPECT_TRUE(
+      Says(status, "node 'a' (Work) wants /device:FAST:7, and no device is named so; there are: /job:localhost"))
+      << status.ToString();
 }
 
-// This process has one task, of which all is left: the node goes where it would without the name, off the named type where that is better.
+// This process has one task, of which all is left: the node goes where it would without the name, off the named type
+// where that is better.
 TEST(Place, ANameThatNoDeviceHasIsANoteWhereItMayGiveWay) {
   for (const int64_t elements : {1, 1000000}) {
     DeviceId chosen[2];
@@ -96,7 +105,9 @@ TEST(Place, ANameThatNoDeviceHasIsANoteWhereItMayGiveWay) {
       chosen[named] = placement.device_of_node[a.node];
       ASSERT_EQ(placement.notes.size(), named ? 1u : 0u);
       if (!named) continue;
-      EXPECT_NE(placement.notes[0].find("node 'a' (Work) wants /device:FAST:7, and no device is named so"), std::string::npos) << placement.notes[0];
+      EXPECT_NE(placement.notes[0].find("node 'a' (Work) wants /device:FAST:7, and no device is named so"),
+                std::string::npos)
+          << placement.notes[0];
       EXPECT_NE(placement.choices[a.node].reason, Reason::kDeviceName);
     }
     EXPECT_EQ(chosen[true], chosen[false]);
@@ -106,14 +117,18 @@ TEST(Place, ANameThatNoDeviceHasIsANoteWhereItMayGiveWay) {
 
 // ---- Several tasks ----
 
-// A cluster of three tasks: /job:ps/replica:0/task:0, and two workers; each with a HOST, the workers with a FAST besides.
+// A cluster of three tasks: /job:ps/replica:0/task:0, and two workers; each with a HOST, the workers with a FAST
+// besides.
 struct ClusterMaker : PlaceMaker {
   ClusterMaker() {
     devices.clear();
     for (const auto& [task, types] : std::vector<std::pair<std::string, std::vector<const char*>>>{
-             {"/job:ps/replica:0/task:0", {"HOST"}}, {"/job:worker/replica:0/task:0", {"HOST", "FAST"}}, {"/job:worker/replica:0/task:1", {"HOST", "FAST"}}}) {
+             {"/job:ps/replica:0/task:0", {"HOST"}},
+             {"/job:worker/replica:0/task:0", {"HOST", "FAST"}},
+             {"/job:worker/replica:0/task:1", {"HOST", "FAST"}}}) {
       for (const char* type : types) {
-        DeviceInfo device = fakes::MakeDevice(type, 0, std::string_view(type) == "FAST" ? 10 : 1, std::string_view(type) == "HOST");
+        DeviceInfo device =
+            fakes::MakeDevice(type, 0, std::string_view(type) == "FAST" ? 10 : 1, std::string_view(type) == "HOST");
         device.name = StrCat(task, "/device:", type, ":0");
         devices.push_back(device);
       }
@@ -129,8 +144,10 @@ struct ClusterMaker : PlaceMaker {
 };
 
 TEST(PlaceOnACluster, SoftPlacementKeepsTheTaskAndGivesUpTheType) {
-  for (const auto& [wish, at] : std::map<std::string, std::string>{{"/job:worker/task:1/device:GPU:0", "worker:1"}, {"/job:worker/replica:0/task:0/fast:3", "worker:0"},
-                                                                  {"/job:ps/device:FAST:0", "ps:0"}, {"/job:ps/task:0/gpu:*", "ps:0"}}) {
+  for (const auto& [wish, at] : std::map<std::string, std::string>{{"/job:worker/task:1/device:GPU:0", "worker:1"},
+                                                                   {"/job:worker/replica:0/task:0/fast:3", "worker:0"},
+                                                                   {"/job:ps/device:FAST:0", "ps:0"},
+                                                                   {"/job:ps/task:0/gpu:*", "ps:0"}}) {
     ClusterMaker g;
     const Edge a = g.Seconds({}, 1, 4, "a");
     g.Pin(a, wish);
@@ -139,7 +156,8 @@ TEST(PlaceOnACluster, SoftPlacementKeepsTheTaskAndGivesUpTheType) {
     const Placement placement = g.Placed();
     EXPECT_EQ(g.At(placement, a).substr(0, at.size()), at) << wish;
     ASSERT_EQ(placement.notes.size(), 1u) << wish;
-    EXPECT_NE(placement.notes[0].find("it goes to another device of the task"), std::string::npos) << placement.notes[0];
+    EXPECT_NE(placement.notes[0].find("it goes to another device of the task"), std::string::npos)
+        << placement.notes[0];
   }
 }
 
@@ -151,8 +169,10 @@ TEST(PlaceOnACluster, ATaskThatIsNotThereIsAnErrorThatNamesThoseThatAreEvenSoft)
       g.request.soft_placement = soft;
       const Status status = g.Error();
       EXPECT_EQ(status.code(), Code::kNotFound);
-      EXPECT_TRUE(Says(status, StrCat("node 'a' (Work) wants ", wish, ", and the cluster has no such task; its tasks: /job:ps/replica:0/task:0, "
-                                      "/job:worker/replica:0/task:0, /job:worker/replica:0/task:1"))) << status.ToString();
+      EXPECT_TRUE(Says(status, StrCat("node 'a' (Work) wants ", wish,
+                                      ", and the cluster has no such task; its tasks: /job:ps/replica:0/task:0, "
+                                      "/job:worker/replica:0/task:0, /job:worker/replica:0/task:1")))
+          << status.ToString();
     }
   }
 }
@@ -180,14 +200,18 @@ TEST(PlaceOnACluster, ClassesAgreeOnTheirTaskAndUsersOfStateFollowIt) {
   g.graph.mutable_node(b.node).attrs["_class"] = AttrValue::Strings({"loc:@a"});
   g.Pin(a, "/job:worker/task:0");
   g.Pin(b, "/job:worker/task:1");
-  EXPECT_TRUE(Says(g.Error(), "node 'b' (Work) wants /job:worker/task:1, but must be on one device with node 'a' (Work), which wants /job:worker/task:0")) << g.Error().ToString();
+  EXPECT_TRUE(Says(g.Error(),
+                   "node 'b' (Work) wants /job:worker/task:1, but must be on one device with node 'a' (Work), which "
+                   "wants /job:worker/task:0"))
+      << g.Error().ToString();
   g.Pin(b, "/job:worker/task:0/device:GPU:0");
   const Edge handle = g.Add("Handle"), look = g.Add("Look", {handle}, {}, "look");
   g.Pin(handle, "/job:ps/task:0");
   g.Pin(look, "/job:worker/task:1");
   const Placement placement = g.Placed();
   EXPECT_EQ(g.At(placement, b).substr(0, 8), "worker:0");
-  EXPECT_EQ(g.At(placement, look), "ps:0 HOST") << "what reads a handle goes to its state, wherever its own name points";
+  EXPECT_EQ(g.At(placement, look), "ps:0 HOST")
+      << "what reads a handle goes to its state, wherever its own name points";
 }
 
 TEST(PlaceOnACluster, VariantsStayInOneTask) {
@@ -198,7 +222,10 @@ TEST(PlaceOnACluster, VariantsStayInOneTask) {
       Edge list = g.List(StrCat("made", i));
       for (int k = 0; k < 3; ++k) {
         list = g.Add("Stop", {list}, {}, StrCat("list", i, "_", k));
-        works.push_back(g.Seconds({g.Add("Convert", {list}, {{"SrcT", AttrValue::Type(TENON_DT_VARIANT)}, {"DstT", AttrValue::Type(TENON_DT_FLOAT)}})}, 1));
+        works.push_back(
+            g.Seconds({g.Add("Convert", {list},
+                             {{"SrcT", AttrValue::Type(TENON_DT_VARIANT)}, {"DstT", AttrValue::Type(TENON_DT_FLOAT)}})},
+                      1));
         lists.push_back(list);
       }
     }
@@ -219,7 +246,8 @@ TEST(PlaceOnACluster, VariantsStayInOneTask) {
 TEST(PlaceOnACluster, VariantsFollowOneTasksNameAndAreRefusedWhereNamesCutThem) {
   ClusterMaker g;
   g.request.soft_placement = true;
-  const Edge made = g.List("made"), middle = g.Add("Stop", {made}, {}, "middle"), last = g.Add("Stop", {middle}, {}, "last");
+  const Edge made = g.List("made"), middle = g.Add("Stop", {made}, {}, "middle"),
+             last = g.Add("Stop", {middle}, {}, "last");
   g.Pin(last, "/job:worker/task:1/fast:0");
   g.Pin(middle, "/job:worker/task:1/host:0");
   const Placement placement = g.Placed();
@@ -231,8 +259,11 @@ TEST(PlaceOnACluster, VariantsFollowOneTasksNameAndAreRefusedWhereNamesCutThem) 
     g.request.soft_placement = soft;
     const Status status = g.Error();
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
-    EXPECT_TRUE(Says(status, "node 'middle' (Stop), which can go to /job:worker/replica:0/task:1/device:HOST:0 alone, takes a variant of node 'made' (Feed), which can go to "
-                             "/job:ps/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
+    EXPECT_TRUE(Says(status,
+                     "node 'middle' (Stop), which can go to /job:worker/replica:0/task:1/device:HOST:0 alone, takes a "
+                     "variant of node 'made' (Feed), which can go to "
+                     "/job:ps/replica:0/task:0/device:HOST:0 alone"))
+        << status.ToString();
     EXPECT_TRUE(Says(status, "Give both nodes one task")) << status.ToString();
   }
 }
@@ -242,17 +273,22 @@ TEST(PlaceOnACluster, VariantsThatMayCrossArePartedByNamesAlone) {
   for (const bool soft : {true, false}) {
     ClusterMaker g;
     g.request.soft_placement = soft;
-    g.request.variants_may_cross = [](const graph::Node& node) { return node.op->name == "Feed" || node.op->name == "Stop"; };
+    g.request.variants_may_cross = [](const graph::Node& node) {
+      return node.op->name == "Feed" || node.op->name == "Stop";
+    };
     std::vector<Edge> lists{g.List("made")};
     for (int i = 0; i < 9; ++i) {
       lists.push_back(g.Add("Stop", {lists.back()}, {}, StrCat("list", i)));
-      g.Seconds({g.Add("Convert", {lists.back()}, {{"SrcT", AttrValue::Type(TENON_DT_VARIANT)}, {"DstT", AttrValue::Type(TENON_DT_FLOAT)}})}, 1);
+      g.Seconds({g.Add("Convert", {lists.back()},
+                       {{"SrcT", AttrValue::Type(TENON_DT_VARIANT)}, {"DstT", AttrValue::Type(TENON_DT_FLOAT)}})},
+                1);
     }
     const auto parted = [&](const Placement& placement) {
       const auto task = [&](Edge edge) { return g.At(placement, edge).substr(0, g.At(placement, edge).find(' ')); };
       int count = 0;
       for (const graph::NodeId id : g.graph.ids())
-        for (const Edge& edge : g.graph.node(id).inputs) count += g.graph.TypeOf(edge) == TENON_DT_VARIANT && task(edge) != task({id, 0});
+        for (const Edge& edge : g.graph.node(id).inputs)
+          count += g.graph.TypeOf(edge) == TENON_DT_VARIANT && task(edge) != task({id, 0});
       return count;
     };
     EXPECT_EQ(parted(g.Placed()), 0) << "no name asks for it";
@@ -269,16 +305,21 @@ TEST(PlaceOnACluster, VariantsThatMayCrossArePartedByNamesAlone) {
   }
 }
 
-// What stays together leaves what may be parted the one place where the names agree; and what a node only passes on is what its source is.
+// What stays together leaves what may be parted the one place where the names agree; and what a node only passes on is
+// what its source is.
 TEST(PlaceOnACluster, VariantsThatStayGoBeforeThoseThatMayCross) {
   for (const bool may_cross : {true, false}) {
     ClusterMaker g;
-    g.request.variants_may_cross = [may_cross](const graph::Node& node) { return node.op->name == "Feed" && (may_cross || node.name != "first"); };
-    const Edge first = g.List("first"), passed = g.Add("Copy", {first}, {}, "passed"), dataset = g.Add("Stop", {passed}, {}, "dataset"), last = g.Add("Stop", {dataset}, {}, "last");
+    g.request.variants_may_cross = [may_cross](const graph::Node& node) {
+      return node.op->name == "Feed" && (may_cross || node.name != "first");
+    };
+    const Edge first = g.List("first"), passed = g.Add("Copy", {first}, {}, "passed"),
+               dataset = g.Add("Stop", {passed}, {}, "dataset"), last = g.Add("Stop", {dataset}, {}, "last");
     g.Pin(first, "/job:ps/task:0");
     g.Pin(last, "/job:worker/task:1");
     if (!may_cross) {
-      EXPECT_TRUE(Says(g.Error(), "takes a variant of node 'dataset' (Stop), which can go to /job:ps")) << g.Error().ToString();
+      EXPECT_TRUE(Says(g.Error(), "takes a variant of node 'dataset' (Stop), which can go to /job:ps"))
+          << g.Error().ToString();
       continue;
     }
     const Placement placement = g.Placed();
@@ -301,7 +342,8 @@ TEST(PlaceOnACluster, StateWithoutADeviceHasOneHomeWhateverItsClientHas) {
   }
   EXPECT_EQ(homes, std::set<std::string>{"ps:0 HOST"});
   ClusterMaker g;  // of the devices that are left
-  const Edge worker = g.Add("Handle", {}, {}, "a"), task = g.Add("Handle", {}, {}, "b"), host = g.Add("Handle", {}, {}, "c"), cell = g.Add("Cell", {}, {}, "d");
+  const Edge worker = g.Add("Handle", {}, {}, "a"), task = g.Add("Handle", {}, {}, "b"),
+             host = g.Add("Handle", {}, {}, "c"), cell = g.Add("Cell", {}, {}, "d");
   g.Add("Look", {worker});
   g.Pin(worker, "/job:worker");
   g.Pin(task, "/job:worker/task:1");
@@ -342,7 +384,9 @@ TEST(Place, ADeviceWithoutTheKernelIsAnErrorOrGivenUp) {
   const Edge a = g.Seconds({}, 1, 4, "a");
   g.Pin(a, "/fast:0");
   const Status status = g.Error();
-  EXPECT_TRUE(Says(status, "node 'a' (Work) wants /fast:0, but can run on /job:localhost/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
+  EXPECT_TRUE(
+      Says(status, "node 'a' (Work) wants /fast:0, but can run on /job:localhost/replica:0/task:0/device:HOST:0 alone"))
+      << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
   EXPECT_EQ(placement.device_of_node[a.node], DeviceId(0));
@@ -365,7 +409,8 @@ TEST(Place, ColocatesClassesWhereverTheirLeaderIs) {
     g.Pin(e, "/host:0");
     const Placement placement = g.Placed();
     for (Edge edge : {a, b, c}) EXPECT_EQ(placement.device_of_node[edge.node], DeviceId(2));
-    for (Edge edge : {d, e}) EXPECT_EQ(placement.device_of_node[edge.node], DeviceId(0)) << "a class without its leader";
+    for (Edge edge : {d, e})
+      EXPECT_EQ(placement.device_of_node[edge.node], DeviceId(0)) << "a class without its leader";
     EXPECT_EQ(placement.choices[b.node].reason, Reason::kTogether);
   }
 }
@@ -389,8 +434,11 @@ TEST(Place, AConflictOfStateNamesBothNodes) {
   g.Pin(write, kFast1);
   const Status status = g.Error();
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_TRUE(Says(status, "node 'write' (Write) wants /device:FAST:1, but must be on one device with node 'cell' (Cell), which wants /host:0 "
-                           "(node 'write' (Write) takes a reference that comes from node 'cell' (Cell))")) << status.ToString();
+  EXPECT_TRUE(Says(status,
+                   "node 'write' (Write) wants /device:FAST:1, but must be on one device with node 'cell' (Cell), "
+                   "which wants /host:0 "
+                   "(node 'write' (Write) takes a reference that comes from node 'cell' (Cell))"))
+      << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
   EXPECT_EQ(placement.device_of_node[write.node], DeviceId(0)) << "the first name that can hold does";
@@ -404,8 +452,11 @@ TEST(Place, NodesThatMustBeTogetherNeedACommonDevice) {
   g.request.soft_placement = true;
   const Status status = g.Error();
   EXPECT_EQ(status.code(), Code::kUnimplemented);
-  EXPECT_TRUE(Says(status, "node 'look' (Look) must be on one device with node 'handle' (Handle) (node 'look' (Look) takes a resource handle that comes "
-                           "from node 'handle' (Handle))")) << status.ToString();
+  EXPECT_TRUE(Says(status,
+                   "node 'look' (Look) must be on one device with node 'handle' (Handle) (node 'look' (Look) takes a "
+                   "resource handle that comes "
+                   "from node 'handle' (Handle))"))
+      << status.ToString();
 }
 
 TEST(Place, StateThatIsWhereALaterNodeHasNoKernelSaysSo) {
@@ -420,7 +471,9 @@ TEST(Place, StateThatIsWhereALaterNodeHasNoKernelSaysSo) {
   const Status status = g.Error();
   EXPECT_EQ(status.code(), Code::kUnimplemented);
   EXPECT_TRUE(Says(status, "must be on one device with")) << status.ToString();
-  EXPECT_TRUE(Says(status, "; the state of node 'cell' (Cell) stands on " + there + " since an earlier step: name a device for it that has kernels for all that uses it")) << status.ToString();
+  EXPECT_TRUE(Says(status, "; the state of node 'cell' (Cell) stands on " + there +
+                               " since an earlier step: name a device for it that has kernels for all that uses it"))
+      << status.ToString();
 }
 
 TEST(Place, StateThatIsSomewhereStaysThere) {
@@ -430,8 +483,11 @@ TEST(Place, StateThatIsSomewhereStaysThere) {
   const std::unordered_map<std::string, std::string> homes = {{"cell", g.devices[DeviceId(2)].name}};
   g.request.homes = &homes;
   const Status status = g.Error();
-  EXPECT_TRUE(Says(status, "node 'write' (Write) wants /host:0, but must be on one device with node 'cell' (Cell), which can run on "
-                           "/job:localhost/replica:0/task:0/device:FAST:1 alone")) << status.ToString();
+  EXPECT_TRUE(
+      Says(status,
+           "node 'write' (Write) wants /host:0, but must be on one device with node 'cell' (Cell), which can run on "
+           "/job:localhost/replica:0/task:0/device:FAST:1 alone"))
+      << status.ToString();
   g.request.soft_placement = true;
   EXPECT_EQ(g.Placed().device_of_node[write.node], DeviceId(2));
 }
@@ -447,13 +503,20 @@ TEST(Place, AFedReferenceJoinsNothing) {
 
 TEST(Place, APartOfALoopVariableIsNeverAlone) {
   PlaceMaker g;
-  const auto loop = g.While("loop", {g.Value(0), g.Value(1)}, [&](const auto& v) { return g.Add("Below", {v[0], v[1]}, {}, "below"); },
-                            [&](const auto& v) { return std::vector{g.Add("Plus", {v[0], v[0]}), g.Seconds({v[1]}, 10)}; });
+  const auto loop = g.While(
+      "loop", {g.Value(0), g.Value(1)},
+      [&](const auto& v) {
+        return g.Add("Below", {v[0], v[1]}, {}, "below");
+      },
+      [&](const auto& v) {
+        return std::vector{g.Add("Plus", {v[0], v[0]}), g.Seconds({v[1]}, 10)};
+      });
   g.Pin(loop.merges[0], "/fast:0");
   const Placement placement = g.Placed();
   const auto of = [&](Edge edge) { return placement.device_of_node[edge.node]; };
   for (size_t i = 0; i < 2; ++i)
-    for (Edge part : {loop.enters[i], loop.switches[i], loop.nexts[i], loop.exits[i]}) EXPECT_EQ(of(part), of(loop.merges[i]));
+    for (Edge part : {loop.enters[i], loop.switches[i], loop.nexts[i], loop.exits[i]})
+      EXPECT_EQ(of(part), of(loop.merges[i]));
   EXPECT_EQ(of(loop.merges[0]), DeviceId(1));
   EXPECT_EQ(of(loop.condition), DeviceId(0)) << "the engine reads it on the host";
   EXPECT_EQ(of({g.graph.Find("below"), 0}), DeviceId(0)) << "and so it is computed there";

@@ -59,7 +59,8 @@ Result<PlacementFile> PlacementFile::Parse(std::string_view text, std::string_vi
     const auto bad = [&](std::string_view why) { return InvalidArgument(StrCat(source, ":", number, ": ", why)); };
     const std::string_view node = line.substr(0, line.find_first_of(kBlanks));
     const std::string_view device = Trim(line.substr(node.size()));
-    if (device.empty()) return bad(StrCat("'", node, "' has no device; a line is a node's name, a blank, a device name"));
+    if (device.empty())
+      return bad(StrCat("'", node, "' has no device; a line is a node's name, a blank, a device name"));
     if (auto name = DeviceName::Parse(device); !name.ok()) return bad(name.status().message());
     if (node.find_first_of("*?") != std::string_view::npos) {
       file.patterns_.push_back(file.rules_.size());
@@ -82,7 +83,8 @@ Status PlacementFile::Check(const graph::Graph& graph) const {
   for (const Rule& rule : rules_) {
     const std::string where = StrCat(source_, ":", rule.line);
     if (exact_.contains(rule.node)) {
-      if (auto found = graph.Get(rule.node); !found.ok() && !IsBelowCall(graph, rule.node)) return std::move(found).status().Annotate(where);
+      if (auto found = graph.Get(rule.node); !found.ok() && !IsBelowCall(graph, rule.node))
+        return std::move(found).status().Annotate(where);
       continue;
     }
     bool used = IsBelowCall(graph, rule.node);

@@ -16,7 +16,8 @@ PlacementFile Parse(std::string_view text) {
 }
 
 TEST(PlacementFile, GivesTheExactNameElseTheLastPatternThatFits) {
-  const PlacementFile file = Parse("# all\n*\t/host:0\nlayer1/*   /device:FAST:0   # fast\n\nlayer?/sum /fast:1\r\nlayer1/x /host:*\n");
+  const PlacementFile file =
+      Parse("# all\n*\t/host:0\nlayer1/*   /device:FAST:0   # fast\n\nlayer?/sum /fast:1\r\nlayer1/x /host:*\n");
   const auto of = [&](const std::string& node) { return file.Find(node) == nullptr ? "" : *file.Find(node); };
   EXPECT_EQ(of("other"), "/host:0");
   EXPECT_EQ(of("layer1/y"), "/device:FAST:0");
@@ -26,8 +27,10 @@ TEST(PlacementFile, GivesTheExactNameElseTheLastPatternThatFits) {
 }
 
 TEST(PlacementFile, PatternsAreStarsAndQuestionMarks) {
-  for (const char* pattern : {"abc", "*", "a*", "*c", "a?c", "**b**", "?*?", "a*b*c", "abc*"}) EXPECT_TRUE(MatchesPattern(pattern, "abc")) << pattern;
-  for (const char* pattern : {"", "ab", "abcd", "?", "b*", "*b", "a?", "????", "A*"}) EXPECT_FALSE(MatchesPattern(pattern, "abc")) << pattern;
+  for (const char* pattern : {"abc", "*", "a*", "*c", "a?c", "**b**", "?*?", "a*b*c", "abc*"})
+    EXPECT_TRUE(MatchesPattern(pattern, "abc")) << pattern;
+  for (const char* pattern : {"", "ab", "abcd", "?", "b*", "*b", "a?", "????", "A*"})
+    EXPECT_FALSE(MatchesPattern(pattern, "abc")) << pattern;
   EXPECT_TRUE(MatchesPattern("*a*a*a*b", std::string(40, 'a') + "b"));
   EXPECT_FALSE(MatchesPattern("*a*a*a*c", std::string(40, 'a') + "b")) << "and no time beyond measure for it";
 }

@@ -47,7 +47,8 @@ class Maker {
     const Devices& devices = *request_.devices;
     for (DeviceId device : devices.ids()) {
       DeviceId like(0);
-      while (like < device && !SameSpeed(devices[like], devices[device])) ++like;  // what is like nothing (NaN) is not even like itself
+      while (like < device && !SameSpeed(devices[like], devices[device]))
+        ++like;  // what is like nothing (NaN) is not even like itself
       out_.device_class.push_back(like == device ? representatives_.push_back(device) : out_.device_class[like]);
       if (!out_.host && devices[device].host_memory) out_.host = device;
     }
@@ -64,8 +65,8 @@ class Maker {
       }
   }
   static bool SameSpeed(const DeviceInfo& a, const DeviceInfo& b) {
-    return a.type == b.type && a.flops == b.flops && a.bytes_per_second == b.bytes_per_second && a.launch_seconds == b.launch_seconds &&
-           a.host_memory == b.host_memory;
+    return a.type == b.type && a.flops == b.flops && a.bytes_per_second == b.bytes_per_second &&
+           a.launch_seconds == b.launch_seconds && a.host_memory == b.host_memory;
   }
 
   // What cannot be inferred stays unknown here; the step will say what is wrong.
@@ -80,7 +81,9 @@ class Maker {
     for (Position i : request_.order.ids()) {
       // What goes in or out is once for the whole loop.
       int depth = NodeAt(i).has(TENON_OP_ENTER | TENON_OP_EXIT) ? -1 : 0;
-      for (graph::FrameId frame = loops->frame_of(request_.order[i]); frame > graph::kStep; frame = loops->frame(frame).parent) ++depth;
+      for (graph::FrameId frame = loops->frame_of(request_.order[i]); frame > graph::kStep;
+           frame = loops->frame(frame).parent)
+        ++depth;
       turns_[i] = std::pow(kGuessedTurns, depth);
     }
   }
@@ -106,7 +109,9 @@ class Maker {
       fed_.emplace(edge, value);
     }
   }
-  DeviceId DeviceAt(const std::vector<DeviceId>& devices, size_t i) const { return devices.empty() || !devices[i] ? out_.host : devices[i]; }
+  DeviceId DeviceAt(const std::vector<DeviceId>& devices, size_t i) const {
+    return devices.empty() || !devices[i] ? out_.host : devices[i];
+  }
 
   void AddValues(Position i) {
     const Node& node = NodeAt(i);
@@ -138,7 +143,8 @@ class Maker {
 
   // Asked only where the node may go.
   template <typename Question, typename Key>
-  void AddHostFlags(const Question& question, const Node& node, size_t index, bool by_engine, std::vector<bool>* flags, Key last) {
+  void AddHostFlags(const Question& question, const Node& node, size_t index, bool by_engine, std::vector<bool>* flags,
+                    Key last) {
     if (!question) return;
     flags->resize(out_.ClassIndex(last.next(), ClassId(0)));
     if (by_engine) return;
@@ -167,7 +173,9 @@ class Maker {
     const Position from = position_[edge.node];
     return from ? OutputOf(from, edge.index) : ValueId();
   }
-  ValueId OutputOf(Position position, size_t index) const { return ValueId(out_.first_value[position].index() + index); }
+  ValueId OutputOf(Position position, size_t index) const {
+    return ValueId(out_.first_value[position].index() + index);
+  }
 
   void AddInput(Position i, ValueId value) {
     // A back edge: it comes from what is later.
@@ -187,7 +195,9 @@ class Maker {
       ValueId& storage = out_.values[OutputOf(i, k)].storage;
       if (node.has(TENON_OP_MERGE)) storage = OutputOf(i, k);
       const size_t from = node.has(TENON_OP_IDENTITY) ? k : 0;
-      if (!node.has(TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION) || from >= node.inputs.size()) continue;
+      if (!node.has(TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION) ||
+          from >= node.inputs.size())
+        continue;
       if (const ValueId source = ValueOf(node.inputs[from])) storage = out_.values[source].storage;
     }
   }
@@ -199,7 +209,8 @@ class Maker {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const size_t before = out_.inputs.size();
       AddInput(i, ValueOf(node.inputs[k]));
-      if (out_.inputs.size() > before) AddHostFlags(request_.host_input, node, k, by_engine, &out_.host_inputs, out_.inputs.last_id());
+      if (out_.inputs.size() > before)
+        AddHostFlags(request_.host_input, node, k, by_engine, &out_.host_inputs, out_.inputs.last_id());
     }
     for (graph::NodeId control : node.controls) {
       if (const Position from = position_[control]) AddInput(i, OutputOf(from, NodeAt(from).output_types.size()));
@@ -223,12 +234,17 @@ class Maker {
       if (request_.is_view && request_.is_view(node, representatives_[c])) continue;
       const CostModel::Measured* measured =
           request_.costs == nullptr ? nullptr : request_.costs->Find(node.name, node.op->name, device.type, inputs);
-      const double said = measured == nullptr && request_.kernel_seconds ? request_.kernel_seconds(node, representatives_[c], shapes_) : 0;
+      const double said = measured == nullptr && request_.kernel_seconds
+                              ? request_.kernel_seconds(node, representatives_[c], shapes_)
+                              : 0;
       const bool is_known = measured != nullptr || said > 0;
-      const bool by_host = !is_known && out_.host && request_.run_by_host && request_.run_by_host(node, representatives_[c]);
+      const bool by_host =
+          !is_known && out_.host && request_.run_by_host && request_.run_by_host(node, representatives_[c]);
       const double guess = SecondsOn(cost, by_host ? (*request_.devices)[out_.host] : device);
       out_.known[out_.ClassIndex(i, c)] = is_known || by_host;
-      out_.seconds[out_.ClassIndex(i, c)] = turns_[i] * (measured != nullptr ? measured->seconds : said > 0 ? said : guess);
+      out_.seconds[out_.ClassIndex(i, c)] = turns_[i] * (measured != nullptr ? measured->seconds
+                                                         : said > 0          ? said
+                                                                             : guess);
     }
     return Status::Ok();
   }
@@ -238,14 +254,17 @@ class Maker {
     double bytes = 0;
     if (node.has(TENON_OP_CONSTANT)) {
       const graph::AttrValue* value = node.FindAttr("value");
-      if (value != nullptr && value->kind() == TENON_ATTR_TENSOR) bytes += static_cast<double>(value->tensor().view().byte_size);
+      if (value != nullptr && value->kind() == TENON_ATTR_TENSOR)
+        bytes += static_cast<double>(value->tensor().view().byte_size);
     }
     for (DType type : node.input_types)
       if (IsRef(type) || type == TENON_DT_RESOURCE) return bytes;
     for (size_t k = 0; k < node.output_types.size(); ++k) {
       const DType type = node.output_types[k];
       const graph::OutputFacts& facts = shapes_.facts({node.id, static_cast<int32_t>(k)});
-      const DType held = IsRef(type) ? BaseType(type) : type == TENON_DT_RESOURCE ? facts.handle_type : DType{TENON_DT_INVALID};
+      const DType held = IsRef(type)                 ? BaseType(type)
+                         : type == TENON_DT_RESOURCE ? facts.handle_type
+                                                     : DType{TENON_DT_INVALID};
       bool guessed = false;
       const Shape& shape = IsRef(type) && facts.shape.known_rank() ? facts.shape : facts.handle_shape;
       if (held != TENON_DT_INVALID && shape.known_rank()) bytes += BytesOf(held, GuessShape(shape, &guessed));

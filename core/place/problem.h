@@ -60,7 +60,9 @@ struct Problem {
   IdRange<Position> positions() const { return first_value.ids(); }
   Position last() const { return first_value.last_id(); }
   const graph::Node& node(Position position) const { return request->graph->node(request->order[position]); }
-  std::span<const ValueId> inputs_of(Position position) const { return inputs.Between(first_input[position], first_input[position.next()]); }
+  std::span<const ValueId> inputs_of(Position position) const {
+    return inputs.Between(first_input[position], first_input[position.next()]);
+  }
   // What the node itself gives, without its control value.
   IdRange<ValueId> outputs_of(Position position) const {
     ValueId end = first_value[position];
@@ -69,7 +71,9 @@ struct Problem {
   }
   const std::vector<DeviceId>& devices_of(GroupId group) const { return sets.devices(groups.sets[group]); }
   bool IsKnown(Position position, DeviceId device) const { return known[ClassIndex(position, device_class[device])]; }
-  double SecondsOf(Position position, DeviceId device) const { return seconds[ClassIndex(position, device_class[device])]; }
+  double SecondsOf(Position position, DeviceId device) const {
+    return seconds[ClassIndex(position, device_class[device])];
+  }
   bool is_host(DeviceId device) const { return (*devices)[device].host_memory; }
   // Where a value lies when its producer runs on `device`, and where an input is wanted.
   DeviceId LiesOn(ValueId value, DeviceId device) const { return OnHost(host_outputs, value, device) ? host : device; }

@@ -35,8 +35,9 @@ struct DeviceInfo {
 
 using Devices = IdVector<DeviceId, DeviceInfo>;
 
-// A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing). For busy_seconds of the latency, and while its bytes go, nothing
-// else goes that way: over this link, or, where `sender` is not none, from this sender to anybody.
+// A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing). For busy_seconds of the latency,
+// and while its bytes go, nothing else goes that way: over this link, or, where `sender` is not none, from this sender
+// to anybody.
 struct Link {
   double latency_seconds = 0;
   double bytes_per_second = 0;
@@ -73,10 +74,13 @@ struct Request {
   std::function<Link(DeviceId from, DeviceId to)> link;
 
   std::string default_device;   // for nodes that name none; may be partial
-  bool soft_placement = false;  // of a device name that cannot hold the type and the index are dropped with a note; else it is an error
-  bool one_task = false;  // of a cluster, whose other devices are not among these: a name of another task is an error, soft placement or not
-  // The devices are all of a cluster's. A name of a job or task that it has not is an error, soft placement or not; and what makes a handle or a reference goes where
-  // every client of the cluster puts it, as far as its device name leaves that open: groups.h.
+  bool soft_placement =
+      false;  // of a device name that cannot hold the type and the index are dropped with a note; else it is an error
+  bool one_task = false;  // of a cluster, whose other devices are not among these: a name of another task is an error,
+                          // soft placement or not
+  // The devices are all of a cluster's. A name of a job or task that it has not is an error, soft placement or not; and
+  // what makes a handle or a reference goes where every client of the cluster puts it, as far as its device name leaves
+  // that open: groups.h.
   bool of_cluster = false;
   const PlacementFile* file = nullptr;  // goes before the nodes' own device names
   // Whole device names of nodes whose state lives there already, by StateName; nothing moves them.

@@ -11,7 +11,9 @@ double Occupies(const Value& value, const Link& link) {
   return value.repeats * (link.busy_seconds + (link.bytes_per_second > 0 ? value.bytes / link.bytes_per_second : 0));
 }
 // From when the link is free again to when the value is there.
-double FollowsBy(const Value& value, const Link& link) { return value.repeats * (link.latency_seconds - link.busy_seconds); }
+double FollowsBy(const Value& value, const Link& link) {
+  return value.repeats * (link.latency_seconds - link.busy_seconds);
+}
 
 // Mean seconds of a transfer of nothing, and of a byte, between two devices.
 struct MeanLink {
@@ -137,7 +139,8 @@ void Schedule::Hold(ValueId v, DeviceId device) {
 }
 
 void Schedule::Drop(ValueId storage) {
-  for (HoldingId i = first_holding_[storage]; i; i = holdings_[i].next) used_[holdings_[i].device] -= holdings_[i].bytes;
+  for (HoldingId i = first_holding_[storage]; i; i = holdings_[i].next)
+    used_[holdings_[i].device] -= holdings_[i].bytes;
   first_holding_[storage] = {};
 }
 
@@ -156,7 +159,8 @@ double Schedule::Bring(ValueId v, DeviceId from, DeviceId to) {
   if (record_ != nullptr) {
     ++record_->transfers;
     record_->transfer_bytes += value.repeats * value.bytes;
-    if (problem_.request->explain || problem_.request->spans) record_->transfer_spans.push_back({value.edge, from, to, value.bytes, start, at});
+    if (problem_.request->explain || problem_.request->spans)
+      record_->transfer_spans.push_back({value.edge, from, to, value.bytes, start, at});
   }
   return at;
 }
@@ -177,7 +181,8 @@ double Schedule::Take(Position position, DeviceId device) {
   for (ValueId v : outputs)
     if (problem_.values[v].storage == v) Hold(v, problem_.LiesOn(v, device));
   auto next = std::lower_bound(problem_.fetched.begin(), problem_.fetched.end(), problem_.first_value[position]);
-  for (; next != problem_.fetched.end() && problem_.values[*next].producer == position; ++next) BringFetched(static_cast<size_t>(next - problem_.fetched.begin()));
+  for (; next != problem_.fetched.end() && problem_.values[*next].producer == position; ++next)
+    BringFetched(static_cast<size_t>(next - problem_.fetched.begin()));
   for (ValueId v : problem_.inputs_of(position)) {
     const ValueId storage = problem_.values[v].storage;
     if (storage && --readers_left_[storage] == 0) Drop(storage);
@@ -185,7 +190,8 @@ double Schedule::Take(Position position, DeviceId device) {
   for (ValueId v : outputs)
     if (problem_.values[v].storage == v && readers_left_[v] == 0) Drop(v);
   if (record_ != nullptr && (problem_.request->explain || problem_.request->spans))
-    record_->node_spans.push_back({problem_.request->order[position], device, start, finish, problem_.IsKnown(position, device)});
+    record_->node_spans.push_back(
+        {problem_.request->order[position], device, start, finish, problem_.IsKnown(position, device)});
   return finish;
 }
 
@@ -197,11 +203,13 @@ void Schedule::BringFetched(size_t i) {
 }
 
 double Schedule::Finish() {
-  for (size_t i = 0; i < problem_.fetched.size() && !problem_.values[problem_.fetched[i]].producer; ++i) BringFetched(i);
+  for (size_t i = 0; i < problem_.fetched.size() && !problem_.values[problem_.fetched[i]].producer; ++i)
+    BringFetched(i);
   return end_;
 }
 
-double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group, Schedule* schedule, double bound) {
+double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group,
+                Schedule* schedule, double bound) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   schedule->Reset();
   for (GroupId group : problem.groups.ids()) schedule->AddResident(group, device_of_group[group]);

@@ -3,9 +3,9 @@
 //
 // The rule. Nodes are taken in one given order. Each device has one queue: a node starts when its queue is free and its
 // inputs are there. A value goes to a device once, however many nodes read it there; between two devices one transfer
-// takes the link at a time (its bytes, and of the latency what the link says), in the order in which readers ask. Fed values are
-// there at the start, fetched ones go where they are wanted, as a rule the host, as soon as they are there. Memory: state and constants stay; a value, and its copies, stay until the
-// last reader was taken.
+// takes the link at a time (its bytes, and of the latency what the link says), in the order in which readers ask. Fed
+// values are there at the start, fetched ones go where they are wanted, as a rule the host, as soon as they are there.
+// Memory: state and constants stay; a value, and its copies, stay until the last reader was taken.
 #ifndef TENON_CORE_PLACE_SCHEDULE_H_
 #define TENON_CORE_PLACE_SCHEDULE_H_
 
@@ -84,10 +84,11 @@ class Schedule {
 };
 
 // The whole step with each group on its device. Infinite when it does not fit in memory; stops early beyond `bound`.
-double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group, Schedule* schedule, double bound);
+double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group,
+                Schedule* schedule, double bound);
 
-// Positions by upward rank (the longest way to the end, with mean times over the devices of each node, transfers counted
-// as often as devices differ), long ways first: a topological order.
+// Positions by upward rank (the longest way to the end, with mean times over the devices of each node, transfers
+// counted as often as devices differ), long ways first: a topological order.
 Sequence RankOrder(const Problem& problem);
 
 }  // namespace tenon::place

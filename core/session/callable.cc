@@ -47,9 +47,13 @@ struct Callable::Context {
   std::unique_ptr<exec::Run> run;
 };
 
-Callable::Callable(std::shared_ptr<const void> session, Steps* steps, std::shared_ptr<exec::Runnable> runnable, std::vector<Feed> feeds,
-                   std::vector<const exec::Device*> fetch_devices)
-    : session_(std::move(session)), steps_(steps), runnable_(std::move(runnable)), feeds_(std::move(feeds)), fetch_devices_(std::move(fetch_devices)) {}
+Callable::Callable(std::shared_ptr<const void> session, Steps* steps, std::shared_ptr<exec::Runnable> runnable,
+                   std::vector<Feed> feeds, std::vector<const exec::Device*> fetch_devices)
+    : session_(std::move(session)),
+      steps_(steps),
+      runnable_(std::move(runnable)),
+      feeds_(std::move(feeds)),
+      fetch_devices_(std::move(fetch_devices)) {}
 
 std::string Callable::Explain() const { return runnable_->Explain(); }
 exec::RunnableCounts Callable::counts() const { return runnable_->counts(); }
@@ -136,16 +140,21 @@ namespace {
 // Why a feed's view does not fit what is declared, or itself.
 Status BadFeed(const std::string& name, const tenon_tensor_view& view, DType type, const Shape& declared) {
   if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK)
-    return InvalidArgument(StrCat("feed '", name, "' has rank ", view.dl.ndim, "; at most ", TENON_MAX_RANK, " are allowed"));
-  if (view.dl.ndim > 0 && view.dl.shape == nullptr) return InvalidArgument(StrCat("feed '", name, "' has rank ", view.dl.ndim, " and no dims"));
+    return InvalidArgument(
+        StrCat("feed '", name, "' has rank ", view.dl.ndim, "; at most ", TENON_MAX_RANK, " are allowed"));
+  if (view.dl.ndim > 0 && view.dl.shape == nullptr)
+    return InvalidArgument(StrCat("feed '", name, "' has rank ", view.dl.ndim, " and no dims"));
   const Shape found = ShapeOf(view);
   if (Status valid = found.Validate(); !valid.ok()) return std::move(valid).Annotate(StrCat("feed '", name, "'"));
   const bool same_rank = declared.known_rank() && declared.rank() == found.rank();
   bool fits = !declared.known_rank() || same_rank;
-  for (int i = 0; same_rank && i < found.rank(); ++i) fits = fits && (declared.dim(i) < 0 || declared.dim(i) == found.dim(i));
+  for (int i = 0; same_rank && i < found.rank(); ++i)
+    fits = fits && (declared.dim(i) < 0 || declared.dim(i) == found.dim(i));
   if (!fits)
-    return InvalidArgument(StrCat("feed '", name, "' is declared as ", TypeName(type), declared.ToString(), ", found ", TypeName(type), found.ToString()));
-  return InvalidArgument(StrCat("feed '", name, "' has a byte_size of ", view.byte_size, ", which is not that of ", TypeName(type), found.ToString()));
+    return InvalidArgument(StrCat("feed '", name, "' is declared as ", TypeName(type), declared.ToString(), ", found ",
+                                  TypeName(type), found.ToString()));
+  return InvalidArgument(StrCat("feed '", name, "' has a byte_size of ", view.byte_size, ", which is not that of ",
+                                TypeName(type), found.ToString()));
 }
 
 }  // namespace
@@ -162,11 +171,14 @@ Status Callable::CheckFeed(const Feed& feed, const tenon_tensor_view* view) {
   }
   if (is_there) return BadFeed(name, *view, feed.type, feed.shape);
   if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
-  if (view->dtype != feed.type) return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed.type), ", found ", TypeName(view->dtype)));
+  if (view->dtype != feed.type)
+    return InvalidArgument(
+        StrCat("feed '", name, "' must be ", TypeName(feed.type), ", found ", TypeName(view->dtype)));
   if (!exec::LiesIn(*view, device))
-    return InvalidArgument(StrCat("feed '", name, "' must lie in ", device == nullptr ? "host memory" : StrCat("the memory of ", device->name),
-                                  ", found a tensor of DLPack's device type ", view->dl.device_type, ", device ", view->dl.device_id,
-                                  "; name the device of a feed when the callable is prepared"));
+    return InvalidArgument(StrCat("feed '", name, "' must lie in ",
+                                  device == nullptr ? "host memory" : StrCat("the memory of ", device->name),
+                                  ", found a tensor of DLPack's device type ", view->dl.device_type, ", device ",
+                                  view->dl.device_id, "; name the device of a feed when the callable is prepared"));
   if (view->dl.strides != nullptr) return InvalidArgument(StrCat("feed '", name, "' has strides; give it contiguous"));
   return InvalidArgument(StrCat("feed '", name, "' has no data"));
 }
@@ -183,14 +195,16 @@ class Callable::Ends {
  public:
   Ends(DeadlineWatcher* watcher, Cancellation* own, const RunOptions& options) : watcher_(watcher) {
     if (options.timeout_ns != 0) {
-      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.asked_ns == 0 ? options.timeout_ns : options.asked_ns, &ThisThreadsTrail());
+      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns,
+                                    options.asked_ns == 0 ? options.timeout_ns : options.asked_ns, &ThisThreadsTrail());
       if (watched.ok()) deadline_ = *watched;
       else own->Cancel(watched.status());
     }
     // A part that fails, or is cancelled, must not wait for the others.
     if (exec::Rendezvous* meeting = options.rendezvous; meeting != nullptr)
       abort_.Begin(own, [meeting](const Status& reason) { meeting->Abort(reason); });
-    if (options.cancellation != nullptr) caller_.Begin(options.cancellation, [own](const Status& reason) { own->Cancel(reason); });
+    if (options.cancellation != nullptr)
+      caller_.Begin(options.cancellation, [own](const Status& reason) { own->Cancel(reason); });
   }
   ~Ends() { ForgetDeadline(); }
   // A watchdog may say what the step does as long as the step has its memory: not later.
@@ -232,7 +246,8 @@ class Running {
 
 }  // namespace
 
-Status Callable::ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take) {
+Status Callable::ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds,
+                           const Taker& take) {
   Ends ends(&steps_->runtime->deadlines(), &context->cancellation, options);
   if (context->cancellation.cancelled()) return context->cancellation.reason();
   Status status = Guarded([&] { return context->run->Go(&context->step, feeds); });
@@ -247,13 +262,16 @@ Status Callable::OutcomeOf(const Context& context, Status status) {
   if (status.ok()) return cancellation.reason().Annotate("it was done too late");
   // A kernel that left off knows that the step was cancelled, and not why.
   Status why = cancellation.reason();
-  return status.code() == Code::kCancelled && why.code() != Code::kCancelled ? std::move(why).Annotate(std::string(status.message())) : status;
+  return status.code() == Code::kCancelled && why.code() != Code::kCancelled
+             ? std::move(why).Annotate(std::string(status.message()))
+             : status;
 }
 
 Status Callable::Conclude(Context* context, Status status, const Taker& take) {
   exec::Run& run = *context->run;
   status = OutcomeOf(*context, std::move(status));
-  for (size_t i = 0; i < fetch_count() && status.ok(); ++i) status = Guarded([&] { return take(i, run.fetch(i), run.fetch_is_own(i)); });
+  for (size_t i = 0; i < fetch_count() && status.ok(); ++i)
+    status = Guarded([&] { return take(i, run.fetch(i), run.fetch_is_own(i)); });
   run.Finish();
   return status;
 }
@@ -261,11 +279,13 @@ Status Callable::Conclude(Context* context, Status status, const Taker& take) {
 Status Callable::MayBegin(const RunOptions& options) const {
   if (steps_->closing.load(std::memory_order_seq_cst)) return steps_->closed.reason();
   if (options.watcher != nullptr && !steps_->env->watch)
-    return FailedPrecondition("the step is to be watched, and its session was not made for that; make it with the option 'watch'");
+    return FailedPrecondition(
+        "the step is to be watched, and its session was not made for that; make it with the option 'watch'");
   return Status::Ok();
 }
 
-void Callable::Begin(Context* context, const RunOptions& options, BufferPool* keeps, std::span<const tenon_tensor_view* const> places) {
+void Callable::Begin(Context* context, const RunOptions& options, BufferPool* keeps,
+                     std::span<const tenon_tensor_view* const> places) {
   exec::Step& step = context->step;
   step.id = steps_->next.fetch_add(1, std::memory_order_relaxed);
   last_run_.store(step.id, std::memory_order_relaxed);
@@ -274,8 +294,8 @@ void Callable::Begin(Context* context, const RunOptions& options, BufferPool* ke
   step.rendezvous = options.rendezvous;
   step.keeps = keeps;
   step.places = places;
-  step.may_end_later = fetch_count() == 0 && keeps == nullptr && options.trace == nullptr && options.watcher == nullptr && options.rendezvous == nullptr &&
-                       options.timeout_ns == 0;
+  step.may_end_later = fetch_count() == 0 && keeps == nullptr && options.trace == nullptr &&
+                       options.watcher == nullptr && options.rendezvous == nullptr && options.timeout_ns == 0;
 }
 
 void Callable::Count(Context* context) {
@@ -284,11 +304,12 @@ void Callable::Count(Context* context) {
 }
 
 void Callable::Record(const RunOptions& options, const tenon_tensor_view* const* feeds) const {
-  if (options.trace != nullptr && steps_->recorder != nullptr && runnable_->traced().graph != nullptr) steps_->recorder->RecordCosts(runnable_->traced(), feeds, *options.trace);
+  if (options.trace != nullptr && steps_->recorder != nullptr && runnable_->traced().graph != nullptr)
+    steps_->recorder->RecordCosts(runnable_->traced(), feeds, *options.trace);
 }
 
-Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take, BufferPool* keeps,
-                         std::span<const tenon_tensor_view* const> places) {
+Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take,
+                         BufferPool* keeps, std::span<const tenon_tensor_view* const> places) {
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   const Running running(&steps_->active, &steps_->ran);
   TENON_RETURN_IF_ERROR(MayBegin(options));
@@ -388,22 +409,28 @@ Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* o
 
 }  // namespace
 
-BufferPool* Callable::Keeps() const { return runnable_->gives_own_buffers() || fetch_count() == 0 ? nullptr : GlobalPool(); }
+BufferPool* Callable::Keeps() const {
+  return runnable_->gives_own_buffers() || fetch_count() == 0 ? nullptr : GlobalPool();
+}
 
 Callable::Taker Callable::TakeInto(std::vector<Tensor>* out_fetches) const {
-  if (runnable_->gives_own_buffers()) return [out_fetches](size_t index, const tenon_tensor_view& view, bool) { return Share(index, view, out_fetches); };
+  if (runnable_->gives_own_buffers())
+    return [out_fetches](size_t index, const tenon_tensor_view& view, bool) { return Share(index, view, out_fetches); };
   return [out_fetches](size_t index, const tenon_tensor_view& view, bool own) -> Status {
     if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
-      return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
+      return InvalidArgument(
+          StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
     // What stays on a device is in a buffer of its own; what another fetch shares already is not any more.
-    if (!exec::OnHost(view) || (own && IsUnique(view.buffer) && IsUnique(HomeOf(view.buffer)))) return Share(index, view, out_fetches);
+    if (!exec::OnHost(view) || (own && IsUnique(view.buffer) && IsUnique(HomeOf(view.buffer))))
+      return Share(index, view, out_fetches);
     // The caller's own copy: it may outlive the session, and the runtime.
     TENON_ASSIGN_OR_RETURN((*out_fetches)[index], Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();
   };
 }
 
-Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
+Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds,
+                     std::vector<Tensor>* out_fetches) {
   out_fetches->assign(fetch_count(), Tensor());
   return Execute(options, feeds, TakeInto(out_fetches), Keeps());
 }
@@ -414,7 +441,11 @@ Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* 
 class Callable::Async final : public exec::Resumer, public std::enable_shared_from_this<Async> {
  public:
   Async(std::shared_ptr<Callable> callable, const RunOptions& options, Later later, Done done)
-      : callable_(std::move(callable)), options_(options), later_(std::move(later)), done_(std::move(done)), running_(std::in_place, &callable_->steps_->active, &callable_->steps_->ran) {}
+      : callable_(std::move(callable)),
+        options_(options),
+        later_(std::move(later)),
+        done_(std::move(done)),
+        running_(std::in_place, &callable_->steps_->active, &callable_->steps_->ran) {}
 
   void Start(const tenon_tensor_view* const* feeds) {
     feeds_ = feeds;
@@ -450,7 +481,8 @@ class Callable::Async final : public exec::Resumer, public std::enable_shared_fr
   void Drive() {
     exec::Run& run = *context_->run;
     for (;;) {
-      Status status = Guarded([&] { return std::exchange(begun_, true) ? run.GoOn() : run.Go(&context_->step, feeds_); });
+      Status status =
+          Guarded([&] { return std::exchange(begun_, true) ? run.GoOn() : run.Go(&context_->step, feeds_); });
       if (!status.ok() || !run.stands_still()) return End(std::move(status));
       ends_->Follow(false);
       State expected = State::kWorkedOn;
@@ -502,13 +534,15 @@ void Callable::RunAsync(const RunOptions& options, const tenon_tensor_view* cons
   std::make_shared<Async>(shared_from_this(), options, std::move(later), std::move(done))->Start(feeds);
 }
 
-Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<const tenon_tensor_view* const> places,
-                         std::span<tenon_tensor_view> out_fetches) {
+Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool,
+                         std::span<const tenon_tensor_view* const> places, std::span<tenon_tensor_view> out_fetches) {
   std::fill(out_fetches.begin(), out_fetches.end(), tenon_tensor_view{});
   const auto keep = [&](size_t index, const tenon_tensor_view& view, bool) -> Status {
     TENON_RETURN_IF_ERROR(exec::CheckMayOutliveStep(view));
-    if (const tenon_tensor_view* place = places.empty() ? nullptr : places[index]; place != nullptr && exec::OnHost(view) && SameTypeAndShape(*place, view)) {
-      if (DataOf(view) != DataOf(*place) && view.byte_size > 0) std::memcpy(DataOf(*place), DataOf(view), view.byte_size);
+    if (const tenon_tensor_view* place = places.empty() ? nullptr : places[index];
+        place != nullptr && exec::OnHost(view) && SameTypeAndShape(*place, view)) {
+      if (DataOf(view) != DataOf(*place) && view.byte_size > 0)
+        std::memcpy(DataOf(*place), DataOf(view), view.byte_size);
       out_fetches[index] = *place;
       out_fetches[index].buffer = nullptr;
       return Status::Ok();
@@ -531,31 +565,40 @@ bool Overlap(const tenon_tensor_view& a, const tenon_tensor_view& b) {
   return begin(a) < begin(b) + b.byte_size && begin(b) < begin(a) + a.byte_size;
 }
 
-// Whether kernels may write the fetches where the caller wants them: memory as an arena's is aligned, which nothing else of the step stands in.
+// Whether kernels may write the fetches where the caller wants them: memory as an arena's is aligned, which nothing
+// else of the step stands in.
 bool MayBeMadeThere(std::span<const tenon_tensor_view* const> feeds, std::span<const tenon_tensor_view> fetches) {
   if (fetches.empty() || fetches.size() > kMostPlaces) return false;
   for (size_t i = 0; i < fetches.size(); ++i) {
     const tenon_tensor_view& place = fetches[i];
     // The cheap questions first: to say what is wrong takes memory, and a step asks for none.
-    if (!exec::OnHost(place) || reinterpret_cast<uintptr_t>(DataOf(place)) % 64 != 0 || !FaultOfPlace(place).empty()) return false;
+    if (!exec::OnHost(place) || reinterpret_cast<uintptr_t>(DataOf(place)) % 64 != 0 || !FaultOfPlace(place).empty())
+      return false;
     const auto overlaps = [&place](const tenon_tensor_view& other) { return Overlap(place, other); };
     if (std::any_of(fetches.begin() + static_cast<std::ptrdiff_t>(i) + 1, fetches.end(), overlaps)) return false;
     // Where strings' bytes end, their views do not say.
-    if (std::any_of(feeds.begin(), feeds.end(), [&](const tenon_tensor_view* feed) { return feed == nullptr || !IsPlain(feed->dtype) || overlaps(*feed); })) return false;
+    if (std::any_of(feeds.begin(), feeds.end(), [&](const tenon_tensor_view* feed) {
+          return feed == nullptr || !IsPlain(feed->dtype) || overlaps(*feed);
+        }))
+      return false;
   }
   return true;
 }
 
 }  // namespace
 
-Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {
-  if (std::any_of(fetch_devices_.begin(), fetch_devices_.end(), [](const exec::Device* device) { return device != nullptr; }))
-    return Unimplemented("a fetch of this callable stays on a device, whose memory the engine provides; run it without memory of your own");
+Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds,
+                         const tenon_tensor_view* fetches) {
+  if (std::any_of(fetch_devices_.begin(), fetch_devices_.end(),
+                  [](const exec::Device* device) { return device != nullptr; }))
+    return Unimplemented(
+        "a fetch of this callable stays on a device, whose memory the engine provides; run it without memory of your "
+        "own");
   const auto take = [fetches](size_t index, const tenon_tensor_view& view, bool) -> Status {
     const tenon_tensor_view& to = fetches[index];
     if (to.byte_size != view.byte_size || !IsPlain(view.dtype) || !SameTypeAndShape(to, view))
-      return InvalidArgument(StrCat("fetch ", index, " is ", TypeName(view.dtype), ShapeOf(view).ToString(), "; the memory given is for ",
-                                    TypeName(to.dtype), ShapeOf(to).ToString()));
+      return InvalidArgument(StrCat("fetch ", index, " is ", TypeName(view.dtype), ShapeOf(view).ToString(),
+                                    "; the memory given is for ", TypeName(to.dtype), ShapeOf(to).ToString()));
     if (view.byte_size > 0 && DataOf(to) != DataOf(view)) std::memcpy(DataOf(to), DataOf(view), view.byte_size);
     return Status::Ok();
   };

@@ -55,7 +55,8 @@ class CallableTest : public testing::Test {
   CallableTest() {
     steps_.runtime = &runtime_;
     steps_.env = &env_;
-    callable_ = std::make_shared<Callable>(nullptr, &steps_, runnable_, std::vector<Callable::Feed>{{"x:0", TENON_DT_FLOAT, nullptr, Shape{2, -1}}},
+    callable_ = std::make_shared<Callable>(nullptr, &steps_, runnable_,
+                                           std::vector<Callable::Feed>{{"x:0", TENON_DT_FLOAT, nullptr, Shape{2, -1}}},
                                            std::vector<const exec::Device*>{nullptr});
   }
   Status Run(const RunOptions& options = {}) { return callable_->Run(options, &feed_, &fetches_); }
@@ -92,7 +93,8 @@ TEST_F(CallableTest, FillsTheCallersMemoryOrLeavesItAlone) {
   int64_t dim = 2;
   const tenon_tensor_view fits = MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, into, sizeof(float), nullptr);
   const tenon_tensor_view larger = MakeView(TENON_DT_FLOAT, {&dim, 1, 0}, into, sizeof into, nullptr);
-  EXPECT_EQ(callable_->RunInto({}, &feed_, &larger).ToString(), "INVALID_ARGUMENT: fetch 0 is float[]; the memory given is for float[2]");
+  EXPECT_EQ(callable_->RunInto({}, &feed_, &larger).ToString(),
+            "INVALID_ARGUMENT: fetch 0 is float[]; the memory given is for float[2]");
   EXPECT_EQ(into[0], 0);
   ASSERT_TRUE(callable_->RunInto({}, &feed_, &fits).ok());
   EXPECT_EQ(into[0], 7);
@@ -106,7 +108,8 @@ TEST_F(CallableTest, OffersTheCallersMemoryToTheStepWhereItMayHaveIt) {
   alignas(64) float memory[32] = {};
   const auto run = [&](float* into, float* from) {
     const tenon_tensor_view to = MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, into, sizeof(float), nullptr);
-    const tenon_tensor_view given = MakeView(TENON_DT_FLOAT, {dims_, 2, 0}, from, sizeof values_, nullptr), *feed = &given;
+    const tenon_tensor_view given = MakeView(TENON_DT_FLOAT, {dims_, 2, 0}, from, sizeof values_, nullptr),
+                            *feed = &given;
     EXPECT_TRUE(callable_->RunInto({}, &feed, &to).ok());
     return offered;
   };
@@ -125,14 +128,17 @@ TEST_F(CallableTest, OffersTheCallersMemoryToTheStepWhereItMayHaveIt) {
 TEST_F(CallableTest, OffersNoMemoryBesideFedStrings) {
   Callable strings(nullptr, &steps_, runnable_, {{"x:0", TENON_DT_STRING, nullptr, Shape{1}}}, {nullptr});
   bool offered = true;
-  runnable_->go = [&offered](exec::Step* step, float* fetch) { return *fetch = 7, offered = !step->places.empty(), Status::Ok(); };
+  runnable_->go = [&offered](exec::Step* step, float* fetch) {
+    return *fetch = 7, offered = !step->places.empty(), Status::Ok();
+  };
   alignas(64) float memory[16] = {};
   struct {
     tenon_string_cell cell = {sizeof(tenon_string_cell), 5};
     char text[8] = "bytes";
   } given;
   int64_t dim = 1;
-  const tenon_tensor_view words = MakeView(TENON_DT_STRING, {&dim, 1, 0}, &given, sizeof given.cell, nullptr), *feed = &words;
+  const tenon_tensor_view words = MakeView(TENON_DT_STRING, {&dim, 1, 0}, &given, sizeof given.cell, nullptr),
+                          *feed = &words;
   const tenon_tensor_view to = MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, memory, sizeof(float), nullptr);
   const Status status = strings.RunInto({}, &feed, &to);
   ASSERT_TRUE(status.ok()) << status.ToString();
@@ -153,7 +159,8 @@ TEST_F(CallableTest, SaysWhatIsWrongWithAFeedBeforeAnythingRuns) {
   expect("feed 'x:0' has strides", [&](tenon_tensor_view* view) { view->dl.strides = strides; });
   expect("feed 'x:0' has no data", [](tenon_tensor_view* view) { view->dl.data = nullptr; });
   expect("feed 'x:0' has rank 300", [](tenon_tensor_view* view) { view->dl.ndim = 300; });
-  expect("feed 'x:0' is declared as float[2,?], found float[3,2]", [&](tenon_tensor_view* view) { view->dl.shape = other; });
+  expect("feed 'x:0' is declared as float[2,?], found float[3,2]",
+         [&](tenon_tensor_view* view) { view->dl.shape = other; });
   expect("feed 'x:0' has a byte_size of 20", [](tenon_tensor_view* view) { view->byte_size = 20; });
   expect("feed 'x:0' must lie in host memory", [](tenon_tensor_view* view) { view->dl.device_type = 2; });
   const tenon_tensor_view* nothing = nullptr;
@@ -198,7 +205,9 @@ TEST_F(CallableTest, SaysWhyAStepWasCancelledAndNotHowItNoticed) {
   gone.cancellation = &cancellation;
   EXPECT_EQ(Run(gone).ToString(), "UNAVAILABLE: the caller is gone");
   // What was cancelled once would be so again.
-  runnable_->go = [](exec::Step* step, float*) { return step->cancellation->cancelled() ? Internal("it was cancelled before") : Status::Ok(); };
+  runnable_->go = [](exec::Step* step, float*) {
+    return step->cancellation->cancelled() ? Internal("it was cancelled before") : Status::Ok();
+  };
   EXPECT_TRUE(Run().ok());
   EXPECT_EQ(runnable_->returned, 2) << "what such a run keeps is of use to others";
 }
@@ -213,7 +222,8 @@ TEST_F(CallableTest, TakesNothingOfAStepThatIsDoneTooLate) {
   RunOptions options;
   options.timeout_ns = 1'000'000;
   std::vector<Tensor> fetches;
-  EXPECT_EQ(callable_->Run(options, &feed_, &fetches).ToString(), "DEADLINE_EXCEEDED: it was done too late: the step did not end within its deadline of 1 ms");
+  EXPECT_EQ(callable_->Run(options, &feed_, &fetches).ToString(),
+            "DEADLINE_EXCEEDED: it was done too late: the step did not end within its deadline of 1 ms");
   for (const Tensor& fetch : fetches) EXPECT_EQ(fetch.dtype(), TENON_DT_INVALID);
   EXPECT_EQ(runnable_->finished, 1);
   // Whoever has no thread that waits is told the same.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CallersMeeting: where a step in goes (StepInGoes) meets those who feed and fetch it.
 //
-// A step that runs in other processes (a remote's) cannot look here by itself: it is told which channels the call that drives it has to do with.
+// A step that runs in other processes (a remote's) cannot look here by itself: it is told which channels the call that
+// drives it has to do with.
 #ifndef TENON_CORE_SESSION_CALLERS_MEETING_H_
 #define TENON_CORE_SESSION_CALLERS_MEETING_H_
 

@@ -212,7 +212,8 @@ Result<DeviceChoice> DeviceList::Choose(std::string_view wish) const {
                     device->handle == nullptr ? StrCat(device->type, " (", device->problem, ")") : device->name);
     if (device->handle == nullptr) continue;
     choice.devices.push_back(device.get());
-    const bool fits = !wish.empty() && (wish == device->name || wish == device->type || device->name.ends_with(wish) || Means(wish, device->name));
+    const bool fits = !wish.empty() && (wish == device->name || wish == device->type || device->name.ends_with(wish) ||
+                                        Means(wish, device->name));
     if (fits && better(*device, wished)) wished = device.get();
     if (device->synchronous && better(*device, host)) host = device.get();
   }

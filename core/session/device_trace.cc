@@ -37,7 +37,8 @@ void AddSpan(const exec::Device& device, const tenon_profile_span& span, double 
   const uint64_t begin = ToNanoseconds(span.begin_tick, ticks_per_second);
   if (span.waited_for[0] != '\0' && span.waited_ticks > 0)
     trace->AddOn({clock, line}, StrCat("wait for ", span.waited_for), "wait",
-                 ToNanoseconds(span.begin_tick - std::min(span.begin_tick, span.waited_ticks), ticks_per_second), begin, "");
+                 ToNanoseconds(span.begin_tick - std::min(span.begin_tick, span.waited_ticks), ticks_per_second), begin,
+                 "");
   trace->AddOn({clock, line}, span.name, span.kind, begin, ToNanoseconds(span.end_tick, ticks_per_second), span.detail);
 }
 
@@ -46,11 +47,13 @@ void AddSpan(const exec::Device& device, const tenon_profile_span& span, double 
 DeviceTrace::DeviceTrace(const exec::Environment& env, trace::Trace* trace) : trace_(trace) {
   if (trace == nullptr) return;
   for (const exec::SessionDevice& each : env.devices) {
-    const auto* const profile = each.queued() ? exec::ExtensionOf<tenon_profile>(*each.device, TENON_EXTENSION_PROFILE) : nullptr;
+    const auto* const profile =
+        each.queued() ? exec::ExtensionOf<tenon_profile>(*each.device, TENON_EXTENSION_PROFILE) : nullptr;
     if (profile == nullptr) continue;
     Source source = {each.device, profile, 0, false};
     uint64_t count = 0;
-    TellPlugin(each.device->plugin, "read", [&] { source.profile->read(each.device->handle, 0, nullptr, 0, &count, &source.next); });
+    TellPlugin(each.device->plugin, "read",
+               [&] { source.profile->read(each.device->handle, 0, nullptr, 0, &count, &source.next); });
     source.watches = Watch(source, true);
     sources_.push_back(source);
   }
@@ -64,8 +67,9 @@ DeviceTrace::~DeviceTrace() {
 
 // A device that cannot record (it is lost) says so where the step fails; a trace without it is no failure of its own.
 bool DeviceTrace::Watch(const Source& source, bool on) {
-  return source.profile->watch != nullptr &&
-         CallPlugin(source.device->plugin, "watch", [&] { return source.profile->watch(source.device->handle, on ? 1 : 0); }).ok();
+  return source.profile->watch != nullptr && CallPlugin(source.device->plugin, "watch", [&] {
+                                               return source.profile->watch(source.device->handle, on ? 1 : 0);
+                                             }).ok();
 }
 
 void DeviceTrace::Finish() {
@@ -74,12 +78,14 @@ void DeviceTrace::Finish() {
 
 void DeviceTrace::Read(const Source& source, trace::Trace* trace) {
   double clock = 0;
-  TellPlugin(source.device->plugin, "ticks_per_second", [&] { clock = source.profile->ticks_per_second(source.device->handle); });
+  TellPlugin(source.device->plugin, "ticks_per_second",
+             [&] { clock = source.profile->ticks_per_second(source.device->handle); });
   std::vector<tenon_profile_span> spans(kSpansAtOnce);
   uint64_t next = source.next;
   for (uint64_t count = kSpansAtOnce; count == kSpansAtOnce;) {
     count = 0;
-    TellPlugin(source.device->plugin, "read", [&] { source.profile->read(source.device->handle, next, spans.data(), spans.size(), &count, &next); });
+    TellPlugin(source.device->plugin, "read",
+               [&] { source.profile->read(source.device->handle, next, spans.data(), spans.size(), &count, &next); });
     count = std::min<uint64_t>(count, spans.size());
     for (uint64_t i = 0; i < count; ++i) AddSpan(*source.device, spans[i], clock, trace);
   }

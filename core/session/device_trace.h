@@ -16,8 +16,8 @@ struct Environment;
 
 namespace tenon::session {
 
-// A row for each queue by the host's clock, and, where the device has a clock of its own, one more by that, with the queue's
-// waits and what they were for. Work of other steps that ran meanwhile is there too.
+// A row for each queue by the host's clock, and, where the device has a clock of its own, one more by that, with the
+// queue's waits and what they were for. Work of other steps that ran meanwhile is there too.
 class DeviceTrace {
  public:
   // Before the step. trace nullptr: nothing is recorded.

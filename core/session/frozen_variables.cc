@@ -19,12 +19,15 @@ namespace {
 
 constexpr std::string_view kHandle = "variable_handle", kReference = "reference_variable", kRead = "read_variable";
 
-bool Plays(const Node& node, std::string_view role) { return std::find(node.op->roles.begin(), node.op->roles.end(), role) != node.op->roles.end(); }
+bool Plays(const Node& node, std::string_view role) {
+  return std::find(node.op->roles.begin(), node.op->roles.end(), role) != node.op->roles.end();
+}
 
 // What becomes of a step's graph.
 class Freezing {
  public:
-  Freezing(Graph* graph, optimize::Request* request) : graph_(graph), request_(request), fed_(request->feeds.begin(), request->feeds.end()), size_(graph->size()) {}
+  Freezing(Graph* graph, optimize::Request* request)
+      : graph_(graph), request_(request), fed_(request->feeds.begin(), request->feeds.end()), size_(graph->size()) {}
 
   // Which handles and references are of which variables, who reads them, and whether somebody writes.
   Status Look() {
@@ -36,18 +39,23 @@ class Freezing {
         const Edge* const variable = VariableOf(node.inputs[i]);
         if (variable == nullptr) continue;
         if (node.has(TENON_OP_WRITES_STATE) && (IsRef(node.input_types[i]) || node.input_types[i] == TENON_DT_RESOURCE))
-          return FailedPrecondition(StrCat(node.Describe(), " writes to ", graph_->node(variable->node).Describe(), ", and the session is frozen: its variables are constants to its steps. Write to them in a session that is not, or before it is"));
+          return FailedPrecondition(StrCat(node.Describe(), " writes to ", graph_->node(variable->node).Describe(),
+                                           ", and the session is frozen: its variables are constants to its steps. "
+                                           "Write to them in a session that is not, or before it is"));
         // What dereferences it.
-        if (IsRef(graph_->TypeOf(node.inputs[i])) && !IsRef(node.input_types[i]) && Plays(graph_->node(node.inputs[i].node), kReference))
+        if (IsRef(graph_->TypeOf(node.inputs[i])) && !IsRef(node.input_types[i]) &&
+            Plays(graph_->node(node.inputs[i].node), kReference))
           Want(node.inputs[i], *variable, BaseType(node.input_types[i]));
       }
-      if (Plays(node, kRead) && node.inputs.size() == 1 && node.output_types.size() == 1 && !fed_.contains({id, 0}) && VariableOf(node.inputs[0]) != nullptr) {
+      if (Plays(node, kRead) && node.inputs.size() == 1 && node.output_types.size() == 1 && !fed_.contains({id, 0}) &&
+          VariableOf(node.inputs[0]) != nullptr) {
         Want(node.inputs[0], *VariableOf(node.inputs[0]), node.output_types[0]);
         reads_.push_back(id);
       }
     }
     for (const Edge& fetch : request_->fetches) {
-      if (IsRef(graph_->TypeOf(fetch)) && Plays(graph_->node(fetch.node), kReference) && VariableOf(fetch) != nullptr) Want(fetch, fetch, BaseType(graph_->TypeOf(fetch)));
+      if (IsRef(graph_->TypeOf(fetch)) && Plays(graph_->node(fetch.node), kReference) && VariableOf(fetch) != nullptr)
+        Want(fetch, fetch, BaseType(graph_->TypeOf(fetch)));
     }
     return Status::Ok();
   }
@@ -75,7 +83,9 @@ class Freezing {
     for (const NodeId id : graph_->ids()) {
       Node& node = graph_->mutable_node(id);
       for (size_t i = 0; i < node.inputs.size(); ++i)
-        if (const auto value = values_of_.find(node.inputs[i]); value != values_of_.end() && !IsRef(node.input_types[i])) node.inputs[i] = value->second;
+        if (const auto value = values_of_.find(node.inputs[i]);
+            value != values_of_.end() && !IsRef(node.input_types[i]))
+          node.inputs[i] = value->second;
       for (NodeId& control : node.controls) control = Instead(control);
     }
     for (Edge& fetch : request_->fetches)
@@ -118,7 +128,9 @@ class Freezing {
       const Node& node = graph_->node(*id);
       for (size_t k = 0; k < node.output_types.size(); ++k) {
         const Edge edge{*id, static_cast<int32_t>(k)};
-        if (const Edge* const variable = VariableOf(edge); wanted_.contains(edge) && variable != nullptr && *variable != edge) wanted_.insert(node.inputs[node.has(TENON_OP_IDENTITY) ? k : 0]);
+        if (const Edge* const variable = VariableOf(edge);
+            wanted_.contains(edge) && variable != nullptr && *variable != edge)
+          wanted_.insert(node.inputs[node.has(TENON_OP_IDENTITY) ? k : 0]);
       }
     }
     for (const NodeId id : order_) {
@@ -183,7 +195,9 @@ class Freezing {
     return graph_->Add(std::move(spec));
   }
   // New nodes stand where those stood whose values they are.
-  NodeId PlaceOf(NodeId id) const { return static_cast<size_t>(id.number()) < size_ ? id : beside_[static_cast<size_t>(id.number()) - size_]; }
+  NodeId PlaceOf(NodeId id) const {
+    return static_cast<size_t>(id.number()) < size_ ? id : beside_[static_cast<size_t>(id.number()) - size_];
+  }
 
   Graph* const graph_;
   optimize::Request* const request_;
@@ -225,7 +239,8 @@ const Tensor* FrozenVariables::Find(const Graph& graph, const Variable& variable
   return first == nullptr ? nullptr : &known_.emplace(name, Known{node.op, node.attrs, *first})->second.value;
 }
 
-Result<std::vector<Tensor>> FrozenVariables::ValuesOf(const Graph& graph, const std::vector<Variable>& variables, const Run& run) {
+Result<std::vector<Tensor>> FrozenVariables::ValuesOf(const Graph& graph, const std::vector<Variable>& variables,
+                                                      const Run& run) {
   std::vector<Tensor> values(variables.size());
   std::vector<size_t> missing;
   {
@@ -263,8 +278,12 @@ Result<std::vector<Tensor>> FrozenVariables::ValuesOf(const Graph& graph, const 
     return run(std::move(reads), fetches);
   };
   if (missing.empty()) return values;
-  // One that has no value, or another type than the step says, does not keep the others from being constants: the step itself says so, if it reads it.
-  const auto has_none = [](const Status& status) { return status.code() == Code::kFailedPrecondition || status.code() == Code::kDataLoss || status.code() == Code::kInvalidArgument; };
+  // One that has no value, or another type than the step says, does not keep the others from being constants: the step
+  // itself says so, if it reads it.
+  const auto has_none = [](const Status& status) {
+    return status.code() == Code::kFailedPrecondition || status.code() == Code::kDataLoss ||
+           status.code() == Code::kInvalidArgument;
+  };
   std::vector<Tensor> found(missing.size());
   if (Result<std::vector<Tensor>> all = read(missing); all.ok()) {
     found = std::move(*all);

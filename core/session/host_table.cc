@@ -19,7 +19,9 @@ tenon_status* StatusNew(uint32_t code, tenon_span message) {
   }
 }
 uint32_t StatusCode(const tenon_status* status) { return status == nullptr ? TENON_OK : status->code; }
-tenon_span StatusMessage(const tenon_status* status) { return status == nullptr ? tenon_span{nullptr, 0} : Span(status->message); }
+tenon_span StatusMessage(const tenon_status* status) {
+  return status == nullptr ? tenon_span{nullptr, 0} : Span(status->message);
+}
 void StatusRelease(tenon_status* status) { ReleaseStatus(status); }
 void HostLog(uint32_t level, tenon_span message) { Log(level, View(message)); }
 void BufferRetain(tenon_buffer* buffer) { Retain(buffer); }
@@ -47,7 +49,9 @@ tenon_status* ChargeAccount(tenon_account* account, uint64_t bytes) {
 void RefundAccount(tenon_account* account, uint64_t bytes) { PoolOf(account)->RefundOutside(bytes); }
 
 const tenon_keeping* Keeping() {
-  static constexpr tenon_keeping table = {TENON_HEAD(tenon_keeping), &Keep, &DropKept, &AccountOf, &AccountRetain, &AccountRelease, &ChargeAccount, &RefundAccount};
+  static constexpr tenon_keeping table = {
+      TENON_HEAD(tenon_keeping), &Keep,          &DropKept,     &AccountOf, &AccountRetain,
+      &AccountRelease,           &ChargeAccount, &RefundAccount};
   return &table;
 }
 

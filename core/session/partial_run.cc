@@ -9,15 +9,22 @@ namespace tenon::session {
 
 using graph::Edge;
 
-Result<std::unique_ptr<PartialRun>> PartialRun::Setup(std::shared_ptr<Session> session, const std::vector<std::string_view>& feeds,
+Result<std::unique_ptr<PartialRun>> PartialRun::Setup(std::shared_ptr<Session> session,
+                                                      const std::vector<std::string_view>& feeds,
                                                       const std::vector<std::string_view>& fetches,
                                                       const std::vector<std::string_view>& targets) {
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PartialRunPlan> plan, session->PreparePartialRun(feeds, fetches, targets));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PartialRunPlan> plan,
+                         session->PreparePartialRun(feeds, fetches, targets));
   return std::unique_ptr<PartialRun>(new PartialRun(std::move(session), std::move(plan)));
 }
 
 PartialRun::PartialRun(std::shared_ptr<Session> session, std::shared_ptr<const PartialRunPlan> plan)
-    : session_(std::move(session)), plan_(std::move(plan)), channel_names_(static_cast<size_t>(plan_->channel_count)), rendezvous_(session_->pool(), &channel_names_), step_(std::make_unique<StepInGoes>(plan_->callable, &rendezvous_)), can_run_(plan_->graph.size(), false) {
+    : session_(std::move(session)),
+      plan_(std::move(plan)),
+      channel_names_(static_cast<size_t>(plan_->channel_count)),
+      rendezvous_(session_->pool(), &channel_names_),
+      step_(std::make_unique<StepInGoes>(plan_->callable, &rendezvous_)),
+      can_run_(plan_->graph.size(), false) {
   for (size_t i = 0; i < plan_->feeds.size(); ++i) channel_names_[i] = plan_->feeds[i].name;
   for (size_t i = 0; i < plan_->fetch_channels.size(); ++i)
     channel_names_[static_cast<size_t>(plan_->fetch_channels[i])] = plan_->graph.EdgeName(plan_->request.fetches[i]);
@@ -25,12 +32,14 @@ PartialRun::PartialRun(std::shared_ptr<Session> session, std::shared_ptr<const P
 
 PartialRun::~PartialRun() { step_.reset(); }  // which still uses the rendezvous
 
-Result<std::vector<int32_t>> PartialRun::FindFeeds(const std::vector<std::string_view>& names, const tenon_tensor_view* const* feeds) const {
+Result<std::vector<int32_t>> PartialRun::FindFeeds(const std::vector<std::string_view>& names,
+                                                   const tenon_tensor_view* const* feeds) const {
   std::vector<int32_t> channels;
   for (size_t i = 0; i < names.size(); ++i) {
     const int32_t channel = plan_->declared.FindFeed(names[i]);
     if (channel < 0 || fed_.contains(channel) || std::find(channels.begin(), channels.end(), channel) != channels.end())
-      return InvalidArgument(StrCat("'", names[i], "' was not declared as a feed of this partial run, or was fed before"));
+      return InvalidArgument(
+          StrCat("'", names[i], "' was not declared as a feed of this partial run, or was fed before"));
     TENON_RETURN_IF_ERROR(Callable::CheckFeed(plan_->feeds[static_cast<size_t>(channel)], feeds[i]));
     channels.push_back(channel);
   }
@@ -66,7 +75,8 @@ Status PartialRun::CheckNeeds(const std::vector<int32_t>& fetches, const std::se
       return Status::Ok();
     }
     if (fed.contains(static_cast<int32_t>(feed - feeds.begin()))) return Status::Ok();
-    return FailedPrecondition(StrCat("'", graph.EdgeName(edge), "' must be fed before what was asked for can be computed"));
+    return FailedPrecondition(
+        StrCat("'", graph.EdgeName(edge), "' must be fed before what was asked for can be computed"));
   };
   for (const int32_t fetch : fetches) TENON_RETURN_IF_ERROR(need(plan_->request.fetches[static_cast<size_t>(fetch)]));
   while (!stack.empty()) {
@@ -91,7 +101,8 @@ Status PartialRun::Send(const std::vector<int32_t>& channels, const tenon_tensor
     TENON_ASSIGN_OR_RETURN(exec::Message message, exec::Message::Of(copy.view(), session_->pool()));
     messages.push_back(std::move(message));
   }
-  for (size_t i = 0; i < channels.size(); ++i) TENON_RETURN_IF_ERROR(rendezvous_.Send({channels[i], 0, {}}, std::move(messages[i])));
+  for (size_t i = 0; i < channels.size(); ++i)
+    TENON_RETURN_IF_ERROR(rendezvous_.Send({channels[i], 0, {}}, std::move(messages[i])));
   rendezvous_.fed = channels;
   return Status::Ok();
 }
@@ -107,7 +118,8 @@ Result<Tensor> PartialRun::Receive(int32_t channel) {
     return Internal(StrCat("fetch '", name, "' was not made, though all that it needs has been fed"));
   }
   TENON_ASSIGN_OR_RETURN(const exec::Message message, *std::move(answer));
-  if (message.dead()) return InvalidArgument(StrCat("fetch '", name, "' has no value: it lies in a branch that was not taken"));
+  if (message.dead())
+    return InvalidArgument(StrCat("fetch '", name, "' has no value: it lies in a branch that was not taken"));
   // The caller's own: it may outlive the session, and the runtime.
   return Tensor::CopyOf(GlobalPool(), message.view());
 }
@@ -129,8 +141,9 @@ Status PartialRun::Take(const std::vector<int32_t>& fetches, std::vector<Tensor>
   return Status::Ok();
 }
 
-Status PartialRun::Call(const RunOptions& options, const std::vector<std::string_view>& feed_names, const tenon_tensor_view* const* feeds,
-                        const std::vector<std::string_view>& fetch_names, std::vector<Tensor>* out_fetches, bool* out_runs) {
+Status PartialRun::Call(const RunOptions& options, const std::vector<std::string_view>& feed_names,
+                        const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
+                        std::vector<Tensor>* out_fetches, bool* out_runs) {
   TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> channels, FindFeeds(feed_names, feeds));
   TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> fetches, FindFetches(fetch_names));
   std::set<int32_t> fed = fed_;
@@ -143,16 +156,24 @@ Status PartialRun::Call(const RunOptions& options, const std::vector<std::string
   for (const int32_t fetch : fetches)
     if (!kept_.contains(ChannelOf(fetch))) rendezvous_.wanted.push_back(ChannelOf(fetch));
   const std::vector<int32_t>& wanted = rendezvous_.wanted;
-  const auto are_made = [&] { return std::all_of(wanted.begin(), wanted.end(), [&](int32_t channel) { return rendezvous_.Has({channel, 0, {}}); }); };
+  const auto are_made = [&] {
+    return std::all_of(wanted.begin(), wanted.end(), [&](int32_t channel) {
+      return rendezvous_.Has({channel, 0, {}});
+    });
+  };
   const bool all_fed = fed_.size() == plan_->feeds.size();
-  if (!step_->ended()) TENON_RETURN_IF_ERROR(step_->Go(options, all_fed ? exec::Step::Enough() : exec::Step::Enough(are_made)));
+  if (!step_->ended())
+    TENON_RETURN_IF_ERROR(step_->Go(options, all_fed ? exec::Step::Enough() : exec::Step::Enough(are_made)));
   out_fetches->clear();
   return Take(fetches, out_fetches);
 }
 
-Status PartialRun::Step(const RunOptions& options, const std::vector<std::string_view>& feed_names, const tenon_tensor_view* const* feeds,
-                        const std::vector<std::string_view>& fetch_names, std::vector<Tensor>* out_fetches) {
-  if (!ended_.ok()) return FailedPrecondition(StrCat("the partial run has ended with an error, and is to be set up anew: ", ended_.message()));
+Status PartialRun::Step(const RunOptions& options, const std::vector<std::string_view>& feed_names,
+                        const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
+                        std::vector<Tensor>* out_fetches) {
+  if (!ended_.ok())
+    return FailedPrecondition(
+        StrCat("the partial run has ended with an error, and is to be set up anew: ", ended_.message()));
   bool runs = false;
   Status status = Call(options, feed_names, feeds, fetch_names, out_fetches, &runs);
   if (!status.ok() && runs) ended_ = status;

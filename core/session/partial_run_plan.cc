@@ -23,7 +23,9 @@ class Meeting {
       const Edge feed = request_.feeds[i];
       AttrMap attrs = AttrsOf(graph_.EdgeName(feed));
       attrs.emplace("tensor_type", AttrValue::Type(BaseType(graph_.TypeOf(feed))));
-      TENON_ASSIGN_OR_RETURN(const graph::NodeId id, Add({receive, graph_.UniqueName("partial_run/feed"), {}, {}, std::move(attrs), {}}, static_cast<int32_t>(i)));
+      TENON_ASSIGN_OR_RETURN(
+          const graph::NodeId id,
+          Add({receive, graph_.UniqueName("partial_run/feed"), {}, {}, std::move(attrs), {}}, static_cast<int32_t>(i)));
       received_.emplace(feed, Edge{id, 0});
     }
     for (const graph::NodeId id : graph_.ids()) {
@@ -37,8 +39,10 @@ class Meeting {
     for (size_t i = 0; i < request_.fetches.size(); ++i) {
       if (!sent.emplace(fetch_channels[i], true).second) continue;
       const Edge fetch = request_.fetches[i];
-      TENON_ASSIGN_OR_RETURN(const graph::NodeId id,
-                             Add({send, graph_.UniqueName("partial_run/fetch"), {Here(fetch)}, {}, AttrsOf(graph_.EdgeName(fetch)), {}}, fetch_channels[i]));
+      TENON_ASSIGN_OR_RETURN(
+          const graph::NodeId id,
+          Add({send, graph_.UniqueName("partial_run/fetch"), {Here(fetch)}, {}, AttrsOf(graph_.EdgeName(fetch)), {}},
+              fetch_channels[i]));
       request_.targets.push_back(id);
     }
     request_.feeds.clear();
@@ -87,8 +91,10 @@ void Place(const exec::PartInfo& part, graph::Graph* graph) {
 }  // namespace
 
 DeclaredEdges::DeclaredEdges(const graph::Graph& graph, const optimize::Request& request) {
-  for (size_t i = 0; i < request.feeds.size(); ++i) feeds_.emplace(graph.EdgeName(request.feeds[i]), static_cast<int32_t>(i));
-  for (size_t i = 0; i < request.fetches.size(); ++i) fetches_.emplace(graph.EdgeName(request.fetches[i]), static_cast<int32_t>(i));
+  for (size_t i = 0; i < request.feeds.size(); ++i)
+    feeds_.emplace(graph.EdgeName(request.feeds[i]), static_cast<int32_t>(i));
+  for (size_t i = 0; i < request.fetches.size(); ++i)
+    fetches_.emplace(graph.EdgeName(request.fetches[i]), static_cast<int32_t>(i));
 }
 
 int32_t DeclaredEdges::Find(const std::map<std::string, int32_t, std::less<>>& numbers, std::string_view name) {
@@ -96,7 +102,8 @@ int32_t DeclaredEdges::Find(const std::map<std::string, int32_t, std::less<>>& n
   return at == numbers.end() ? -1 : at->second;
 }
 
-Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels, int32_t channel_count, bool placed, graph::Graph* graph,
+Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels,
+                                                          int32_t channel_count, bool placed, graph::Graph* graph,
                                                           optimize::Request* request) {
   Meeting meeting(graph, request);
   TENON_RETURN_IF_ERROR(meeting.Run(fetch_channels));

@@ -15,7 +15,8 @@
 
 namespace tenon::session {
 
-// What a partial run was set up with, by the names that callers say: a call of a function, whose body stands for it in the step, keeps its own.
+// What a partial run was set up with, by the names that callers say: a call of a function, whose body stands for it in
+// the step, keeps its own.
 class DeclaredEdges {
  public:
   DeclaredEdges() = default;
@@ -44,9 +45,10 @@ struct PartialRunPlan {
   std::shared_ptr<Callable> callable;
 };
 
-// Makes receives of a graph's feeds and sends of its fetches, and targets of those: a step that is fed and fetched while it runs. The request has
-// targets alone then. placed: these nodes get devices too, next to theirs.
-Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels, int32_t channel_count, bool placed, graph::Graph* graph,
+// Makes receives of a graph's feeds and sends of its fetches, and targets of those: a step that is fed and fetched
+// while it runs. The request has targets alone then. placed: these nodes get devices too, next to theirs.
+Result<std::shared_ptr<const exec::PartInfo>> MeetCallers(const std::vector<int32_t>& fetch_channels,
+                                                          int32_t channel_count, bool placed, graph::Graph* graph,
                                                           optimize::Request* request);
 
 }  // namespace tenon::session

@@ -21,8 +21,10 @@ place::Devices DescribeDevices(const exec::Environment& env);
 
 // What is known of a network before anything was measured.
 inline constexpr place::Link kGuessedNetwork = {50e-6, 1e9};
-// Between the memories of two devices; through the host where the drivers differ and `between` is nullptr (or does not say how fast it is), over the network where the tasks do.
-place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to, const place::Link& network, const exec::DeviceCopy* between = nullptr);
+// Between the memories of two devices; through the host where the drivers differ and `between` is nullptr (or does not
+// say how fast it is), over the network where the tasks do.
+place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to, const place::Link& network,
+                        const exec::DeviceCopy* between = nullptr);
 
 // A request for the graph; it refers to `graph`, `devices` and `env`.
 Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning: the time and memory that the making of a plan may take, on this thread, while the object lives: until the caller cancels or its
-// deadline passes, until the session is closed, and within the session's memory limit.
+// Planning: the time and memory that the making of a plan may take, on this thread, while the object lives: until the
+// caller cancels or its deadline passes, until the session is closed, and within the session's memory limit.
 #ifndef TENON_CORE_SESSION_PLANNING_H_
 #define TENON_CORE_SESSION_PLANNING_H_
 

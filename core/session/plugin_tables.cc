@@ -90,12 +90,15 @@ Result<const tenon_compiler*> AdoptCompiler(const tenon_compiler* given) {
 }
 
 Result<const tenon_loop_compiler*> AdoptLoopCompiler(const tenon_loop_compiler* given) {
-  TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_loop_compiler, device_type), TENON_CAPABILITY_LOOP_COMPILER));
+  TENON_RETURN_IF_ERROR(
+      CheckHead(given, TENON_SIZE_UP_TO(tenon_loop_compiler, device_type), TENON_CAPABILITY_LOOP_COMPILER));
   const tenon_loop_compiler* compiler = Adopt(given);
   TENON_RETURN_IF_ERROR(CheckName(compiler->device_type, "the device_type of a compiler of loops"));
-  static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(tenon_loop_compiler, compile), TENON_TABLE_FUNCTION(tenon_loop_compiler, destroy),
+  static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(tenon_loop_compiler, compile),
+                                              TENON_TABLE_FUNCTION(tenon_loop_compiler, destroy),
                                               TENON_TABLE_FUNCTION(tenon_loop_compiler, run)};
-  TENON_RETURN_IF_ERROR(CheckFunctions(compiler, given->struct_size, kNeeded, StrCat("the compiler of loops for ", View(compiler->device_type))));
+  TENON_RETURN_IF_ERROR(CheckFunctions(compiler, given->struct_size, kNeeded,
+                                       StrCat("the compiler of loops for ", View(compiler->device_type))));
   return compiler;
 }
 
@@ -118,7 +121,8 @@ Result<const tenon_device_copy*> AdoptDeviceCopy(const tenon_device_copy* given)
   TENON_RETURN_IF_ERROR(CheckName(copy->source_type, "the source_type of copies between devices"));
   TENON_RETURN_IF_ERROR(CheckName(copy->target_type, "the target_type of copies between devices"));
   const std::string what = StrCat("the copies from ", View(copy->source_type), " to ", View(copy->target_type));
-  for (const auto& [name, number] : {std::pair("seconds", copy->seconds), std::pair("bytes_per_second", copy->bytes_per_second)})
+  for (const auto& [name, number] :
+       {std::pair("seconds", copy->seconds), std::pair("bytes_per_second", copy->bytes_per_second)})
     if (!IsMeasure(number)) return InvalidArgument(StrCat(what, " have the ", name, " ", number, kWantedMeasure));
   static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(Table, reaches), TENON_TABLE_FUNCTION(Table, copy)};
   TENON_RETURN_IF_ERROR(CheckFunctions(copy, given->struct_size, kNeeded, what));

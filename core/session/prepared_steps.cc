@@ -32,7 +32,8 @@ PreparedSteps::Step PreparedSteps::Keep(const std::string& key, Step step, uint6
   Step kept = at->second.step;
   if (is_new) nodes_ += nodes;
   while (is_new && (kept_.size() > kMost || (kept_.size() > kLeast && nodes_ > kMostNodes))) {
-    const auto oldest = std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    const auto oldest = std::min_element(kept_.begin(), kept_.end(),
+                                         [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
     nodes_ -= oldest->second.nodes;
     dropped.push_back(std::move(oldest->second.step));
     kept_.erase(oldest);

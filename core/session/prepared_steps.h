@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PreparedSteps: the steps that a session was asked for by names, for when it is asked for them again: the last kMost, of large graphs fewer: so many that their
-// plans have kMostNodes together, but kLeast in any case.
+// PreparedSteps: the steps that a session was asked for by names, for when it is asked for them again: the last kMost,
+// of large graphs fewer: so many that their plans have kMostNodes together, but kLeast in any case.
 #ifndef TENON_CORE_SESSION_PREPARED_STEPS_H_
 #define TENON_CORE_SESSION_PREPARED_STEPS_H_
 
@@ -29,7 +29,8 @@ class PreparedSteps {
   Step Find(const std::string& key);
   // The number that Keep wants of a step whose making begins now.
   uint64_t begin() const;
-  // The step to use: this one, or another that was kept under the key meanwhile. One that was begun before the last Drop is not kept.
+  // The step to use: this one, or another that was kept under the key meanwhile. One that was begun before the last
+  // Drop is not kept.
   Step Keep(const std::string& key, Step step, uint64_t begun);
   // Lets go of all, those too that are being made. Whether any was kept.
   bool Drop();

@@ -24,7 +24,8 @@ struct RunOptions {
   Cancellation* cancellation = nullptr;  // the caller's
   trace::Trace* trace = nullptr;
   exec::Watcher* watcher = nullptr;  // FAILED_PRECONDITION unless the session has the option `watch`
-  // Of a part (Session::PreparePart): where it meets the others; the feeds are followed by the shapes of what it receives.
+  // Of a part (Session::PreparePart): where it meets the others; the feeds are followed by the shapes of what it
+  // receives.
   exec::Rendezvous* rendezvous = nullptr;
 };
 

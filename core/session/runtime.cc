@@ -91,21 +91,25 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
   NotePluginVersion(id, View(plugin.version));
   const std::shared_ptr<PluginInstance> instance = InstanceOf(id, self);
   std::map<std::string, uint32_t, std::less<>> understood;
-  for (uint64_t i = 0; i < plugin.understood_count; ++i) understood[std::string(View(plugin.understood[i].type))] |= plugin.understood[i].bits;
+  for (uint64_t i = 0; i < plugin.understood_count; ++i)
+    understood[std::string(View(plugin.understood[i].type))] |= plugin.understood[i].bits;
   instance->SetUnderstood(std::move(understood));
   Counts counts;
   const auto undo = [&](Status status) {
     UnregisterPlugin(id);
     return status;
   };
-  // Ops first: what kernels say of them can be checked then. Devices last: nothing of a plugin that is refused is opened.
+  // Ops first: what kernels say of them can be checked then. Devices last: nothing of a plugin that is refused is
+  // opened.
   std::map<std::string, std::string> refused;
   for (const Stage stage : {Stage::kOps, Stage::kTables, Stage::kDevices})
     for (uint64_t i = 0; i < plugin.capability_count; ++i) {
       const tenon_capability& capability = plugin.capabilities[i];
-      if (capability.table == nullptr) return undo(InvalidArgument(StrCat("capability '", View(capability.id), "' has no table")));
+      if (capability.table == nullptr)
+        return undo(InvalidArgument(StrCat("capability '", View(capability.id), "' has no table")));
       if (StageOf(View(capability.id)) != stage) continue;
-      if (Status status = RegisterTable(capability, instance, &refused, &counts); !status.ok()) return undo(std::move(status));
+      if (Status status = RegisterTable(capability, instance, &refused, &counts); !status.ok())
+        return undo(std::move(status));
     }
   for (const auto& [op, why] : refused) {
     counts.refused_ops.push_back(why);
@@ -165,7 +169,8 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
     std::lock_guard lock(state_->mutex);
     state_->transports.try_emplace(std::string(View(transport->scheme)), State::TransportEntry{id, {transport, self}});
   } else if (what == TENON_CAPABILITY_FILESYSTEM) {
-    TENON_ASSIGN_OR_RETURN(const tenon_filesystem* filesystem, AdoptFilesystem(static_cast<const tenon_filesystem*>(capability.table)));
+    TENON_ASSIGN_OR_RETURN(const tenon_filesystem* filesystem,
+                           AdoptFilesystem(static_cast<const tenon_filesystem*>(capability.table)));
     return files::Mounts::The().Add(this, id, filesystem, self);
   } else if (what == TENON_CAPABILITY_COMPILER) {
     TENON_ASSIGN_OR_RETURN(const tenon_compiler* compiler,
@@ -173,7 +178,8 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
     std::lock_guard lock(state_->mutex);
     state_->compilers.push_back({id, compiler, self});
   } else if (what == TENON_CAPABILITY_LOOP_COMPILER) {
-    TENON_ASSIGN_OR_RETURN(const tenon_loop_compiler* compiler, AdoptLoopCompiler(static_cast<const tenon_loop_compiler*>(capability.table)));
+    TENON_ASSIGN_OR_RETURN(const tenon_loop_compiler* compiler,
+                           AdoptLoopCompiler(static_cast<const tenon_loop_compiler*>(capability.table)));
     std::lock_guard lock(state_->mutex);
     state_->loop_compilers.push_back({id, compiler, self});
   } else if (what == TENON_CAPABILITY_COLLECTIVE) {
@@ -183,11 +189,14 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::sha
     state_->capabilities.push_back(
         {id, std::string(what), std::string(View(collective->device_type)), collective, self});
   } else if (what == TENON_CAPABILITY_DEVICE_COPY) {
-    TENON_ASSIGN_OR_RETURN(const tenon_device_copy* copy, AdoptDeviceCopy(static_cast<const tenon_device_copy*>(capability.table)));
+    TENON_ASSIGN_OR_RETURN(const tenon_device_copy* copy,
+                           AdoptDeviceCopy(static_cast<const tenon_device_copy*>(capability.table)));
     std::lock_guard lock(state_->mutex);
-    state_->device_copies.push_back(std::make_shared<const exec::DeviceCopy>(exec::DeviceCopy{std::string(id), copy, self}));
+    state_->device_copies.push_back(
+        std::make_shared<const exec::DeviceCopy>(exec::DeviceCopy{std::string(id), copy, self}));
   } else if (what == TENON_CAPABILITY_GRAPH_PASS) {
-    TENON_ASSIGN_OR_RETURN(optimize::PluginPass pass, optimize::AdoptPass(static_cast<const tenon_graph_pass*>(capability.table), plugin));
+    TENON_ASSIGN_OR_RETURN(optimize::PluginPass pass,
+                           optimize::AdoptPass(static_cast<const tenon_graph_pass*>(capability.table), plugin));
     std::lock_guard lock(state_->mutex);
     state_->passes.emplace(id, std::move(pass));
   } else if (what == TENON_CAPABILITY_VARIANTS) {

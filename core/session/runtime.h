@@ -62,9 +62,11 @@ class Runtime {
   };
   Result<Counts> RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self);
   void UnregisterPlugin(std::string_view id);
-  // No call of a plugin's functions begins any more. False, and they may be called again: something of it lives, or one is being called.
+  // No call of a plugin's functions begins any more. False, and they may be called again: something of it lives, or one
+  // is being called.
   bool Retire(std::string_view id);
-  // Objects of the plugin that live (kernels, open files, named variables in its devices' memory); 0 when it may be unloaded.
+  // Objects of the plugin that live (kernels, open files, named variables in its devices' memory); 0 when it may be
+  // unloaded.
   int64_t LiveObjects(std::string_view id) const;
   // What named containers hold.
   void DropResources();
@@ -110,7 +112,8 @@ class Runtime {
   };
   Result<Transport> FindTransport(std::string_view scheme) const;
 
-  // The task that this process is ("/job:worker/replica:0/task:1"), which its devices are named by. Before any device is opened.
+  // The task that this process is ("/job:worker/replica:0/task:1"), which its devices are named by. Before any device
+  // is opened.
   void set_task(std::string task) { task_ = std::move(task); }
   const std::string& task() const { return task_; }
 

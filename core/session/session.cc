@@ -47,10 +47,13 @@ void DeviceFree(void* context, void* data, uint64_t bytes);
 void* DeviceAllocate(void* context, uint64_t bytes, Status* out_why) {
   const auto* device = static_cast<const exec::Device*>(context);
   void* data = nullptr;
-  Status status = CallPlugin(device->plugin, "allocate", [&] { return device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data); });
-  if (status.ok() && data == nullptr) status = Internal(StrCat(DescribePlugin(device->plugin), ": its allocate() gave success and no memory"));
+  Status status = CallPlugin(device->plugin, "allocate",
+                             [&] { return device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data); });
+  if (status.ok() && data == nullptr)
+    status = Internal(StrCat(DescribePlugin(device->plugin), ": its allocate() gave success and no memory"));
   if (status.ok() && (reinterpret_cast<uintptr_t>(data) & 63u) != 0) {
-    status = Internal(StrCat(DescribePlugin(device->plugin), ": its allocate() gave memory that is not aligned to 64 bytes"));
+    status = Internal(
+        StrCat(DescribePlugin(device->plugin), ": its allocate() gave memory that is not aligned to 64 bytes"));
     DeviceFree(context, data, bytes);
   }
   if (status.ok()) return data;
@@ -119,7 +122,8 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   TENON_RETURN_IF_ERROR(CheckOptions(options));
   TENON_ASSIGN_OR_RETURN(PlacementOptions placement, PlacementOptions::Of(options));
   // On a cluster it is one of that's.
-  TENON_ASSIGN_OR_RETURN(const DeviceChoice choice, runtime->ChooseDevices(options.remote != nullptr ? std::string_view() : options.device));
+  TENON_ASSIGN_OR_RETURN(const DeviceChoice choice,
+                         runtime->ChooseDevices(options.remote != nullptr ? std::string_view() : options.device));
   if (options.remote != nullptr) {
     TENON_ASSIGN_OR_RETURN(placement.default_device, DefaultOfCluster(options.device, options.remote->devices()));
   }
@@ -168,15 +172,20 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       own.first_queue = exec::QueueId(0);
     }
   }
-  if (!session->options_.device.empty() && session->options_.remote == nullptr) placement.default_device = choice.devices[choice.wished]->name;
+  if (!session->options_.device.empty() && session->options_.remote == nullptr)
+    placement.default_device = choice.devices[choice.wished]->name;
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->state_->placement_env, &session->graph_,
                                                      &session->graph_mutex_, std::move(placement));
   env.compilers = [runtime] { return runtime->compilers(); };
   env.loop_compilers = [runtime] { return runtime->loop_compilers(); };
-  env.capabilities = [runtime](std::string_view id, std::string_view device_type) { return runtime->FindCapability(id, device_type); };
+  env.capabilities = [runtime](std::string_view id, std::string_view device_type) {
+    return runtime->FindCapability(id, device_type);
+  };
   env.tuning = &runtime->tuning();
   env.works = std::make_shared<exec::SessionWorks>(&runtime->events(), &runtime->threads(), session->pool_);
-  env.functions = [session = session.get()](const graph::FunctionRef& function, std::string_view device) { return session->MakeFunction(function, device); };
+  env.functions = [session = session.get()](const graph::FunctionRef& function, std::string_view device) {
+    return session->MakeFunction(function, device);
+  };
   env.give_up_idle = [session = session.get()] { return session->GiveUpIdle(); };
   env.unfinished = &session->state_->unfinished;
   env.seed = session->options_.seed;
@@ -263,13 +272,15 @@ Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function
     const std::shared_lock lock(graph_mutex_);
     TENON_ASSIGN_OR_RETURN(definition, graph::FindFunction(graph_.library(), function.name));
   }
-  TENON_ASSIGN_OR_RETURN(graph::FunctionSignature signature, graph::SignatureOf(*definition, function.attrs ? *function.attrs : graph::AttrMap()));
+  TENON_ASSIGN_OR_RETURN(graph::FunctionSignature signature,
+                         graph::SignatureOf(*definition, function.attrs ? *function.attrs : graph::AttrMap()));
   // What a kernel calls is computed as kernels are, whatever passes make of the steps.
   const auto prepare = [this](const graph::Graph& graph, optimize::Request request, const RunOptions& options,
                               exec::KernelStore* store) -> Result<std::shared_ptr<Callable>> {
     const Planning planning = StartPlanning(options);
     TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph, &request));
-    return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &state_->store : store, KernelPrecision());
+    return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &state_->store : store,
+                        KernelPrecision());
   };
   auto code =
       std::make_shared<FunctionCode>(FunctionHost{state_->env.works, pool_, [this] { return EmptyGraph(); }, prepare},
@@ -296,7 +307,9 @@ Status Session::ExtendGraph(const graph::Graph& graph) {
 
 Status Session::Freeze() {
   if (options_.remote != nullptr)
-    return Unimplemented("the steps of this session run in other processes, where others may write to their variables; freeze sessions whose steps run in this process");
+    return Unimplemented(
+        "the steps of this session run in other processes, where others may write to their variables; freeze sessions "
+        "whose steps run in this process");
   const std::lock_guard lock(freeze_mutex_);
   if (is_frozen_.load()) return Status::Ok();
   frozen_ = std::make_unique<FrozenVariables>();
@@ -314,13 +327,15 @@ Result<std::vector<Tensor>> Session::ReadVariables(graph::Graph graph, const std
   TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
   exec::PlanOptions options = PlanOptions();
   options.times = std::move(times);
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Callable> reads, NewCallable(std::move(graph), std::move(request), std::move(options), &state_->store));
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Callable> reads,
+                         NewCallable(std::move(graph), std::move(request), std::move(options), &state_->store));
   RunOptions run;
   if (const Allowance* const planning = Allowance::Current()) run.cancellation = planning->cancellation();
   std::vector<tenon_tensor_view> views(fetches.size());
   TENON_RETURN_IF_ERROR(reads->RunKept(run, nullptr, pool_, {}, views));
   std::vector<Tensor> values;
-  for (const tenon_tensor_view& view : views) values.emplace_back(view.dtype, ShapeOf(view), view.buffer);  // takes the reference over
+  for (const tenon_tensor_view& view : views)
+    values.emplace_back(view.dtype, ShapeOf(view), view.buffer);  // takes the reference over
   // References are written under their readers' eyes.
   for (size_t i = 0; i < values.size(); ++i) {
     if (!in_place[i]) continue;
@@ -332,7 +347,9 @@ Result<std::vector<Tensor>> Session::ReadVariables(graph::Graph graph, const std
 Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* request) {
   TENON_ASSIGN_OR_RETURN(graph, InlineCalls(std::move(graph), request));
   if (is_frozen_.load()) {
-    const auto read = [this](graph::Graph reads, const std::vector<graph::Edge>& fetches) { return ReadVariables(std::move(reads), fetches); };
+    const auto read = [this](graph::Graph reads, const std::vector<graph::Edge>& fetches) {
+      return ReadVariables(std::move(reads), fetches);
+    };
     TENON_RETURN_IF_ERROR(frozen_->Replace(&graph, request, read));
   }
   if (!options_.optimize) return graph;
@@ -380,7 +397,8 @@ namespace {
 
 // What a placeholder says of its value; anything else that is fed says nothing.
 Shape DeclaredShape(const graph::Graph& graph, graph::Edge feed) {
-  constexpr int32_t kScalarsAreMeant = 22;  // before this version of TensorFlow's graphs, a scalar shape stood for an unknown one
+  constexpr int32_t kScalarsAreMeant =
+      22;  // before this version of TensorFlow's graphs, a scalar shape stood for an unknown one
   const graph::Node& node = graph.node(feed.node);
   if (!node.has(TENON_OP_FEED) || !node.inputs.empty()) return Shape::Unknown();
   std::vector<graph::OutputFacts> facts;
@@ -400,7 +418,8 @@ std::vector<Callable::Feed> Session::FeedsOf(const graph::Graph& graph, const op
   std::vector<Callable::Feed> feeds;
   for (size_t i = 0; i < request.feeds.size(); ++i) {
     const graph::Edge feed = request.feeds[i];
-    feeds.push_back({graph.EdgeName(feed), BaseType(graph.TypeOf(feed)), OwnerOf(request.feed_memories, i), DeclaredShape(graph, feed)});
+    feeds.push_back({graph.EdgeName(feed), BaseType(graph.TypeOf(feed)), OwnerOf(request.feed_memories, i),
+                     DeclaredShape(graph, feed)});
   }
   return feeds;
 }
@@ -443,7 +462,9 @@ Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph,
 }
 
 // A precision that passes over steps are for is said to no kernel: what they leave alone is as it was.
-uint32_t Session::KernelPrecision() const { return options_.precision >= TENON_PRECISION_INT8 ? TENON_PRECISION_STRICT : options_.precision; }
+uint32_t Session::KernelPrecision() const {
+  return options_.precision >= TENON_PRECISION_INT8 ? TENON_PRECISION_STRICT : options_.precision;
+}
 
 Result<exec::PlanOptions> Session::MakeReady(graph::Graph* graph, optimize::Request* request, uint32_t precision) {
   TENON_ASSIGN_OR_RETURN(*graph, Optimize(std::move(*graph), request));
@@ -470,12 +491,14 @@ Result<exec::PlanOptions> Session::MakeReady(graph::Graph* graph, optimize::Requ
   return options;
 }
 
-Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store, uint32_t precision) {
+Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request,
+                                                        exec::KernelStore* store, uint32_t precision) {
   TENON_ASSIGN_OR_RETURN(exec::PlanOptions options, MakeReady(&graph, &request, precision));
   return NewCallable(std::move(graph), std::move(request), std::move(options), store);
 }
 
-// A step of its own kind: what it waits for comes at any time and in any order, so that nothing of it may wait for something else that it does not need.
+// A step of its own kind: what it waits for comes at any time and in any order, so that nothing of it may wait for
+// something else that it does not need.
 static void MakeInGoes(exec::PlanOptions* options) {
   options->times = nullptr;
   options->force_dynamic = options->early_transfers = options->turns_while_entered = true;
@@ -493,19 +516,23 @@ Result<std::shared_ptr<const PartialRunPlan>> Session::MakePartialRun(Pruned pru
   for (const graph::Edge& fetch : plan->request.fetches) {
     const DType type = plan->graph.TypeOf(fetch);
     if (!IsPlain(BaseType(type)) && type != TENON_DT_STRING)
-      return InvalidArgument(StrCat("fetch '", plan->graph.EdgeName(fetch), "' is a ", TypeName(type), ", which cannot leave the session"));
+      return InvalidArgument(StrCat("fetch '", plan->graph.EdgeName(fetch), "' is a ", TypeName(type),
+                                    ", which cannot leave the session"));
     const auto [at, is_new] = channels.emplace(fetch, plan->channel_count);
     plan->channel_count += is_new ? 1 : 0;
     plan->fetch_channels.push_back(at->second);
   }
   TENON_ASSIGN_OR_RETURN(exec::PlanOptions options, MakeReady(&pruned.graph, &pruned.request, options_.precision));
-  TENON_ASSIGN_OR_RETURN(options.part, MeetCallers(plan->fetch_channels, plan->channel_count, options_.remote != nullptr, &pruned.graph, &pruned.request));
+  TENON_ASSIGN_OR_RETURN(options.part, MeetCallers(plan->fetch_channels, plan->channel_count,
+                                                   options_.remote != nullptr, &pruned.graph, &pruned.request));
   MakeInGoes(&options);
-  TENON_ASSIGN_OR_RETURN(plan->callable, NewCallable(std::move(pruned.graph), std::move(pruned.request), std::move(options), &state_->store));
+  TENON_ASSIGN_OR_RETURN(plan->callable, NewCallable(std::move(pruned.graph), std::move(pruned.request),
+                                                     std::move(options), &state_->store));
   return std::shared_ptr<const PartialRunPlan>(std::move(plan));
 }
 
-Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+Result<std::shared_ptr<const PartialRunPlan>> Session::PreparePartialRun(const std::vector<std::string_view>& feeds,
+                                                                         const std::vector<std::string_view>& fetches,
                                                                          const std::vector<std::string_view>& targets) {
   const std::string key = "partial run " + CacheKey(feeds, fetches, targets);
   const auto make = [&]() -> Result<PreparedSteps::Step> {
@@ -540,7 +567,8 @@ namespace {
 
 // Names to edges; a target's name may carry ":0" or "^" as well.
 Result<optimize::Request> MakeRequest(const graph::Graph& graph, const std::vector<std::string_view>& feeds,
-                                      const std::vector<std::string_view>& fetches, const std::vector<std::string_view>& targets) {
+                                      const std::vector<std::string_view>& fetches,
+                                      const std::vector<std::string_view>& targets) {
   optimize::Request request;
   for (std::string_view name : feeds) {
     auto edge = graph.ParseEdge(name);
@@ -558,7 +586,8 @@ Result<optimize::Request> MakeRequest(const graph::Graph& graph, const std::vect
     if (name.starts_with("^")) name.remove_prefix(1);
     std::string_view node;
     int32_t index;
-    if (!graph::SplitTensorName(name, &node, &index)) return InvalidArgument(StrCat("target '", name, "' is no node's name"));
+    if (!graph::SplitTensorName(name, &node, &index))
+      return InvalidArgument(StrCat("target '", name, "' is no node's name"));
     auto id = graph.Get(node);
     if (!id.ok()) return Status(id.status()).Annotate(StrCat("target '", name, "'"));
     request.targets.push_back(*id);
@@ -570,7 +599,8 @@ Result<optimize::Request> MakeRequest(const graph::Graph& graph, const std::vect
 
 }  // namespace
 
-Result<Session::Pruned> Session::Prune(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+Result<Session::Pruned> Session::Prune(const std::vector<std::string_view>& feeds,
+                                       const std::vector<std::string_view>& fetches,
                                        const std::vector<std::string_view>& targets) const {
   const std::shared_lock lock(graph_mutex_);
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
@@ -595,10 +625,12 @@ Result<int32_t> Session::FindDevice(std::string_view name) const {
 }
 
 // Names of devices to memories, one for each of `edges`.
-Status Session::FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
-                             std::vector<int32_t>* out) const {
+Status Session::FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices,
+                             const char* what, std::vector<int32_t>* out) const {
   if (devices.empty()) return Status::Ok();
-  if (devices.size() != names.size()) return InvalidArgument(StrCat(names.size(), " ", what, " have ", devices.size(), " devices; give each one, or none at all"));
+  if (devices.size() != names.size())
+    return InvalidArgument(
+        StrCat(names.size(), " ", what, " have ", devices.size(), " devices; give each one, or none at all"));
   for (size_t i = 0; i < names.size(); ++i) {
     auto found = devices[i].empty() ? Result<int32_t>(0) : FindDevice(devices[i]);
     if (!found.ok()) return std::move(found).status().Annotate(StrCat("the device of '", names[i], "'"));
@@ -609,9 +641,12 @@ Status Session::FindMemories(const std::vector<std::string_view>& names, const s
 
 Result<Tensor> Session::CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to) {
   if (from == 0 && to == 0) return Tensor::CopyOf(GlobalPool(), value);
-  if (!IsPlain(value.dtype)) return InvalidArgument(StrCat("a tensor of ", TypeName(value.dtype), " stays in host memory"));
+  if (!IsPlain(value.dtype))
+    return InvalidArgument(StrCat("a tensor of ", TypeName(value.dtype), " stays in host memory"));
   const exec::SessionDevice& worker = device(from == 0 ? to : from);
-  if (from != 0 && to != 0 && worker.device->driver != device(to).device->driver) {  // this is done now, and not in a queue's order: the host does
+  if (from != 0 && to != 0 &&
+      worker.device->driver !=
+          device(to).device->driver) {  // this is done now, and not in a queue's order: the host does
     TENON_ASSIGN_OR_RETURN(const Tensor on_host, CopyTo(value, from, 0));
     return CopyTo(on_host.view(), 0, to);
   }
@@ -638,9 +673,12 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
   return PrepareOnce(feeds, fetches, targets, feed_devices, fetch_devices, options);
 }
 
-Result<std::shared_ptr<Callable>> Session::PrepareOnce(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
-                                                       const std::vector<std::string_view>& targets, const std::vector<std::string_view>& feed_devices,
-                                                       const std::vector<std::string_view>& fetch_devices, const RunOptions& options) {
+Result<std::shared_ptr<Callable>> Session::PrepareOnce(const std::vector<std::string_view>& feeds,
+                                                       const std::vector<std::string_view>& fetches,
+                                                       const std::vector<std::string_view>& targets,
+                                                       const std::vector<std::string_view>& feed_devices,
+                                                       const std::vector<std::string_view>& fetch_devices,
+                                                       const RunOptions& options) {
   if (state_->steps.closing.load()) return state_->steps.closed.reason();
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
@@ -648,21 +686,27 @@ Result<std::shared_ptr<Callable>> Session::PrepareOnce(const std::vector<std::st
   TENON_RETURN_IF_ERROR(FindMemories(feeds, feed_devices, "feeds", &request.feed_memories));
   TENON_RETURN_IF_ERROR(FindMemories(fetches, fetch_devices, "fetches", &request.fetch_memories));
   const auto on_device = [](int32_t memory) { return memory != 0; };
-  if (options_.remote != nullptr && (std::any_of(request.feed_memories.begin(), request.feed_memories.end(), on_device) ||
-                                     std::any_of(request.fetch_memories.begin(), request.fetch_memories.end(), on_device)))
+  if (options_.remote != nullptr &&
+      (std::any_of(request.feed_memories.begin(), request.feed_memories.end(), on_device) ||
+       std::any_of(request.fetch_memories.begin(), request.fetch_memories.end(), on_device)))
     return Unimplemented("the steps of this session run in other processes; feed and fetch host memory");
   return MakeCallable(std::move(pruned.graph), std::move(request), &state_->store, options_.precision);
 }
 
-Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_view>& feeds,
+                                                  const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets) {
   const Planning planning = StartPlanning({});
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(pruned.graph, Optimize(std::move(pruned.graph), &pruned.request));
-  return placer_->Explain(pruned.request, pruned.graph, [&](graph::Graph placed, std::shared_ptr<const exec::StepTimes> times) { return AskPlugins(std::move(placed), std::move(times), pruned.request); });
+  return placer_->Explain(pruned.request, pruned.graph,
+                          [&](graph::Graph placed, std::shared_ptr<const exec::StepTimes> times) {
+                            return AskPlugins(std::move(placed), std::move(times), pruned.request);
+                          });
 }
 
-Result<PluginAnswers> Session::AskPlugins(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times, const optimize::Request& request) {
+Result<PluginAnswers> Session::AskPlugins(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times,
+                                          const optimize::Request& request) {
   PluginAnswers answers;
   if (options_.remote != nullptr) return answers;
   exec::KernelStore store;  // no step's
@@ -676,7 +720,8 @@ Result<PluginAnswers> Session::AskPlugins(graph::Graph placed, std::shared_ptr<c
   for (const graph::NodeId id : plan->order()) {
     const std::string& name = plan->graph().node(id).name;
     if (const exec::NodeRunner* runner = plan->runner(id).get(); runner != nullptr)
-      for (exec::KernelRefusal& refusal : runner->RefusalsFor(shapes)) answers.refusals.push_back({name, std::move(refusal.plugin), std::move(refusal.reason)});
+      for (exec::KernelRefusal& refusal : runner->RefusalsFor(shapes))
+        answers.refusals.push_back({name, std::move(refusal.plugin), std::move(refusal.reason)});
     if (plan->claims() == nullptr) continue;
     if (const exec::Claims::Refusal* refusal = plan->claims()->RefusalOf(id); refusal != nullptr)
       answers.refusals.push_back({name, refusal->compiler, refusal->reason});
@@ -684,9 +729,10 @@ Result<PluginAnswers> Session::AskPlugins(graph::Graph placed, std::shared_ptr<c
   if (plan->claims() != nullptr && plan->claims()->predicted().by_nodes > 0) {
     const exec::Claims::Predicted& predicted = plan->claims()->predicted();
     const auto microseconds = [](double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e6)); };
-    answers.note = StrCat("compilers take ", plan->claims()->claims().size(), " sets of nodes: the step is predicted to take ", microseconds(predicted.seconds),
-                          " us with them, ", microseconds(predicted.by_nodes), " us node by node, and ", microseconds(predicted.whole),
-                          " us if they took all that they would");
+    answers.note =
+        StrCat("compilers take ", plan->claims()->claims().size(), " sets of nodes: the step is predicted to take ",
+               microseconds(predicted.seconds), " us with them, ", microseconds(predicted.by_nodes),
+               " us node by node, and ", microseconds(predicted.whole), " us if they took all that they would");
   }
   return answers;
 }
@@ -697,10 +743,12 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
   uint64_t begin = 0;  // of the making
   const auto make = [&]() -> Result<PreparedSteps::Step> {
     if (begin == 0) begin = NowNs();
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Callable> callable, Prepare(feed_names, fetch_names, target_names, {}, {}, options));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Callable> callable,
+                           Prepare(feed_names, fetch_names, target_names, {}, {}, options));
     return PreparedSteps::Step{std::move(callable), nullptr};
   };
-  TENON_ASSIGN_OR_RETURN(const PreparedSteps::Step step, FindOrMake(CacheKey(feed_names, fetch_names, target_names), make));
+  TENON_ASSIGN_OR_RETURN(const PreparedSteps::Step step,
+                         FindOrMake(CacheKey(feed_names, fetch_names, target_names), make));
   if (begin == 0 || options.timeout_ns == 0) return step.callable->Run(options, feeds, out_fetches);
   // The planning's time is the step's.
   RunOptions rest = options;
@@ -726,7 +774,8 @@ Result<PreparedSteps::Step> Session::FindOrMake(const std::string& key, const Ma
   return prepared_.Keep(key, *std::move(made), begun);
 }
 
-// The one that stays: another step may have prepared the same meanwhile. The one that was not run for longest makes room.
+// The one that stays: another step may have prepared the same meanwhile. The one that was not run for longest makes
+// room.
 SessionMetrics Session::metrics() const {
   SessionMetrics out{state_->steps.ran.load(),
                      plans_built_.load(),

@@ -41,8 +41,8 @@ struct PluginAnswers;
 struct PlacementReport;
 
 struct SessionMetrics {
-  uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged, host_waits,
-      device_bytes_in_use, device_peak_bytes, captured_launches;
+  uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged,
+      host_waits, device_bytes_in_use, device_peak_bytes, captured_launches;
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -50,41 +50,47 @@ class Session : public std::enable_shared_from_this<Session> {
   // INVALID_ARGUMENT, UNIMPLEMENTED: an option that is wrong, or that such a session cannot honour, by its name.
   static Result<std::shared_ptr<Session>> Create(Runtime* runtime, SessionOptions options);
   ~Session();
-  // Cancels what runs and waits for it; not for ever: what does not end keeps what it has. Callables refuse to run from now on, with the reason
-  // that the first one gave who closed it.
+  // Cancels what runs and waits for it; not for ever: what does not end keeps what it has. Callables refuse to run from
+  // now on, with the reason that the first one gave who closed it.
   void Close(const Status& why = Status::Of(Code::kCancelled, "the session was closed"));
 
   Status Extend(std::string_view graph_def, const RunOptions& options = {});
   // Adds the nodes of `graph` whose names this session does not know.
   Status ExtendGraph(const graph::Graph& graph);
 
-  // feed_devices, fetch_devices: one name each, "" for the host's memory; or none at all. options: what ends the preparing.
+  // feed_devices, fetch_devices: one name each, "" for the host's memory; or none at all. options: what ends the
+  // preparing.
   Result<std::shared_ptr<Callable>> Prepare(const std::vector<std::string_view>& feeds,
                                             const std::vector<std::string_view>& fetches,
                                             const std::vector<std::string_view>& targets,
                                             const std::vector<std::string_view>& feed_devices = {},
-                                            const std::vector<std::string_view>& fetch_devices = {}, const RunOptions& options = {});
-  // A part of a graph that was partitioned elsewhere: `part` says what its nodes send and receive. Their devices are this session's, or none. in_goes: of
-  // steps that stand still where they wait (StepInGoes).
-  Result<std::shared_ptr<Callable>> PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part, bool in_goes);
+                                            const std::vector<std::string_view>& fetch_devices = {},
+                                            const RunOptions& options = {});
+  // A part of a graph that was partitioned elsewhere: `part` says what its nodes send and receive. Their devices are
+  // this session's, or none. in_goes: of steps that stand still where they wait (StepInGoes).
+  Result<std::shared_ptr<Callable>> PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                                std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
+                                                std::shared_ptr<const exec::PartInfo> part, bool in_goes);
   // The device of that name, whole or in part, when it says one alone.
   Result<int32_t> FindDevice(std::string_view name) const;
-  // From now on variables are constants to the steps that are prepared (frozen_variables.h). For good; asked for twice it is once. UNIMPLEMENTED: the
-  // steps run in other processes.
+  // From now on variables are constants to the steps that are prepared (frozen_variables.h). For good; asked for twice
+  // it is once. UNIMPLEMENTED: the steps run in other processes.
   Status Freeze();
   // Empties containers where the steps run, "" for the unnamed one: how much was dropped.
   Result<int64_t> ResetContainers(const std::vector<std::string_view>& containers);
-  // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
+  // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a
+  // device).
   Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
   const exec::SessionDevice& device(int32_t index) const;
-  // Prepare and Run; the step stays prepared for a while (prepared_steps.h). What such steps keep for their next run they give up where another lacks it.
+  // Prepare and Run; the step stays prepared for a while (prepared_steps.h). What such steps keep for their next run
+  // they give up where another lacks it.
   Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
              const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches);
 
   // Where the nodes of a step would run, and why; nothing is run.
-  Result<PlacementReport> ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+  Result<PlacementReport> ExplainPlacement(const std::vector<std::string_view>& feeds,
+                                           const std::vector<std::string_view>& fetches,
                                            const std::vector<std::string_view>& targets);
   const SessionPlacer& placer() const { return *placer_; }
 
@@ -92,8 +98,10 @@ class Session : public std::enable_shared_from_this<Session> {
   Runtime* runtime() const { return runtime_; }
   BufferPool* pool() const { return pool_; }
 
-  // For runs whose feeds come one after the other; kept as those of Run are, but over a cluster, where a plan goes from the tasks with its last run.
-  Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+  // For runs whose feeds come one after the other; kept as those of Run are, but over a cluster, where a plan goes from
+  // the tasks with its last run.
+  Result<std::shared_ptr<const PartialRunPlan>> PreparePartialRun(const std::vector<std::string_view>& feeds,
+                                                                  const std::vector<std::string_view>& fetches,
                                                                   const std::vector<std::string_view>& targets);
   // With the library of the session's graph and no node.
   graph::Graph EmptyGraph() const;
@@ -113,11 +121,15 @@ class Session : public std::enable_shared_from_this<Session> {
   // make() -> Result<PreparedSteps::Step>, of what is not kept under the key.
   template <typename Make>
   Result<PreparedSteps::Step> FindOrMake(const std::string& key, const Make& make);
-  Result<std::shared_ptr<Callable>> PrepareOnce(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
-                                                const std::vector<std::string_view>& targets, const std::vector<std::string_view>& feed_devices,
-                                                const std::vector<std::string_view>& fetch_devices, const RunOptions& options);
+  Result<std::shared_ptr<Callable>> PrepareOnce(const std::vector<std::string_view>& feeds,
+                                                const std::vector<std::string_view>& fetches,
+                                                const std::vector<std::string_view>& targets,
+                                                const std::vector<std::string_view>& feed_devices,
+                                                const std::vector<std::string_view>& fetch_devices,
+                                                const RunOptions& options);
   // What they refuse of a placed graph; nothing where none is asked: without compiling, or in other processes.
-  Result<PluginAnswers> AskPlugins(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times, const optimize::Request& request);
+  Result<PluginAnswers> AskPlugins(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times,
+                                   const optimize::Request& request);
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices,
                       const char* what, std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request,
@@ -141,7 +153,8 @@ class Session : public std::enable_shared_from_this<Session> {
   exec::PlanOptions PlanOptions() const;
   // Inlines calls, makes constants of frozen variables, and merges common subexpressions.
   Result<graph::Graph> Optimize(graph::Graph graph, optimize::Request* request);
-  // What a graph of variables and reads alone gives: resource variables' own buffers, where they are in the host's memory.
+  // What a graph of variables and reads alone gives: resource variables' own buffers, where they are in the host's
+  // memory.
   Result<std::vector<Tensor>> ReadVariables(graph::Graph graph, const std::vector<graph::Edge>& fetches);
 
   struct State;  // what its steps work with

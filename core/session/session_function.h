@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SessionFunction: a function of a session's graph as kernels call it: a callable of its body, made when it is first called.
+// SessionFunction: a function of a session's graph as kernels call it: a callable of its body, made when it is first
+// called.
 //
-// It may be kept longer than the session lives. A call enters the session's works, which the session waits for before it goes.
+// It may be kept longer than the session lives. A call enters the session's works, which the session waits for before
+// it goes.
 #ifndef TENON_CORE_SESSION_SESSION_FUNCTION_H_
 #define TENON_CORE_SESSION_SESSION_FUNCTION_H_
 
@@ -29,7 +31,8 @@ struct FunctionHost {
   std::shared_ptr<exec::SessionWorks> works;
   BufferPool* pool;
   std::function<graph::Graph()> empty_graph;  // with the library of the session's graph
-  std::function<Result<std::shared_ptr<Callable>>(const graph::Graph& graph, optimize::Request request, const RunOptions& options, exec::KernelStore* store)>
+  std::function<Result<std::shared_ptr<Callable>>(const graph::Graph& graph, optimize::Request request,
+                                                  const RunOptions& options, exec::KernelStore* store)>
       prepare;
 };
 
@@ -39,8 +42,8 @@ class FunctionCode {
   // ref: bound to `definition`; device: of the body's nodes that name none.
   FunctionCode(FunctionHost host, graph::FunctionRef ref, std::shared_ptr<const graph::FunctionDef> definition,
                graph::FunctionSignature signature, std::string device);
-  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
-              std::span<tenon_tensor_view> out_results);
+  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments,
+              std::span<const tenon_tensor_view* const> places, std::span<tenon_tensor_view> out_results);
   const graph::FunctionSignature& signature() const { return signature_; }
   // The session closes, and nobody is in a call.
   void Drop();
@@ -65,8 +68,8 @@ struct SessionFunction : tenon_function {
     argument_types = code_->signature().arguments;
     result_types = code_->signature().results;
   }
-  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
-              std::span<tenon_tensor_view> out_results) override {
+  Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments,
+              std::span<const tenon_tensor_view* const> places, std::span<tenon_tensor_view> out_results) override {
     return code_->Call(cancellation, arguments, places, out_results);
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session is asked for, from the one list of options (tenon/session_options.h): app.h's structs say what each means.
+// What a session is asked for, from the one list of options (tenon/session_options.h): app.h's structs say what each
+// means.
 #ifndef TENON_CORE_SESSION_SESSION_OPTIONS_H_
 #define TENON_CORE_SESSION_SESSION_OPTIONS_H_
 
@@ -46,7 +47,8 @@ struct SessionOptions {
   std::shared_ptr<Remote> remote;  // runs the steps; nullptr: this process does
   // What this session's pools in a device's memory share with other sessions', and are charged to; empty: nothing.
   std::function<std::shared_ptr<MemoryBudget>(const exec::Device& device)> budget;
-  exec::ResourceManager* unnamed = nullptr;  // a worker's, with the unnamed container of sessions without `isolate`; nullptr: none
+  exec::ResourceManager* unnamed =
+      nullptr;            // a worker's, with the unnamed container of sessions without `isolate`; nullptr: none
   bool one_task = false;  // of a cluster; what other tasks have is not this session's
 };
 
@@ -61,8 +63,8 @@ struct SessionOptions {
 
 inline constexpr uint32_t kDynamicExecutor = 1;  // of `executor`
 
-// Choices are in range, and nothing is asked for that sessions of this kind (on a cluster: a master is named) cannot honour: else an error
-// that names the option.
+// Choices are in range, and nothing is asked for that sessions of this kind (on a cluster: a master is named) cannot
+// honour: else an error that names the option.
 Status CheckOptions(const SessionOptions& options);
 
 // An option on its way to a worker: those that hold there. Its number, or its text.

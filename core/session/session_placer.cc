@@ -31,7 +31,8 @@ struct Runs {
   uint64_t begin_ns = 0, end_ns = 0;  // of the last
 };
 using RunsByName = std::unordered_map<std::string, Runs>;
-// By the row's group: "" for this process's threads, a task's name for those of a worker, and a device, by its own clock where it has one.
+// By the row's group: "" for this process's threads, a task's name for those of a worker, and a device, by its own
+// clock where it has one.
 using Measured = std::map<std::string, RunsByName, std::less<>>;
 
 constexpr std::string_view kDevice = "/device:";
@@ -82,7 +83,8 @@ Result<PlacementOptions> PlacementOptions::Of(const SessionOptions& options) {
   placement.of_cluster = options.remote != nullptr;
   placement.placer = options.placer;
   if (!options.placement.empty()) {
-    const std::string_view source = options.placement_source.empty() ? std::string_view("the placement") : options.placement_source;
+    const std::string_view source =
+        options.placement_source.empty() ? std::string_view("the placement") : options.placement_source;
     TENON_ASSIGN_OR_RETURN(placement.file, place::PlacementFile::Parse(options.placement, source));
   }
   if (!options.costs.empty()) {
@@ -92,9 +94,14 @@ Result<PlacementOptions> PlacementOptions::Of(const SessionOptions& options) {
   return placement;
 }
 
-SessionPlacer::SessionPlacer(const Runtime* runtime, const exec::Environment* env, const graph::Graph* whole, std::shared_mutex* whole_mutex,
-                             PlacementOptions options)
-    : runtime_(runtime), env_(env), whole_(whole), whole_mutex_(whole_mutex), options_(std::move(options)), devices_(DescribeDevices(*env)) {}
+SessionPlacer::SessionPlacer(const Runtime* runtime, const exec::Environment* env, const graph::Graph* whole,
+                             std::shared_mutex* whole_mutex, PlacementOptions options)
+    : runtime_(runtime),
+      env_(env),
+      whole_(whole),
+      whole_mutex_(whole_mutex),
+      options_(std::move(options)),
+      devices_(DescribeDevices(*env)) {}
 
 Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
                                                  const std::vector<graph::Edge>& fetches) const {
@@ -104,19 +111,23 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
   request.one_task = options_.one_task;
   request.of_cluster = options_.of_cluster;
   request.homes = &homes_;
-  request.variants_may_cross = [this](const graph::Node& node) { return runtime_->variant_types().AreMadeBy(node.op->name); };
+  request.variants_may_cross = [this](const graph::Node& node) {
+    return runtime_->variant_types().AreMadeBy(node.op->name);
+  };
   request.costs = &options_.costs;
   // What of the network was measured goes before what is guessed of it.
   request.link = [this, guess = std::move(request.link)](place::DeviceId from, place::DeviceId to) {
     const exec::SessionDevice &a = env_->devices[from.index()], &b = env_->devices[to.index()];
     const std::string_view from_task = place::TaskOf(a.device->name), to_task = place::TaskOf(b.device->name);
-    return from_task == to_task ? guess(from, to) : LinkBetween(a, b, options_.costs.FindLink(from_task, to_task, kGuessedNetwork));
+    return from_task == to_task ? guess(from, to)
+                                : LinkBetween(a, b, options_.costs.FindLink(from_task, to_task, kGuessedNetwork));
   };
   if (options_.file) request.file = &*options_.file;
   if (options_.placer.empty()) return request;
   TENON_ASSIGN_OR_RETURN(const Runtime::Placer placer, runtime_->FindPlacer(options_.placer));
   request.placer_name = options_.placer;
-  request.placer = [placer, plugin = options_.placer](const place::Problem& problem, const place::Sequence& sequence, const place::GroupDevices& start) {
+  request.placer = [placer, plugin = options_.placer](const place::Problem& problem, const place::Sequence& sequence,
+                                                      const place::GroupDevices& start) {
     Result<place::GroupDevices> choice = place::GroupDevices();
     Status status = CallPlugin(plugin, "place", [&] {
       choice = place::AskPlacer(*placer.table, placer.self, problem, sequence, start);
@@ -162,13 +173,16 @@ Status SessionPlacer::FindHomes(const graph::Graph& graph) {
   return Status::Ok();
 }
 
-Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& request, const graph::Graph& graph, PlacementReport* report,
-                                                 const AskCompilers& ask, std::unique_lock<std::mutex>* lock) {
+Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& request, const graph::Graph& graph,
+                                                 PlacementReport* report, const AskCompilers& ask,
+                                                 std::unique_lock<std::mutex>* lock) {
   TENON_RETURN_IF_ERROR(FindHomes(graph));
   TENON_ASSIGN_OR_RETURN(place::Request wanted, RequestFor(graph, request.feeds, request.fetches));
   const auto whose = [](int32_t memory) { return memory == 0 ? place::DeviceId() : place::DeviceId(memory); };
-  std::transform(request.feed_memories.begin(), request.feed_memories.end(), std::back_inserter(wanted.feed_devices), whose);
-  std::transform(request.fetch_memories.begin(), request.fetch_memories.end(), std::back_inserter(wanted.fetch_devices), whose);
+  std::transform(request.feed_memories.begin(), request.feed_memories.end(), std::back_inserter(wanted.feed_devices),
+                 whose);
+  std::transform(request.fetch_memories.begin(), request.fetch_memories.end(), std::back_inserter(wanted.fetch_devices),
+                 whose);
   wanted.explain = report != nullptr;
   wanted.spans = true;
   TENON_ASSIGN_OR_RETURN(place::Placement placement, place::Place(wanted));
@@ -188,7 +202,8 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   else if (!answers->note.empty()) placement.notes.push_back(answers->note);
   IdVector<place::DeviceId, std::string> names;
   for (const place::DeviceInfo& device : devices_) names.push_back(device.name);
-  report->json = place::ToJson(wanted, placement, errors, answers.ok() ? answers->refusals : std::vector<place::Refusal>());
+  report->json =
+      place::ToJson(wanted, placement, errors, answers.ok() ? answers->refusals : std::vector<place::Refusal>());
   report->svg = place::ToSvg(wanted, placement);
   report->file = place::PlacementFile::Write(graph, placement.device_of_node, names);
   return placement;
@@ -200,7 +215,8 @@ exec::StepTimes SessionPlacer::TimesOf(const place::Placement& placement, const 
   const auto queued = [this](const place::NodeSpan& span) { return env_->devices[span.device.index()].queued(); };
   const auto guessed = [&queued](const place::NodeSpan& span) { return !span.known && queued(span); };
   const std::vector<place::NodeSpan>& spans = placement.node_spans;
-  const bool starts = std::any_of(spans.begin(), spans.end(), queued) && std::none_of(spans.begin(), spans.end(), guessed);
+  const bool starts =
+      std::any_of(spans.begin(), spans.end(), queued) && std::none_of(spans.begin(), spans.end(), guessed);
   if (starts) times.node_starts.assign(graph.size(), 0);
   for (const place::NodeSpan& span : spans) {
     times.node_seconds[span.node] = span.finish - span.start;
@@ -216,21 +232,25 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
   TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, nullptr, nullptr, &lock));
   if (devices_.size() > 1) Remember(*graph, placement);
   if (placement.dropped > 0 && !std::exchange(told_of_dropped_, true)) {
-    Log(TENON_LOG_WARNING, StrCat(placement.notes.front(), placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
+    Log(TENON_LOG_WARNING,
+        StrCat(placement.notes.front(),
+               placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
   }
   *times = TimesOf(placement, *graph);
   ApplyPlacement(placement, devices_, graph);
   return Status::Ok();
 }
 
-Result<PlacementReport> SessionPlacer::Explain(const optimize::Request& request, const graph::Graph& graph, const AskCompilers& ask) {
+Result<PlacementReport> SessionPlacer::Explain(const optimize::Request& request, const graph::Graph& graph,
+                                               const AskCompilers& ask) {
   std::unique_lock lock(mutex_);
   PlacementReport report;
   TENON_RETURN_IF_ERROR(PlaceNow(request, graph, &report, ask, &lock).status());
   return report;
 }
 
-void SessionPlacer::RecordCosts(const exec::TracedGraph& traced, const tenon_tensor_view* const* feeds, const trace::Trace& trace) {
+void SessionPlacer::RecordCosts(const exec::TracedGraph& traced, const tenon_tensor_view* const* feeds,
+                                const trace::Trace& trace) {
   graph::ShapeInference shapes(traced.graph);
   for (size_t i = 0; i < traced.feeds->size(); ++i) {
     graph::OutputFacts facts;
@@ -243,27 +263,33 @@ void SessionPlacer::RecordCosts(const exec::TracedGraph& traced, const tenon_ten
   std::lock_guard lock(mutex_);
   for (graph::NodeId id : *traced.order) {
     const graph::Node& node = traced.graph->node(id);
-    const auto device = std::find_if(devices_.begin(), devices_.end(), [&node](const place::DeviceInfo& info) { return info.name == node.device; });
+    const auto device = std::find_if(devices_.begin(), devices_.end(),
+                                     [&node](const place::DeviceInfo& info) { return info.name == node.device; });
     if (device == devices_.end() || !exec::NeedsKernel(node)) continue;
-    const RunsByName& by_name = RunsOn(measured, env_->devices[static_cast<size_t>(device - devices_.begin())], of_tasks);
+    const RunsByName& by_name =
+        RunsOn(measured, env_->devices[static_cast<size_t>(device - devices_.begin())], of_tasks);
     const auto runs = by_name.find(node.name);
     if (runs == by_name.end()) continue;
     std::vector<Shape> inputs;
     for (const graph::Edge& edge : node.inputs) inputs.push_back(shapes.facts(edge).shape);
-    options_.costs.Record(node.name, node.op->name, device->type, std::move(inputs),
-                          static_cast<double>(runs->second.nanoseconds) * 1e-9 / static_cast<double>(runs->second.count));
+    options_.costs.Record(
+        node.name, node.op->name, device->type, std::move(inputs),
+        static_cast<double>(runs->second.nanoseconds) * 1e-9 / static_cast<double>(runs->second.count));
   }
   if (!of_tasks) return;
   for (const exec::TaskCrossing& crossing : *traced.crossings) {
     const Runs* const send = OnlyRun(measured, crossing.from, crossing.send);
     const Runs* const receive = OnlyRun(measured, crossing.to, crossing.receive);
     // Who came late found the value there: nobody saw when it came.
-    if (send == nullptr || receive == nullptr || receive->begin_ns > send->begin_ns || receive->end_ns <= send->begin_ns) continue;
+    if (send == nullptr || receive == nullptr || receive->begin_ns > send->begin_ns ||
+        receive->end_ns <= send->begin_ns)
+      continue;
     const graph::Edge value = crossing.value;
     const Shape& shape = shapes.facts(value).shape;
     const DType type = traced.graph->TypeOf(value);
     if (!shape.fully_known() || BaseType(type) == TENON_DT_STRING) continue;
-    options_.costs.RecordLink(crossing.from, crossing.to, place::BytesOf(type, shape), static_cast<double>(receive->end_ns - send->begin_ns) * 1e-9);
+    options_.costs.RecordLink(crossing.from, crossing.to, place::BytesOf(type, shape),
+                              static_cast<double>(receive->end_ns - send->begin_ns) * 1e-9);
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SessionPlacer: where the nodes of a session's steps run, from one step to the next.
 //
-// A session makes many plans, and state (variables, queues, random streams) must be found by all of them where the first
-// put it. So when a plan has state that is new, the session's whole graph is placed first, and says where state lives: a
-// plan that only initializes knows nothing of the step that trains. With one device nothing of this is done.
+// A session makes many plans, and state (variables, queues, random streams) must be found by all of them where the
+// first put it. So when a plan has state that is new, the session's whole graph is placed first, and says where state
+// lives: a plan that only initializes knows nothing of the step that trains. With one device nothing of this is done.
 // Thread-safe. Also keeps the costs that traced steps measured, for placements that follow.
 #ifndef TENON_CORE_SESSION_SESSION_PLACER_H_
 #define TENON_CORE_SESSION_SESSION_PLACER_H_
@@ -37,7 +37,8 @@ namespace tenon::session {
 class Runtime;
 
 struct PlacementOptions {
-  // What a session's options say of placement, but for the default device. INVALID_ARGUMENT names the line of a text that cannot be read.
+  // What a session's options say of placement, but for the default device. INVALID_ARGUMENT names the line of a text
+  // that cannot be read.
   static Result<PlacementOptions> Of(const SessionOptions& options);
 
   std::string default_device;  // may be partial; empty: none
@@ -52,7 +53,8 @@ struct PlacementReport {
   std::string json, svg, file;
 };
 
-// What devices' compilers and kernels say of a placed graph: the nodes that they refuse, and what is predicted where compilers take some.
+// What devices' compilers and kernels say of a placed graph: the nodes that they refuse, and what is predicted where
+// compilers take some.
 struct PluginAnswers {
   std::vector<place::Refusal> refusals;
   std::string note;  // for people; may be empty
@@ -61,13 +63,14 @@ struct PluginAnswers {
 class SessionPlacer {
  public:
   // `whole` is the session's graph, which `whole_mutex` guards. All must outlive the placer.
-  SessionPlacer(const Runtime* runtime, const exec::Environment* env, const graph::Graph* whole, std::shared_mutex* whole_mutex,
-                PlacementOptions options);
+  SessionPlacer(const Runtime* runtime, const exec::Environment* env, const graph::Graph* whole,
+                std::shared_mutex* whole_mutex, PlacementOptions options);
 
   // Writes the device into each node of a step's graph. Do not hold `whole_mutex`.
   // What the step is predicted to take goes to `times`; nothing with one device alone.
   Status Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times);
-  using AskCompilers = std::function<Result<PluginAnswers>(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times)>;
+  using AskCompilers =
+      std::function<Result<PluginAnswers>(graph::Graph placed, std::shared_ptr<const exec::StepTimes> times)>;
   // What Place would do, explained, with what compilers refuse; where they cannot be asked, a note says why.
   Result<PlacementReport> Explain(const optimize::Request& request, const graph::Graph& graph, const AskCompilers& ask);
 
@@ -79,7 +82,8 @@ class SessionPlacer {
  private:
   Result<place::Request> RequestFor(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
                                     const std::vector<graph::Edge>& fetches) const;
-  Result<place::Placement> PlaceNow(const optimize::Request& request, const graph::Graph& graph, PlacementReport* report, const AskCompilers& ask,
+  Result<place::Placement> PlaceNow(const optimize::Request& request, const graph::Graph& graph,
+                                    PlacementReport* report, const AskCompilers& ask,
                                     std::unique_lock<std::mutex>* lock);
   // Settles where new state of `graph` lives, if the whole graph can be placed.
   Status FindHomes(const graph::Graph& graph);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session on a runtime with one plugin, of the test's own: tiny ops, their kernels, and a device for the host's memory.
+// A session on a runtime with one plugin, of the test's own: tiny ops, their kernels, and a device for the host's
+// memory.
 #include "core/session/session.h"
 
 #include <cstdlib>
@@ -46,8 +47,10 @@ tenon_device_driver MakeDriver() {
 
 Status RegisterTiny(Runtime* runtime) {
   static const tenon_device_driver kDriver = MakeDriver();
-  static const tenon_op_package kOps = {sizeof(tenon_op_package), 0, fakes::TinyOpList().data(), fakes::TinyOpList().size()};
-  static const tenon_kernel_package kKernels = {sizeof(tenon_kernel_package), 0, fakes::TinyKernelList().data(), fakes::TinyKernelList().size()};
+  static const tenon_op_package kOps = {sizeof(tenon_op_package), 0, fakes::TinyOpList().data(),
+                                        fakes::TinyOpList().size()};
+  static const tenon_kernel_package kKernels = {sizeof(tenon_kernel_package), 0, fakes::TinyKernelList().data(),
+                                                fakes::TinyKernelList().size()};
   static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOps),
                                                    TENON_PROVIDES(KERNELS, &kKernels),
                                                    TENON_PROVIDES(DEVICE, &kDriver)};
@@ -150,7 +153,8 @@ Found g_found;
 tenon_status* AskForCollectives(const tenon_create_args* args, tenon_kernel** out_kernel) {
   *out_kernel = nullptr;
   g_found.own = args->self;
-  return args->services->device_capability(args->context, TENON_SPAN(TENON_CAPABILITY_COLLECTIVE), &g_found.table, &g_found.self);
+  return args->services->device_capability(args->context, TENON_SPAN(TENON_CAPABILITY_COLLECTIVE), &g_found.table,
+                                           &g_found.self);
 }
 
 Status RegisterOne(Runtime* runtime, const char* id, const tenon_capability& capability, tenon_plugin_self* self) {
@@ -181,15 +185,17 @@ TEST_F(SessionTest, AKernelFindsWhatAPluginBringsForItsDevice) {
   auto* const of_library = reinterpret_cast<tenon_plugin_self*>(&collective);
   ASSERT_TRUE(RegisterOne(&runtime_, "kernels", TENON_PROVIDES(KERNELS, &kernels), of_kernel).ok());
   ExtendByTwice();
-  EXPECT_EQ(Run("y", 3).status().ToString().find("NOT_FOUND: node 'y' (Plus) [kernels]: no loaded plugin brings the capability 'tenon.collective/1' for "
-                                                 "devices of type HOST to kernels; those that are there: none"),
+  EXPECT_EQ(Run("y", 3).status().ToString().find(
+                "NOT_FOUND: node 'y' (Plus) [kernels]: no loaded plugin brings the capability 'tenon.collective/1' for "
+                "devices of type HOST to kernels; those that are there: none"),
             0u)
       << Run("y", 3).status().ToString();
-  EXPECT_NE(RegisterOne(&runtime_, "library", TENON_PROVIDES(COLLECTIVE, &collective), of_library).message().find("join"), std::string::npos)
+  EXPECT_NE(
+      RegisterOne(&runtime_, "library", TENON_PROVIDES(COLLECTIVE, &collective), of_library).message().find("join"),
+      std::string::npos)
       << "a function is missing";
-  collective.join = [](tenon_plugin_self*, tenon_span, const tenon_collective_place*, uint64_t, int32_t, uint64_t, tenon_communicator**) -> tenon_status* {
-    return nullptr;
-  };
+  collective.join = [](tenon_plugin_self*, tenon_span, const tenon_collective_place*, uint64_t, int32_t, uint64_t,
+                       tenon_communicator**) -> tenon_status* { return nullptr; };
   ASSERT_TRUE(RegisterOne(&runtime_, "library", TENON_PROVIDES(COLLECTIVE, &collective), of_library).ok());
   EXPECT_EQ(runtime_.LiveObjects("library"), 0);
   Expect("y", 3, 6);
@@ -199,7 +205,8 @@ TEST_F(SessionTest, AKernelFindsWhatAPluginBringsForItsDevice) {
   EXPECT_EQ(runtime_.LiveObjects("library"), 1) << "as long as the kernel";
   EXPECT_FALSE(runtime_.Retire("library"));
   EXPECT_EQ(runtime_.FindCapability(TENON_CAPABILITY_COLLECTIVE, "CARD").status().message(),
-            "no loaded plugin brings the capability 'tenon.collective/1' for devices of type CARD to kernels; those that are there: "
+            "no loaded plugin brings the capability 'tenon.collective/1' for devices of type CARD to kernels; those "
+            "that are there: "
             "tenon.collective/1 of library for HOST");
   session_->Close();  // which drops what it has cached
   session_.reset();
@@ -225,7 +232,8 @@ TEST_F(SessionTest, NamesWhatIsWrongWithARequest) {
   EXPECT_EQ(session_->metrics().plans_built, 0u);
   SessionOptions options;
   options.device = "CARD";
-  EXPECT_NE(Session::Create(&runtime_, std::move(options)).status().message().find("there is no device 'CARD'"), std::string::npos);
+  EXPECT_NE(Session::Create(&runtime_, std::move(options)).status().message().find("there is no device 'CARD'"),
+            std::string::npos);
 }
 
 TEST_F(SessionTest, EndsAStepByItsOwnErrorAlone) {
@@ -276,7 +284,8 @@ TEST_F(SessionTest, CancelsWhatRunsWhenItClosesAndRunsNothingAfter) {
   session_->Close();
   const fakes::Scalars feeds({1});
   std::vector<Tensor> fetches;
-  EXPECT_EQ((*callable)->Run({}, feeds.pointers(), &fetches).ToString(), "UNAVAILABLE: the task is stopping") << "the first reason stays";
+  EXPECT_EQ((*callable)->Run({}, feeds.pointers(), &fetches).ToString(), "UNAVAILABLE: the task is stopping")
+      << "the first reason stays";
   EXPECT_EQ(Run("x", 1).status().ToString(), "UNAVAILABLE: the task is stopping");
 }
 
@@ -315,7 +324,10 @@ TEST_F(SessionTest, ExplainsAPlacementWithoutRunningIt) {
   ASSERT_TRUE(session_->ExtendGraph(graph).ok());
   const auto report = session_->ExplainPlacement({"x"}, {"mystery"}, {});
   ASSERT_TRUE(report.ok()) << report.status().ToString();
-  EXPECT_NE(report->json.find("{\"name\":\"mystery\",\"op\":\"Mystery\",\"device\":\"/job:localhost/replica:0/task:0/device:HOST:0\""), std::string::npos)
+  EXPECT_NE(
+      report->json.find(
+          "{\"name\":\"mystery\",\"op\":\"Mystery\",\"device\":\"/job:localhost/replica:0/task:0/device:HOST:0\""),
+      std::string::npos)
       << report->json;
   EXPECT_EQ(report->json.find("compilers were not asked"), std::string::npos) << report->json;
   EXPECT_EQ(session_->metrics().plans_built, 0u);

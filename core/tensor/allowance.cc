@@ -10,7 +10,9 @@ namespace tenon {
 thread_local constinit Allowance* Allowance::current_ = nullptr;
 
 Allowance::Allowance(Cancellation* cancellation, BufferPool* pool)
-    : outer_(current_), cancellation_(cancellation), pool_(pool != nullptr || outer_ == nullptr ? pool : outer_->pool_) {
+    : outer_(current_),
+      cancellation_(cancellation),
+      pool_(pool != nullptr || outer_ == nullptr ? pool : outer_->pool_) {
   current_ = this;
 }
 

@@ -15,13 +15,17 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;
 
-// What a buffer takes beside its memory: the record, and what malloc adds to both and loses to the alignment. Charged with the memory: a graph can ask for
-// millions of the smallest.
+// What a buffer takes beside its memory: the record, and what malloc adds to both and loses to the alignment. Charged
+// with the memory: a graph can ask for millions of the smallest.
 constexpr uint64_t kRecordBytes = sizeof(Buffer) + 88;
 constexpr int32_t kInlineDims = std::tuple_size_v<decltype(Buffer::inline_dims)>;
-uint64_t RecordBytes(int32_t rank) { return kRecordBytes + (rank <= kInlineDims ? 0 : static_cast<uint64_t>(rank) * sizeof(int64_t)); }
+uint64_t RecordBytes(int32_t rank) {
+  return kRecordBytes + (rank <= kInlineDims ? 0 : static_cast<uint64_t>(rank) * sizeof(int64_t));
+}
 
-void* HostAllocate(void*, uint64_t bytes, Status*) { return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment)); }
+void* HostAllocate(void*, uint64_t bytes, Status*) {
+  return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
+}
 void HostFree(void*, void* data, uint64_t) { std::free(data); }
 
 // Classes are 64 * {4, 5, 6, 7} * 2^k / 4: at most a quarter is wasted.
@@ -62,8 +66,9 @@ Status MemoryBudget::Charge(uint64_t bytes) {
   const uint64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (limit_ != 0 && now > limit_) {
     Refund(bytes);
-    return ResourceExhausted(StrCat(bytes, " more bytes would pass the memory limit of ", owner_, owner_.empty() ? "" : ", ", limit_, " bytes; ",
-                                    now - bytes, " are in use; raise the limit or make the step smaller"));
+    return ResourceExhausted(StrCat(bytes, " more bytes would pass the memory limit of ", owner_,
+                                    owner_.empty() ? "" : ", ", limit_, " bytes; ", now - bytes,
+                                    " are in use; raise the limit or make the step smaller"));
   }
   uint64_t peak = peak_.load(std::memory_order_relaxed);
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers: reference counted memory, and the pools that they come from and go back to.
 //
-// Invariants: a buffer's memory is 64-byte aligned. The last release gives the memory back to its pool, from any thread. A
-// pool lives until its creator and its last buffer let go of it, so a fetched tensor may outlive its session.
-// Every byte that a pool hands out is charged to the pool's limit, with the buffer's record, and to the budget that it shares with other pools, if any. What pools keep to use again is
-// in no limit's way: together with what is in use it stays within it.
+// Invariants: a buffer's memory is 64-byte aligned. The last release gives the memory back to its pool, from any
+// thread. A pool lives until its creator and its last buffer let go of it, so a fetched tensor may outlive its session.
+// Every byte that a pool hands out is charged to the pool's limit, with the buffer's record, and to the budget that it
+// shares with other pools, if any. What pools keep to use again is in no limit's way: together with what is in use it
+// stays within it.
 #ifndef TENON_CORE_TENSOR_BUFFER_H_
 #define TENON_CORE_TENSOR_BUFFER_H_
 
@@ -85,7 +86,9 @@ class MemoryBudget {
   void AddUnused(uint64_t bytes) { unused_.fetch_add(bytes, std::memory_order_relaxed); }
   void RemoveUnused(uint64_t bytes) { unused_.fetch_sub(bytes, std::memory_order_relaxed); }
   // Whether so much more may be.
-  bool HasRoomFor(uint64_t bytes) const { return limit_ == 0 || in_use() + unused_.load(std::memory_order_relaxed) + bytes <= limit_; }
+  bool HasRoomFor(uint64_t bytes) const {
+    return limit_ == 0 || in_use() + unused_.load(std::memory_order_relaxed) + bytes <= limit_;
+  }
   // The pools that share it.
   void Join(BufferPool* pool);
   void Leave(BufferPool* pool) noexcept;
@@ -107,7 +110,8 @@ class MemoryBudget {
 class BufferPool {
  public:
   // limit: bytes in use at most; 0: none. shared: charged too; nullptr: none. host: this process can touch the memory.
-  static BufferPool* Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared = nullptr, bool host = true);
+  static BufferPool* Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared = nullptr,
+                            bool host = true);
   // The creator lets go; cached memory is freed now, the rest with its buffers.
   void Close();
 
@@ -157,7 +161,9 @@ class BufferPool {
   void ChargeAnyway(uint64_t bytes);
   void Refund(uint64_t bytes);
   // Whether so much more may lie unused; and where what is in use leaves no room for what does, that goes.
-  bool MayCache(uint64_t bytes) const { return own_.HasRoomFor(bytes) && (shared_ == nullptr || shared_->HasRoomFor(bytes)); }
+  bool MayCache(uint64_t bytes) const {
+    return own_.HasRoomFor(bytes) && (shared_ == nullptr || shared_->HasRoomFor(bytes));
+  }
   void MakeRoom();
   void AddUnused(uint64_t bytes);
   void RemoveUnused(uint64_t bytes);

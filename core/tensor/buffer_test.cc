@@ -92,7 +92,8 @@ TEST(BufferPool, SharesABudgetWithOtherPoolsAlsoWhenItIsClosed) {
   one->Close();
   EXPECT_EQ(budget->in_use(), 768u);
   EXPECT_EQ(other->Allocate(512 - kRecord, {nullptr, 0, 0}).status().ToString(),
-            "RESOURCE_EXHAUSTED: 512 more bytes would pass the memory limit of the house, 1024 bytes; 768 are in use; raise the limit or "
+            "RESOURCE_EXHAUSTED: 512 more bytes would pass the memory limit of the house, 1024 bytes; 768 are in use; "
+            "raise the limit or "
             "make the step smaller");
   EXPECT_EQ(other->bytes_in_use(), 0u);
   EXPECT_FALSE(other->AllocateRaw(1024).ok()) << "its own limit is half of that";
@@ -142,7 +143,8 @@ TEST(BufferPool, RefusesWhatWouldPassItsLimitAndNamesIt) {
   ASSERT_TRUE(first.ok());
   const auto second = pool->Allocate(256, {nullptr, 0, 0});
   EXPECT_EQ(second.status().ToString(),
-            "RESOURCE_EXHAUSTED: 512 more bytes would pass the memory limit of 1024 bytes; 768 are in use; raise the limit or "
+            "RESOURCE_EXHAUSTED: 512 more bytes would pass the memory limit of 1024 bytes; 768 are in use; raise the "
+            "limit or "
             "make the step smaller");
   EXPECT_EQ(pool->bytes_in_use(), 512 + kRecord);
   EXPECT_FALSE(pool->AllocateRaw(512).ok());
@@ -173,12 +175,14 @@ TEST(BufferPool, ChargesTheRecordOfEachBufferUntilItGoes) {
   pool->Close();
 }
 
-// A limit holds for what is in use and what lies ready to be used again: small pieces of many sizes, one size after the other, are not kept all.
+// A limit holds for what is in use and what lies ready to be used again: small pieces of many sizes, one size after the
+// other, are not kept all.
 TEST(BufferPool, KeepsNoMoreThanItsLimitReadyToBeUsedAgain) {
   for (const bool shared : {false, true}) {
     constexpr uint64_t kLimit = 1 << 20;
     CountingAllocator memory;
-    BufferPool* pool = BufferPool::Create(memory.allocator(), shared ? 0 : kLimit, shared ? std::make_shared<MemoryBudget>(kLimit) : nullptr);
+    BufferPool* pool = BufferPool::Create(memory.allocator(), shared ? 0 : kLimit,
+                                          shared ? std::make_shared<MemoryBudget>(kLimit) : nullptr);
     int64_t most = 0;
     for (const uint64_t size : {64, 128, 192, 256, 512, 1024, 4096, 65536}) {
       std::vector<Buffer*> all;
@@ -286,7 +290,8 @@ TEST(BufferPool, ChargesRawMemoryToTheSameLimit) {
   pool->FreeRaw(nullptr, 4000);
   EXPECT_EQ(pool->bytes_in_use(), 0u);
   memory.refusals = 1;
-  EXPECT_EQ(pool->AllocateRaw(64).status().ToString(), "RESOURCE_EXHAUSTED: the system has no 64 bytes for the memory of a step");
+  EXPECT_EQ(pool->AllocateRaw(64).status().ToString(),
+            "RESOURCE_EXHAUSTED: the system has no 64 bytes for the memory of a step");
   EXPECT_EQ(pool->bytes_in_use(), 0u);
   pool->Close();
   EXPECT_EQ(memory.live, 0);

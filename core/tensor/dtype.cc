@@ -8,7 +8,8 @@
 namespace tenon {
 namespace {
 
-// DLPack's codes: int 0, uint 1, float 2, opaque handle 3, bfloat 4, complex 5, bool 6, float8_e8m0fnu 14, float4_e2m1fn 17.
+// DLPack's codes: int 0, uint 1, float 2, opaque handle 3, bfloat 4, complex 5, bool 6, float8_e8m0fnu 14,
+// float4_e2m1fn 17.
 struct TypeInfo {
   std::string_view name;
   uint8_t bits;
@@ -56,7 +57,9 @@ DType FirstType(Function&& fits) {
 // A vendor's: flag, bytes of an element, number.
 constexpr uint32_t VendorBytes(DType dtype) { return (dtype & ~TENON_DT_VENDOR_FLAG) >> 16; }
 constexpr uint32_t VendorNumber(DType dtype) { return dtype & 0xFFFFu; }
-bool IsValidVendorType(DType dtype) { return IsVendorType(dtype) && VendorBytes(dtype) >= 1 && VendorBytes(dtype) <= 255; }
+bool IsValidVendorType(DType dtype) {
+  return IsVendorType(dtype) && VendorBytes(dtype) >= 1 && VendorBytes(dtype) <= 255;
+}
 
 DType VendorTypeFromName(std::string_view name) {
   constexpr std::string_view kPrefix = "vendor";
@@ -72,7 +75,9 @@ DType VendorTypeFromName(std::string_view name) {
 
 }  // namespace
 
-bool IsValidType(DType dtype) { return IsVendorType(dtype) ? IsValidVendorType(dtype) : Find(BaseType(dtype)) != nullptr; }
+bool IsValidType(DType dtype) {
+  return IsVendorType(dtype) ? IsValidVendorType(dtype) : Find(BaseType(dtype)) != nullptr;
+}
 uint32_t BitsOf(DType dtype) {
   if (IsRef(dtype)) return 8 * sizeof(tenon_resource*);
   if (IsVendorType(dtype)) return IsValidVendorType(dtype) ? 8 * VendorBytes(dtype) : 0;
@@ -89,7 +94,8 @@ bool IsFloating(DType dtype) {
 }
 
 std::string TypeName(DType dtype) {
-  if (IsValidVendorType(dtype)) return "vendor" + std::to_string(VendorBytes(dtype)) + ":" + std::to_string(VendorNumber(dtype));
+  if (IsValidVendorType(dtype))
+    return "vendor" + std::to_string(VendorBytes(dtype)) + ":" + std::to_string(VendorNumber(dtype));
   if (dtype == TENON_DT_INVALID) return "invalid";
   const TypeInfo* const info = Find(BaseType(dtype));
   if (info == nullptr) return "type " + std::to_string(dtype);
@@ -106,7 +112,8 @@ DType TypeFromName(std::string_view name) {
     lower.resize(lower.size() - 4);
     ref = TENON_DT_REF;
   }
-  if (const DType found = FirstType([&lower](DType, const TypeInfo& info) { return info.name == lower; })) return found + ref;
+  if (const DType found = FirstType([&lower](DType, const TypeInfo& info) { return info.name == lower; }))
+    return found + ref;
   return ref == 0 ? VendorTypeFromName(lower) : TENON_DT_INVALID;
 }
 
@@ -120,7 +127,9 @@ tenon_dl_data_type ToDlType(DType dtype) {
 DType FromDlType(tenon_dl_data_type type) {
   constexpr uint8_t kOpaque = 3;
   if (type.code == kOpaque || type.lanes != 1) return TENON_DT_INVALID;
-  return FirstType([&type](DType dtype, const TypeInfo& info) { return IsPlain(dtype) && info.dl_code == type.code && info.bits == type.bits; });
+  return FirstType([&type](DType dtype, const TypeInfo& info) {
+    return IsPlain(dtype) && info.dl_code == type.code && info.bits == type.bits;
+  });
 }
 
 }  // namespace tenon

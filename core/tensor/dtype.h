@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: TensorFlow's numbers, names and sizes; ours for packed elements and scales; those of vendors, which say their size.
+// Element types: TensorFlow's numbers, names and sizes; ours for packed elements and scales; those of vendors, which
+// say their size.
 #ifndef TENON_CORE_TENSOR_DTYPE_H_
 #define TENON_CORE_TENSOR_DTYPE_H_
 

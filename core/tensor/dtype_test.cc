@@ -39,7 +39,8 @@ TEST(DType, TakesTheNamesOfFilesToo) {
   EXPECT_EQ(TypeFromName("DT_FLOAT"), DType{TENON_DT_FLOAT});
   EXPECT_EQ(TypeFromName("DT_INT64_REF"), DType{TENON_DT_INT64 + TENON_DT_REF});
   EXPECT_EQ(TypeFromName("float_ref"), DType{TENON_DT_FLOAT + TENON_DT_REF});
-  for (const char* none : {"", "floa", "_ref", "DT_", "float32", "invalid_ref"}) EXPECT_EQ(TypeFromName(none), DType{TENON_DT_INVALID}) << none;
+  for (const char* none : {"", "floa", "_ref", "DT_", "float32", "invalid_ref"})
+    EXPECT_EQ(TypeFromName(none), DType{TENON_DT_INVALID}) << none;
 }
 
 TEST(DType, PackedElementsShareBytes) {
@@ -64,13 +65,16 @@ TEST(DType, VendorsTypesSayTheirSize) {
   EXPECT_EQ(TypeName(own), "vendor6:4711");
   EXPECT_EQ(TypeFromName("vendor6:4711"), own);
   EXPECT_EQ(FromDlType(ToDlType(own)), DType{TENON_DT_INVALID}) << "nobody else knows it";
-  for (const char* none : {"vendor", "vendor6", "vendor6:", "vendor0:1", "vendor256:1", "vendor6:65536", "vendor6:1x", "vendor6:1_ref", "vendor-1:1"})
+  for (const char* none : {"vendor", "vendor6", "vendor6:", "vendor0:1", "vendor256:1", "vendor6:65536", "vendor6:1x",
+                           "vendor6:1_ref", "vendor-1:1"})
     EXPECT_EQ(TypeFromName(none), DType{TENON_DT_INVALID}) << none;
-  for (const DType none : {TENON_DT_VENDOR(0, 1), DType{TENON_DT_VENDOR_FLAG | 0x0100'0000u}, DType{0x8000'0001u}}) EXPECT_FALSE(IsValidType(none)) << none;
+  for (const DType none : {TENON_DT_VENDOR(0, 1), DType{TENON_DT_VENDOR_FLAG | 0x0100'0000u}, DType{0x8000'0001u}})
+    EXPECT_FALSE(IsValidType(none)) << none;
 }
 
 TEST(DType, SaysWhatIsNoType) {
-  for (DType none : {DType{0}, DType{63}, DType{70}, DType{TENON_DT_REF + 70}, DType{99}, DType{TENON_DT_REF}, DType{TENON_DT_REF + 99}, DType{UINT32_MAX}}) {
+  for (DType none : {DType{0}, DType{63}, DType{70}, DType{TENON_DT_REF + 70}, DType{99}, DType{TENON_DT_REF},
+                     DType{TENON_DT_REF + 99}, DType{UINT32_MAX}}) {
     EXPECT_FALSE(IsValidType(none)) << none;
     EXPECT_FALSE(IsPlain(none)) << none;
     EXPECT_FALSE(IsFloating(none)) << none;
@@ -82,7 +86,8 @@ TEST(DType, KnowsReferencesPlainBytesAndWhereGradientsFlow) {
   EXPECT_TRUE(IsRef(TENON_DT_INT32 + TENON_DT_REF));
   EXPECT_FALSE(IsRef(TENON_DT_INT32));
   EXPECT_TRUE(IsPlain(TENON_DT_INT32));
-  for (DType other : {DType{TENON_DT_STRING}, DType{TENON_DT_RESOURCE}, DType{TENON_DT_VARIANT}, DType{TENON_DT_FLOAT + TENON_DT_REF}})
+  for (DType other : {DType{TENON_DT_STRING}, DType{TENON_DT_RESOURCE}, DType{TENON_DT_VARIANT},
+                      DType{TENON_DT_FLOAT + TENON_DT_REF}})
     EXPECT_FALSE(IsPlain(other)) << TypeName(other);
   EXPECT_TRUE(IsFloating(TENON_DT_HALF));
   EXPECT_TRUE(IsFloating(TENON_DT_COMPLEX64));

@@ -6,7 +6,9 @@
 namespace tenon {
 
 Status CheckEntry(const tenon_tensor_view& value, DType declared) {
-  if (value.dtype != declared) return InvalidArgument(StrCat("the value is ", TypeName(value.dtype), ShapeOf(value).ToString(), ", and it is read as ", TypeName(declared)));
+  if (value.dtype != declared)
+    return InvalidArgument(StrCat("the value is ", TypeName(value.dtype), ShapeOf(value).ToString(),
+                                  ", and it is read as ", TypeName(declared)));
   const std::string fault = FaultOf(value);
   return fault.empty() ? Status::Ok() : InvalidArgument(StrCat("the value has ", fault));
 }

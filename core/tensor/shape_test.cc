@@ -36,7 +36,8 @@ TEST(Shape, CountsItsElements) {
   EXPECT_EQ(*(Shape{2, 3, 5}).num_elements(), 30);
   EXPECT_EQ(*(Shape{2, 0, 5}).num_elements(), 0);
   EXPECT_EQ((Shape{2, -1}).num_elements().status().ToString(), "INVALID_ARGUMENT: shape [2,?] is not fully known");
-  EXPECT_EQ(Shape::Unknown().num_elements().status().ToString(), "INVALID_ARGUMENT: a shape of unknown rank has no number of elements");
+  EXPECT_EQ(Shape::Unknown().num_elements().status().ToString(),
+            "INVALID_ARGUMENT: a shape of unknown rank has no number of elements");
 }
 
 TEST(Shape, SaysWhenItsElementsCannotBeCounted) {
@@ -53,7 +54,8 @@ TEST(Shape, ValidatesItsRankAndItsDims) {
   EXPECT_TRUE(Shape::Unknown().Validate().ok());
   EXPECT_TRUE((Shape{-1, 7}).Validate().ok());
   EXPECT_TRUE(Shape(std::vector<int64_t>(254, 1)).Validate().ok());
-  EXPECT_EQ(Shape(std::vector<int64_t>(255, 1)).Validate().ToString(), "INVALID_ARGUMENT: a shape has rank 255; at most 254 is allowed");
+  EXPECT_EQ(Shape(std::vector<int64_t>(255, 1)).Validate().ToString(),
+            "INVALID_ARGUMENT: a shape has rank 255; at most 254 is allowed");
   EXPECT_EQ((Shape{3, -2}).Validate().ToString(), "INVALID_ARGUMENT: shape [3,?] has the negative dim -2");
   EXPECT_FALSE((Shape{std::numeric_limits<int64_t>::min()}).Validate().ok());
 }

@@ -18,14 +18,16 @@ Result<int64_t> ByteSize(DType dtype, const Shape& shape) {
   if (BitsOf(dtype) == 0) return InvalidArgument(StrCat("there is no element type ", dtype));
   int64_t bits = 0;
   if (!CheckedMultiply(count, BitsOf(dtype), &bits) || BytesOfElements(dtype, static_cast<uint64_t>(count)) > kMaxBytes)
-    return ResourceExhausted(StrCat("a tensor of ", TypeName(dtype), shape.ToString(), " needs more memory than any machine has"));
+    return ResourceExhausted(
+        StrCat("a tensor of ", TypeName(dtype), shape.ToString(), " needs more memory than any machine has"));
   return static_cast<int64_t>(BytesOfElements(dtype, static_cast<uint64_t>(count)));
 }
 
 bool ByteSize(DType dtype, const tenon_tensor_view& view, uint64_t* out_bytes) {
   uint64_t bits = BitsOf(dtype);
   for (int32_t i = 0; i < view.dl.ndim; ++i)
-    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bits, static_cast<uint64_t>(view.dl.shape[i]), &bits)) return false;
+    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bits, static_cast<uint64_t>(view.dl.shape[i]), &bits))
+      return false;
   *out_bytes = bits / 8 + (bits % 8 == 0 ? 0 : 1);
   return *out_bytes <= kMaxBytes;
 }
@@ -34,7 +36,8 @@ Result<Tensor> Tensor::Allocate(BufferPool* pool, DType dtype, Shape shape, uint
   TENON_RETURN_IF_ERROR(shape.Validate());
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));
   if (extra_bytes > kMaxBytes)
-    return ResourceExhausted(StrCat(TypeName(dtype), shape.ToString(), " with ", extra_bytes, " bytes more needs more memory than any machine has"));
+    return ResourceExhausted(StrCat(TypeName(dtype), shape.ToString(), " with ", extra_bytes,
+                                    " bytes more needs more memory than any machine has"));
   TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(static_cast<uint64_t>(bytes) + extra_bytes, shape.c()));
   if (dtype == TENON_DT_VARIANT) variant::OwnCells(buffer, static_cast<uint64_t>(bytes) / sizeof(tenon_variant*));
   return Tensor(dtype, std::move(shape), buffer);
@@ -45,8 +48,8 @@ Result<Tensor> Tensor::Strings(BufferPool* pool, Shape shape, std::span<const st
   for (std::string_view value : values) bytes += value.size();
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Allocate(pool, TENON_DT_STRING, std::move(shape), bytes));
   if (tensor.num_elements() != static_cast<int64_t>(values.size()))
-    return InvalidArgument(StrCat("shape ", tensor.shape().ToString(), " needs ", tensor.num_elements(), " strings, got ",
-                                  values.size()));
+    return InvalidArgument(
+        StrCat("shape ", tensor.shape().ToString(), " needs ", tensor.num_elements(), " strings, got ", values.size()));
   auto* cells = tensor.as<tenon_string_cell>();
   char* base = tensor.as<char>();
   uint64_t offset = values.size() * sizeof(tenon_string_cell);

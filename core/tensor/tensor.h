@@ -19,7 +19,8 @@ BufferPool* GlobalPool();
 
 // Bytes of a tensor of this type and shape; an error when it does not fit.
 Result<int64_t> ByteSize(DType dtype, const Shape& shape);
-// The same of a view's dims, without memory of its own: for each step. The rank is a possible one. false: no tensor has such dims.
+// The same of a view's dims, without memory of its own: for each step. The rank is a possible one. false: no tensor has
+// such dims.
 bool ByteSize(DType dtype, const tenon_tensor_view& view, uint64_t* out_bytes);
 
 class Tensor {
@@ -85,7 +86,8 @@ int64_t NumElements(const tenon_tensor_view& view);
 std::string_view StringAt(const tenon_tensor_view& view, int64_t i);
 // Bytes that strings need after their cells.
 uint64_t StringBytes(const tenon_tensor_view& view);
-// Copies elements, not variants, into memory of at least byte_size + extra bytes, cells rewritten; strides are honoured.
+// Copies elements, not variants, into memory of at least byte_size + extra bytes, cells rewritten; strides are
+// honoured.
 void CopyElements(const tenon_tensor_view& from, void* to);
 // An integer element of an int32 or int64 view.
 int64_t IntegerAt(const tenon_tensor_view& view, int64_t i);

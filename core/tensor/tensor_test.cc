@@ -53,8 +53,10 @@ TEST(Tensor, HoldsStringsWithTheirBytes) {
 
 TEST(Tensor, TakesAsManyStringsAsItsShapeSays) {
   const std::string_view texts[] = {"a", "b"};
-  EXPECT_EQ(Tensor::Strings(GlobalPool(), {3}, texts).status().ToString(), "INVALID_ARGUMENT: shape [3] needs 3 strings, got 2");
-  EXPECT_EQ(Tensor::Strings(GlobalPool(), {}, texts).status().ToString(), "INVALID_ARGUMENT: shape [] needs 1 strings, got 2");
+  EXPECT_EQ(Tensor::Strings(GlobalPool(), {3}, texts).status().ToString(),
+            "INVALID_ARGUMENT: shape [3] needs 3 strings, got 2");
+  EXPECT_EQ(Tensor::Strings(GlobalPool(), {}, texts).status().ToString(),
+            "INVALID_ARGUMENT: shape [] needs 1 strings, got 2");
 }
 
 TEST(Tensor, CopiesWhatAViewShows) {

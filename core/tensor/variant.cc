@@ -22,7 +22,8 @@ struct Place {
 };
 
 Status CheckElement(const tenon_tensor_view& element) {
-  if (element.buffer == nullptr) return Internal("an element of a variant lives in no buffer; its kernel must retain it");
+  if (element.buffer == nullptr)
+    return Internal("an element of a variant lives in no buffer; its kernel must retain it");
   if (element.dl.strides != nullptr) return Unimplemented("an element of a variant with strides");
   return Status::Ok();
 }
@@ -56,7 +57,8 @@ class Row {
   // Memory for the first `count` places. RESOURCE_EXHAUSTED as the pool says.
   Status Reserve(BufferPool* pool, uint64_t count) {
     if (count <= room_) return Status::Ok();
-    if (count > kMaxPlaces) return ResourceExhausted(StrCat("element ", count - 1, " of a variant is more than any machine holds"));
+    if (count > kMaxPlaces)
+      return ResourceExhausted(StrCat("element ", count - 1, " of a variant is more than any machine holds"));
     const uint64_t wanted = std::max({count, room_ * 2, uint64_t{4}});
     const int64_t dims[] = {static_cast<int64_t>(wanted)};
     TENON_ASSIGN_OR_RETURN(Buffer * larger, pool->Allocate(wanted * sizeof(Place), {dims, 1, 0}));
@@ -85,10 +87,13 @@ class Row {
 namespace {
 
 // pool: that it is charged to; nullptr: none.
-Result<Variant*> Make(BufferPool* pool, std::string_view type, std::string_view metadata, std::shared_ptr<Row> row, uint64_t version, uint64_t count) {
+Result<Variant*> Make(BufferPool* pool, std::string_view type, std::string_view metadata, std::shared_ptr<Row> row,
+                      uint64_t version, uint64_t count) {
   auto made = std::make_unique<Variant>();
   constexpr uint64_t kMalloc = 64;  // its own of the pieces
-  if (pool != nullptr) TENON_RETURN_IF_ERROR(made->charge.Take(pool, sizeof(Variant) + sizeof(Row) + type.size() + metadata.size() + kMalloc));
+  if (pool != nullptr)
+    TENON_RETURN_IF_ERROR(
+        made->charge.Take(pool, sizeof(Variant) + sizeof(Row) + type.size() + metadata.size() + kMalloc));
   made->type = type;
   made->metadata = metadata;
   made->row = std::move(row);
@@ -143,7 +148,8 @@ void Release(Variant* variant) {
   pending.active = false;
 }
 
-Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata, const tenon_tensor_view* elements, uint64_t count, uint64_t told) {
+Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata,
+                     const tenon_tensor_view* elements, uint64_t count, uint64_t told) {
   auto row = std::make_shared<Row>();
   row->used = count;
   told = elements == nullptr ? 0 : std::min(told, count);
@@ -156,13 +162,15 @@ Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view m
   return Make(pool, type, metadata, std::move(row), 0, count);
 }
 
-Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count, uint64_t index,
-                        const tenon_tensor_view* element) {
+Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count,
+                        uint64_t index, const tenon_tensor_view* element) {
   if (element != nullptr) {
     if (index >= count) return Internal(StrCat("element ", index, " of a variant of ", count, " is set"));
     TENON_RETURN_IF_ERROR(CheckElement(*element));
   }
-  if (base.object != nullptr) return InvalidArgument(StrCat("a variant of type '", base.type, "' holds an object: nothing can be derived from it"));
+  if (base.object != nullptr)
+    return InvalidArgument(
+        StrCat("a variant of type '", base.type, "' holds an object: nothing can be derived from it"));
   const std::lock_guard lock(base.row->mutex);
   std::shared_ptr<Row> row = base.row;
   uint64_t version = base.version;
@@ -183,7 +191,8 @@ Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view 
 
 Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* object, void (*destroy)(void* object)) {
   if (object == nullptr || destroy == nullptr || type.empty())
-    return Internal(StrCat("a variant of type '", type, "' that holds an object needs a type, the object, and a function that ends it"));
+    return Internal(StrCat("a variant of type '", type,
+                           "' that holds an object needs a type, the object, and a function that ends it"));
   TENON_ASSIGN_OR_RETURN(Variant * made, Make(nullptr, type, metadata, std::make_shared<Row>(), 0, 0));
   made->object = object;
   made->destroy = destroy;
@@ -193,7 +202,8 @@ Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* ob
 void* Held(const Variant& variant, std::string_view type) { return variant.type == type ? variant.object : nullptr; }
 
 tenon_variant_info Info(const Variant& variant) {
-  return {{variant.type.data(), variant.type.size()}, {variant.metadata.data(), variant.metadata.size()}, variant.count};
+  return {
+      {variant.type.data(), variant.type.size()}, {variant.metadata.data(), variant.metadata.size()}, variant.count};
 }
 
 uint64_t Told(const Variant& variant) {
@@ -207,7 +217,8 @@ tenon_tensor_view Element(const Variant& variant, uint64_t index) {
   const std::lock_guard lock(variant.row->mutex);
   const Place* place = variant.row->Seen(variant.count, variant.version, index);
   if (place == nullptr) return {};
-  tenon_tensor_view view = MakeView(place->dtype, {place->buffer->dims, place->buffer->rank, 0}, place->data, place->byte_size, place->buffer);
+  tenon_tensor_view view = MakeView(place->dtype, {place->buffer->dims, place->buffer->rank, 0}, place->data,
+                                    place->byte_size, place->buffer);
   view.flags |= TENON_VIEW_READ_ONLY;
   return view;
 }
@@ -242,7 +253,8 @@ void Seal(const tenon_tensor_view& cells) {
       // Places without memory are empty: a list may have billions of them.
       for (uint64_t k = 0; k < std::min(each->count, row.room()); ++k)
         if (const Place& place = row.places()[k]; place.buffer != nullptr && place.dtype == TENON_DT_VARIANT)
-          left.push_back(MakeView(place.dtype, {place.buffer->dims, place.buffer->rank, 0}, place.data, place.byte_size, place.buffer));
+          left.push_back(MakeView(place.dtype, {place.buffer->dims, place.buffer->rank, 0}, place.data, place.byte_size,
+                                  place.buffer));
     }
   }
 }

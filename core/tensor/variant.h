@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variants: immutable values with elements that are tensors (tensor.h says what a plugin sees), and the tensors of them.
+// Variants: immutable values with elements that are tensors (tensor.h says what a plugin sees), and the tensors of
+// them.
 //
-// Idea. Values that come of one another look at one row of places, each with the version in which it was filled. A value sees
-// the first `count` places, and of these what was filled up to its own version. So the newest value of a row can be
-// extended, and its empty places be filled, in the row itself, unseen by older values; every other change copies the row.
-// A value that outlives the steps that work with it is sealed: what they make of it copies its row, which would keep their
-// elements else.
+// Idea. Values that come of one another look at one row of places, each with the version in which it was filled. A
+// value sees the first `count` places, and of these what was filled up to its own version. So the newest value of a row
+// can be extended, and its empty places be filled, in the row itself, unseen by older values; every other change copies
+// the row. A value that outlives the steps that work with it is sealed: what they make of it copies its row, which
+// would keep their elements else.
 //
-// Invariants. A place is filled once and never changes while its row lives. A row's versions only grow; `used` places are some
-// value's. The row's mutex guards them all. Values are let go of without recursion, however deeply they are nested.
+// Invariants. A place is filled once and never changes while its row lives. A row's versions only grow; `used` places
+// are some value's. The row's mutex guards them all. Values are let go of without recursion, however deeply they are
+// nested.
 #ifndef TENON_CORE_TENSOR_VARIANT_H_
 #define TENON_CORE_TENSOR_VARIANT_H_
 
@@ -50,11 +52,13 @@ using Variant = tenon_variant;
 inline void Retain(Variant* variant) { variant->references.fetch_add(1, std::memory_order_relaxed); }
 void Release(Variant* variant);
 
-// With one reference. Elements as tenon_frame_services.variant_new says, the first `told` of them, behind which places are empty; the places' memory is the pool's.
-Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata, const tenon_tensor_view* elements, uint64_t count, uint64_t told = UINT64_MAX);
+// With one reference. Elements as tenon_frame_services.variant_new says, the first `told` of them, behind which places
+// are empty; the places' memory is the pool's.
+Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata,
+                     const tenon_tensor_view* elements, uint64_t count, uint64_t told = UINT64_MAX);
 // See tenon_frame_services.variant_derive. metadata: of the result.
-Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count, uint64_t index,
-                        const tenon_tensor_view* element);
+Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count,
+                        uint64_t index, const tenon_tensor_view* element);
 // See tenon_work_services.variant_hold. With one reference. It is charged by who makes the object.
 Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* object, void (*destroy)(void* object));
 // The object, where the value holds one of this type.

@@ -24,14 +24,18 @@ class VariantTest : public ::testing::Test {
     return *made;
   }
   Variant* Empty(uint64_t count) { return Keep(New(pool_, "a list", "of numbers", nullptr, count)); }
-  Variant* Set(const Variant* base, uint64_t index, float value) { return With(base, std::max(base->count, index + 1), index, value); }
+  Variant* Set(const Variant* base, uint64_t index, float value) {
+    return With(base, std::max(base->count, index + 1), index, value);
+  }
   Variant* With(const Variant* base, uint64_t count, uint64_t index, float value) {
     auto tensor = Tensor::FromValues<float>(pool_, TENON_DT_FLOAT, Shape(), std::span<const float>(&value, 1));
     EXPECT_TRUE(tensor.ok());
     const tenon_tensor_view view = tensor->view();
     return Keep(Derive(pool_, *base, base->metadata, count, index, &view));
   }
-  Variant* Resized(const Variant* base, uint64_t count) { return Keep(Derive(pool_, *base, base->metadata, count, 0, nullptr)); }
+  Variant* Resized(const Variant* base, uint64_t count) {
+    return Keep(Derive(pool_, *base, base->metadata, count, 0, nullptr));
+  }
   // Its elements; -1 for an empty place.
   static std::vector<float> Of(const Variant* variant) {
     std::vector<float> out;

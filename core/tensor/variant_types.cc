@@ -41,19 +41,26 @@ Result<const tenon_variant_type*> AdoptType(const tenon_variant_type* given) {
 }  // namespace
 
 Status Type::Check(const tenon_variant_info& info, std::span<const tenon_tensor_view> told) const {
-  Status status = plugin_->Call("variant.check", nullptr, nullptr, [&](tenon_plugin_self* self) { return table_->check(self, &info, told.data(), told.size()); });
+  Status status = plugin_->Call("variant.check", nullptr, nullptr, [&](tenon_plugin_self* self) {
+    return table_->check(self, &info, told.data(), told.size());
+  });
   return status.ok() ? status : std::move(status).Annotate(StrCat("no ", View(table_->name)));
 }
 
 Status Types::Register(const tenon_variant_package* given, const std::shared_ptr<PluginInstance>& plugin) {
   TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_variant_package, count), TENON_CAPABILITY_VARIANTS));
-  if (given->count == 0 || given->count > kMostTypes) return InvalidArgument(StrCat(TENON_CAPABILITY_VARIANTS, " has ", given->count, " types; 1 to ", kMostTypes, " are allowed"));
+  if (given->count == 0 || given->count > kMostTypes)
+    return InvalidArgument(
+        StrCat(TENON_CAPABILITY_VARIANTS, " has ", given->count, " types; 1 to ", kMostTypes, " are allowed"));
   TENON_RETURN_IF_ERROR(CheckArray(given->types, given->count, "the types of variants"));
   const std::lock_guard lock(mutex_);
   for (uint64_t i = 0; i < given->count; ++i) {
     TENON_ASSIGN_OR_RETURN(const tenon_variant_type* type, AdoptType(given->types[i]));
-    const auto [at, fresh] = types_.try_emplace(std::string(View(type->name)), std::make_shared<const Type>(type, plugin));
-    if (!fresh) return AlreadyExists(StrCat("the variants of type '", at->first, "' are ", DescribePlugin(at->second->plugin()->id()), "'s already"));
+    const auto [at, fresh] =
+        types_.try_emplace(std::string(View(type->name)), std::make_shared<const Type>(type, plugin));
+    if (!fresh)
+      return AlreadyExists(StrCat("the variants of type '", at->first, "' are ",
+                                  DescribePlugin(at->second->plugin()->id()), "'s already"));
     for (const std::string_view op : Parts(View(type->makers))) makers_[plugin->id()].emplace(op);
   }
   return Status::Ok();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// VariantTypes: the types of variants that may be written and made anew in another process, as plugins bring them (tenon/ext/draft/variant.h).
+// VariantTypes: the types of variants that may be written and made anew in another process, as plugins bring them
+// (tenon/ext/draft/variant.h).
 #ifndef TENON_CORE_TENSOR_VARIANT_TYPES_H_
 #define TENON_CORE_TENSOR_VARIANT_TYPES_H_
 
@@ -25,7 +26,8 @@ namespace tenon::variant {
 // One of them. Outlives its plugin, and is refused then.
 class Type {
  public:
-  Type(const tenon_variant_type* table, std::shared_ptr<PluginInstance> plugin) : table_(table), plugin_(std::move(plugin)) {}
+  Type(const tenon_variant_type* table, std::shared_ptr<PluginInstance> plugin)
+      : table_(table), plugin_(std::move(plugin)) {}
   // Whether there is such a value, as tenon_variant_type.check says it; the error names the type.
   Status Check(const tenon_variant_info& info, std::span<const tenon_tensor_view> told) const;
   const PluginInstance* plugin() const { return plugin_.get(); }
@@ -38,7 +40,8 @@ class Type {
 // Thread-safe.
 class Types {
  public:
-  // What a plugin gave. INVALID_ARGUMENT says what is wrong with it; ALREADY_EXISTS: another plugin has one of the types.
+  // What a plugin gave. INVALID_ARGUMENT says what is wrong with it; ALREADY_EXISTS: another plugin has one of the
+  // types.
   Status Register(const tenon_variant_package* given, const std::shared_ptr<PluginInstance>& plugin);
   void Unregister(std::string_view plugin);
   // Is called once, when a type is asked for that is not here: it may register more. Before any is asked for.

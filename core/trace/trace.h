@@ -25,8 +25,10 @@ struct Row {
 
 class Trace {
  public:
-  // On this thread's row. Times are of the host's clock. detail: shown beside the span, such as what it waited for; may be empty.
-  void Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns, std::string_view detail = {});
+  // On this thread's row. Times are of the host's clock. detail: shown beside the span, such as what it waited for; may
+  // be empty.
+  void Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns,
+           std::string_view detail = {});
   void AddOn(const Row& row, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns,
              std::string_view detail);
   // Monotonic nanoseconds of the host's clock.
@@ -50,7 +52,8 @@ class Trace {
     uint64_t begin_ns, end_ns;
     uint64_t process, thread;
   };
-  void Put(std::string_view name, std::string_view category, std::string_view detail, uint64_t begin_ns, uint64_t end_ns, uint64_t process, uint64_t thread);
+  void Put(std::string_view name, std::string_view category, std::string_view detail, uint64_t begin_ns,
+           uint64_t end_ns, uint64_t process, uint64_t thread);
   Text Keep(std::string_view text);
   std::string_view View(Text text) const { return std::string_view(texts_).substr(text.at, text.size); }
   mutable std::mutex mutex_;

@@ -50,13 +50,19 @@ TEST(Trace, NamesTheRowsOfDevicesOnce) {
   trace.AddOn({"/device:X:0", "copy in"}, "b", "copy", 2000, 3000, "");
   trace.AddOn({"/device:X:1", "copy in"}, "c", "copy", 2000, 3000, "");
   const std::string json = trace.ToJson();
-  EXPECT_NE(json.find("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"host\"}}"), std::string::npos);
-  EXPECT_NE(json.find("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":3,\"tid\":0,\"args\":{\"name\":\"/device:X:1\"}}"), std::string::npos);
-  const std::string line = "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":2,\"tid\":1,\"args\":{\"name\":\"copy in\"}}";
+  EXPECT_NE(json.find("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"host\"}}"),
+            std::string::npos);
+  EXPECT_NE(
+      json.find("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":3,\"tid\":0,\"args\":{\"name\":\"/device:X:1\"}}"),
+      std::string::npos);
+  const std::string line =
+      "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":2,\"tid\":1,\"args\":{\"name\":\"copy in\"}}";
   EXPECT_EQ(json.find(line), json.rfind(line));
   EXPECT_NE(json.find(line), std::string::npos);
-  EXPECT_NE(json.find("\"ts\":1.000,\"dur\":1.000,\"pid\":2,\"tid\":1,\"args\":{\"detail\":\"8 bytes\"}}"), std::string::npos);
-  EXPECT_NE(json.find("{\"name\":\"b\",\"cat\":\"copy\",\"ph\":\"X\",\"ts\":2.000,\"dur\":1.000,\"pid\":2,\"tid\":1}"), std::string::npos);
+  EXPECT_NE(json.find("\"ts\":1.000,\"dur\":1.000,\"pid\":2,\"tid\":1,\"args\":{\"detail\":\"8 bytes\"}}"),
+            std::string::npos);
+  EXPECT_NE(json.find("{\"name\":\"b\",\"cat\":\"copy\",\"ph\":\"X\",\"ts\":2.000,\"dur\":1.000,\"pid\":2,\"tid\":1}"),
+            std::string::npos);
 }
 
 TEST(Trace, TakesSpansFromManyThreads) {

@@ -18,7 +18,9 @@ using F = std::vector<float>;
 struct Side {
   int64_t input, size, stride, dilation, before, after;  // padding as it comes out
   int64_t reach() const { return (size - 1) * dilation + 1; }
-  int64_t output() const { return input + before + after < reach() ? 0 : (input + before + after - reach()) / stride + 1; }
+  int64_t output() const {
+    return input + before + after < reach() ? 0 : (input + before + after - reach()) / stride + 1;
+  }
 };
 
 struct Case {
@@ -30,20 +32,26 @@ struct Case {
   I filter() const { return {rows.size, columns.size, in, out}; }
   I result() const { return {batch, rows.output(), columns.output(), out}; }
   DirectShape shape() const {
-    const auto dim = [](const Side& s) { return WindowDim{s.input, s.output(), s.size, s.stride, s.dilation, s.before}; };
+    const auto dim = [](const Side& s) {
+      return WindowDim{s.input, s.output(), s.size, s.stride, s.dilation, s.before};
+    };
     return {Image(image(), false), Image(result(), false), dim(rows), dim(columns)};
   }
   std::string text() const {
-    std::string text = padding + " batch " + std::to_string(batch) + ", " + std::to_string(in) + " to " + std::to_string(out);
+    std::string text =
+        padding + " batch " + std::to_string(batch) + ", " + std::to_string(in) + " to " + std::to_string(out);
     for (const Side& s : {rows, columns})
       for (int64_t v : {s.input, s.size, s.stride, s.dilation, s.before, s.after}) text += " " + std::to_string(v);
     return text;
   }
   Kernel Of(const char* op, uint32_t threads = 1) const {
     Kernel kernel(op);
-    kernel.Attr("strides", I{1, rows.stride, columns.stride, 1}).Attr("dilations", I{1, rows.dilation, columns.dilation, 1}).Attr("padding", padding);
+    kernel.Attr("strides", I{1, rows.stride, columns.stride, 1})
+        .Attr("dilations", I{1, rows.dilation, columns.dilation, 1})
+        .Attr("padding", padding);
     kernel.Attr("data_format", std::string("NHWC")).Threads(threads);
-    kernel.Attr("explicit_paddings", padding != "EXPLICIT" ? I{} : I{0, 0, rows.before, rows.after, columns.before, columns.after, 0, 0});
+    kernel.Attr("explicit_paddings",
+                padding != "EXPLICIT" ? I{} : I{0, 0, rows.before, rows.after, columns.before, columns.after, 0, 0});
     return kernel;
   }
   // function(place in the image, the filter, the result) of every product.
@@ -54,11 +62,13 @@ struct Case {
         for (int64_t ox = 0; ox < columns.output(); ++ox)
           for (int64_t ky = 0; ky < rows.size; ++ky)
             for (int64_t kx = 0; kx < columns.size; ++kx) {
-              const int64_t y = oy * rows.stride + ky * rows.dilation - rows.before, x = ox * columns.stride + kx * columns.dilation - columns.before;
+              const int64_t y = oy * rows.stride + ky * rows.dilation - rows.before,
+                            x = ox * columns.stride + kx * columns.dilation - columns.before;
               if (y < 0 || y >= rows.input || x < 0 || x >= columns.input) continue;
               for (int64_t i = 0; i < in; ++i)
                 for (int64_t o = 0; o < out; ++o)
-                  function(static_cast<size_t>(((n * rows.input + y) * columns.input + x) * in + i), static_cast<size_t>(((ky * columns.size + kx) * in + i) * out + o),
+                  function(static_cast<size_t>(((n * rows.input + y) * columns.input + x) * in + i),
+                           static_cast<size_t>(((ky * columns.size + kx) * in + i) * out + o),
                            static_cast<size_t>(((n * rows.output() + oy) * columns.output() + ox) * out + o));
             }
   }
@@ -100,12 +110,14 @@ void ExpectRightSums(const Case& c, std::mt19937& random) {
     dx.Add(i, dy[o], f[w]);
     df.Add(w, x[i], dy[o]);
   });
-  const Tensor image = Make<float>(c.image(), x), filter = Make<float>(c.filter(), f), result = Make<float>(c.result(), dy), sizes = Vector<int32_t>({0, 0, 0, 0});
+  const Tensor image = Make<float>(c.image(), x), filter = Make<float>(c.filter(), f),
+               result = Make<float>(c.result(), dy), sizes = Vector<int32_t>({0, 0, 0, 0});
   std::vector<F> first;
   for (uint32_t threads : {1u, 2u, 5u}) {
-    const std::vector<Result> got = {c.Of("Conv2D", threads).Run({image, filter}, {Out<float>(c.result())}),
-                                     c.Of("Conv2DBackpropInput", threads).Run({sizes, filter, result}, {Out<float>(c.image())}),
-                                     c.Of("Conv2DBackpropFilter", threads).Run({image, sizes, result}, {Out<float>(c.filter())})};
+    const std::vector<Result> got = {
+        c.Of("Conv2D", threads).Run({image, filter}, {Out<float>(c.result())}),
+        c.Of("Conv2DBackpropInput", threads).Run({sizes, filter, result}, {Out<float>(c.image())}),
+        c.Of("Conv2DBackpropFilter", threads).Run({image, sizes, result}, {Out<float>(c.filter())})};
     ASSERT_NO_FATAL_FAILURE(y.Expect(got[0], c.text()));
     ASSERT_NO_FATAL_FAILURE(dx.Expect(got[1], c.text()));
     ASSERT_NO_FATAL_FAILURE(df.Expect(got[2], c.text()));
@@ -117,12 +129,15 @@ void ExpectRightSums(const Case& c, std::mt19937& random) {
 }
 
 Case RandomCase(std::mt19937& random) {
-  const auto number = [&](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  const auto number = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
   const int64_t kind = number(0, 2);
   const auto side = [&] {
     Side s{number(1, 20), number(1, 6), number(1, 3), number(0, 3) == 0 ? number(2, 3) : 1, 0, 0};
     if (kind == 0) {
-      const int64_t to = (s.input + s.stride - 1) / s.stride, pad = std::max<int64_t>(0, (to - 1) * s.stride + s.reach() - s.input);
+      const int64_t to = (s.input + s.stride - 1) / s.stride,
+                    pad = std::max<int64_t>(0, (to - 1) * s.stride + s.reach() - s.input);
       s.before = pad / 2, s.after = pad - pad / 2;
     } else if (kind == 2) {
       s.before = number(0, 8), s.after = number(0, 4);
@@ -130,7 +145,8 @@ Case RandomCase(std::mt19937& random) {
     return s;
   };
   constexpr const char* kPaddings[] = {"SAME", "VALID", "EXPLICIT"};
-  const int64_t in = number(0, 3) == 0 ? number(17, 32) : number(1, 16), out = number(0, 2) == 0 ? number(17, 64) : number(1, 16);
+  const int64_t in = number(0, 3) == 0 ? number(17, 32) : number(1, 16),
+                out = number(0, 2) == 0 ? number(17, 64) : number(1, 16);
   return {number(0, 6) == 0 ? 0 : number(1, 9), in, out, side(), side(), kPaddings[kind]};
 }
 
@@ -148,7 +164,9 @@ TEST(DirectConvolution, AndItsGradientsAreTheSumsOfDoublesWhateverTheShapeAndThe
 TEST(DirectConvolution, DoesLargeImagesInBands) {
   std::mt19937 random(8);
   const Side tall{101, 3, 1, 1, 1, 1}, wide{131, 5, 2, 1, 2, 2};
-  for (const Case& c : {Case{2, 16, 8, tall, wide, "SAME"}, {1, 3, 40, wide, tall, "SAME"}, {33, 2, 3, {9, 3, 1, 1, 0, 0}, {9, 3, 1, 1, 0, 0}, "VALID"}}) {
+  for (const Case& c : {Case{2, 16, 8, tall, wide, "SAME"},
+                        {1, 3, 40, wide, tall, "SAME"},
+                        {33, 2, 3, {9, 3, 1, 1, 0, 0}, {9, 3, 1, 1, 0, 0}, "VALID"}}) {
     ASSERT_TRUE(DirectWindows::Take(c.shape()));
     ASSERT_NO_FATAL_FAILURE(ExpectRightSums(c, random));
   }
@@ -167,9 +185,13 @@ void ExpectInfinitiesOnlyWhereTheyAreSeen(const Case& c, std::mt19937& random) {
     if (o == gradient) seen[i] = true;
   });
   const auto filter = Make<float>(c.filter(), f);
-  const auto forward = [&](const F& values) { return Values<float>(c.Of("Conv2D").Run({Make<float>(c.image(), values), filter}, {Out<float>(c.result())})[0]); };
+  const auto forward = [&](const F& values) {
+    return Values<float>(c.Of("Conv2D").Run({Make<float>(c.image(), values), filter}, {Out<float>(c.result())})[0]);
+  };
   const auto backward = [&](const F& values) {
-    return Values<float>(c.Of("Conv2DBackpropInput").Run({Vector<int32_t>({0, 0, 0, 0}), filter, Make<float>(c.result(), values)}, {Out<float>(c.image())})[0]);
+    return Values<float>(
+        c.Of("Conv2DBackpropInput")
+            .Run({Vector<int32_t>({0, 0, 0, 0}), filter, Make<float>(c.result(), values)}, {Out<float>(c.image())})[0]);
   };
   const F y = forward(x), odd_y = forward(odd), dx = backward(dy), odd_dx = backward(odd_dy);
   for (size_t i = 0; i < y.size(); ++i) EXPECT_TRUE(sees[i] ? std::isinf(odd_y[i]) : odd_y[i] == y[i]) << i;
@@ -193,7 +215,10 @@ TEST(DirectConvolution, HasNoPartOfWhatNoWindowSeesInTheFiltersGradient) {
   F x = Numbers(c.image(), random);
   const F dy = Numbers(c.result(), random);
   const auto gradient = [&] {
-    return Values<float>(c.Of("Conv2DBackpropFilter").Run({Make<float>(c.image(), x), Vector<int32_t>({0, 0, 0, 0}), Make<float>(c.result(), dy)}, {Out<float>(c.filter())})[0]);
+    return Values<float>(
+        c.Of("Conv2DBackpropFilter")
+            .Run({Make<float>(c.image(), x), Vector<int32_t>({0, 0, 0, 0}), Make<float>(c.result(), dy)},
+                 {Out<float>(c.filter())})[0]);
   };
   const F want = gradient();
   for (size_t row = 0; row < 8; ++row) x[row * 12 + 11] = std::numeric_limits<float>::infinity();
@@ -201,14 +226,17 @@ TEST(DirectConvolution, HasNoPartOfWhatNoWindowSeesInTheFiltersGradient) {
 }
 
 TEST(DirectConvolution, LeavesShapesWithoutBoundToOthers) {
-  const auto takes = [](Side rows, Side columns, int64_t in, int64_t out) { return DirectWindows::Take(Case{1, in, out, rows, columns, "EXPLICIT"}.shape()); };
+  const auto takes = [](Side rows, Side columns, int64_t in, int64_t out) {
+    return DirectWindows::Take(Case{1, in, out, rows, columns, "EXPLICIT"}.shape());
+  };
   const Side plain{8, 3, 1, 1, 0, 0};
   EXPECT_TRUE(takes(plain, plain, 32, 64));
   EXPECT_FALSE(takes(plain, plain, 33, 64));
   EXPECT_FALSE(takes(plain, plain, 32, 65));
   EXPECT_FALSE(takes(plain, {8, 3, int64_t{1} << 40, 1, 0, 0}, 1, 1));
   EXPECT_FALSE(takes(plain, {8, 3, 1, int64_t{1} << 40, int64_t{1} << 42, 0}, 1, 1));
-  EXPECT_FALSE(takes(plain, {8, 3, int64_t{1} << 16, 1, 1 << 16, 1 << 22}, 32, 1));  // few cells of which a row would have millions between them
+  EXPECT_FALSE(takes(plain, {8, 3, int64_t{1} << 16, 1, 1 << 16, 1 << 22}, 32,
+                     1));  // few cells of which a row would have millions between them
 }
 
 }  // namespace

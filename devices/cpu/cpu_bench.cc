@@ -46,7 +46,9 @@ void Require(tenon_status* status) {
 }
 
 bool TakesFloats(const tenon_kernel_registration& r) {
-  const auto any = [](const tenon_type_constraint& c) { return std::find(c.dtypes, c.dtypes + c.count, uint32_t{TENON_DT_FLOAT}) != c.dtypes + c.count; };
+  const auto any = [](const tenon_type_constraint& c) {
+    return std::find(c.dtypes, c.dtypes + c.count, uint32_t{TENON_DT_FLOAT}) != c.dtypes + c.count;
+  };
   return r.constraint_count == 0 || std::any_of(r.constraints, r.constraints + r.constraint_count, any);
 }
 
@@ -65,7 +67,8 @@ class Bench {
         const std::map<size_t, std::vector<int32_t>>& constants = {}) {
     tenon_plugin_host = Host();
     for (uint64_t i = 0; i < kPackage.count; ++i) {
-      if (tenon::sdk::ToText(kPackage.registrations[i]->op) == op && TakesFloats(*kPackage.registrations[i])) registration_ = kPackage.registrations[i];
+      if (tenon::sdk::ToText(kPackage.registrations[i]->op) == op && TakesFloats(*kPackage.registrations[i]))
+        registration_ = kPackage.registrations[i];
     }
     if (registration_ == nullptr) {
       refusal_ = "no kernel in this package";
@@ -105,7 +108,9 @@ class Bench {
       }
     }
     prepared_ = prepare.out_prepared;
-    services_.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function f, void* a) { f(a, 0, total); };
+    services_.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function f, void* a) {
+      f(a, 0, total);
+    };
     services_.is_cancelled = [](tenon_frame*) -> uint32_t { return 0; };
     frame_.inputs = const_cast<const tenon_tensor_view* const*>(pointers_.data());
     frame_.outputs = pointers_.data() + n;
@@ -184,13 +189,33 @@ void MatMul(benchmark::State& state) {
 // m, k, n; transposes: 1 a, 2 b.
 // The first rows are the products of two networks: 64-32-10 and the dense layers (512-64-10) of digits, batch 32.
 BENCHMARK(MatMul)
-    ->Args({32, 64, 32, 0})->Args({32, 32, 10, 0})->Args({32, 10, 32, 2})->Args({64, 32, 32, 1})->Args({32, 32, 10, 1})
-    ->Args({32, 512, 64, 0})->Args({512, 32, 64, 1})->Args({32, 64, 512, 2})->Args({32, 64, 10, 0})
-    ->Args({64, 32, 10, 1})->Args({32, 10, 64, 2})
-    ->Args({8, 8, 8, 0})->Args({16, 16, 16, 0})->Args({32, 32, 32, 0})
-    ->Args({64, 32, 64, 0})->Args({64, 64, 64, 0})->Args({1, 784, 512, 0})->Args({1, 512, 784, 2})
-    ->Args({128, 128, 128, 0})->Args({8, 512, 512, 0})->Args({512, 512, 512, 0})->Args({128, 768, 768, 0})->Args({256, 256, 256, 0})->Args({1024, 1024, 1024, 0})->Args({1024, 1024, 1024, 1})
-    ->Args({1024, 1024, 1024, 2})->Args({1024, 1024, 1024, 3});
+    ->Args({32, 64, 32, 0})
+    ->Args({32, 32, 10, 0})
+    ->Args({32, 10, 32, 2})
+    ->Args({64, 32, 32, 1})
+    ->Args({32, 32, 10, 1})
+    ->Args({32, 512, 64, 0})
+    ->Args({512, 32, 64, 1})
+    ->Args({32, 64, 512, 2})
+    ->Args({32, 64, 10, 0})
+    ->Args({64, 32, 10, 1})
+    ->Args({32, 10, 64, 2})
+    ->Args({8, 8, 8, 0})
+    ->Args({16, 16, 16, 0})
+    ->Args({32, 32, 32, 0})
+    ->Args({64, 32, 64, 0})
+    ->Args({64, 64, 64, 0})
+    ->Args({1, 784, 512, 0})
+    ->Args({1, 512, 784, 2})
+    ->Args({128, 128, 128, 0})
+    ->Args({8, 512, 512, 0})
+    ->Args({512, 512, 512, 0})
+    ->Args({128, 768, 768, 0})
+    ->Args({256, 256, 256, 0})
+    ->Args({1024, 1024, 1024, 0})
+    ->Args({1024, 1024, 1024, 1})
+    ->Args({1024, 1024, 1024, 2})
+    ->Args({1024, 1024, 1024, 3});
 
 Attribute List(std::vector<int64_t> values) { return {TENON_ATTR_INT | TENON_ATTR_LIST, std::move(values), ""}; }
 Attribute Text(const char* text) { return {TENON_ATTR_STRING, {}, text}; }
@@ -213,12 +238,30 @@ void Conv(benchmark::State& state, const char* op) {
                          benchmark::Counter::kIsIterationInvariantRate);
 }
 void ConvShapes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->Args({4, 8, 4, 8, 3, 1})->Args({4, 8, 8, 8, 3, 1})->Args({1, 8, 16, 32, 3, 1})->Args({8, 8, 16, 16, 3, 1})->Args({32, 8, 3, 8, 3, 1})
-      ->Args({32, 8, 1, 16, 3, 1})->Args({32, 8, 16, 32, 3, 1})->Args({32, 4, 32, 64, 3, 1})
+  benchmark->Args({4, 8, 4, 8, 3, 1})
+      ->Args({4, 8, 8, 8, 3, 1})
+      ->Args({1, 8, 16, 32, 3, 1})
+      ->Args({8, 8, 16, 16, 3, 1})
+      ->Args({32, 8, 3, 8, 3, 1})
+      ->Args({32, 8, 1, 16, 3, 1})
+      ->Args({32, 8, 16, 32, 3, 1})
+      ->Args({32, 4, 32, 64, 3, 1})
       // Few channels: LeNet-5, networks for CIFAR-10, first layers.
-      ->Args({64, 28, 1, 6, 5, 1})->Args({64, 14, 6, 16, 5, 1})->Args({32, 32, 3, 32, 3, 1})->Args({32, 32, 16, 16, 3, 1})->Args({32, 32, 32, 32, 3, 1})->Args({32, 16, 32, 64, 3, 1})
-      ->Args({32, 7, 32, 64, 3, 1})->Args({1, 28, 1, 6, 5, 1})->Args({1, 14, 6, 16, 5, 1})->Args({1, 224, 3, 32, 3, 2})->Args({8, 112, 32, 64, 3, 1})->Args({8, 204, 1, 32, 3, 1})
-      ->Args({8, 56, 64, 64, 3, 1})->Args({8, 14, 256, 256, 3, 1})->Args({1, 56, 64, 256, 1, 1})
+      ->Args({64, 28, 1, 6, 5, 1})
+      ->Args({64, 14, 6, 16, 5, 1})
+      ->Args({32, 32, 3, 32, 3, 1})
+      ->Args({32, 32, 16, 16, 3, 1})
+      ->Args({32, 32, 32, 32, 3, 1})
+      ->Args({32, 16, 32, 64, 3, 1})
+      ->Args({32, 7, 32, 64, 3, 1})
+      ->Args({1, 28, 1, 6, 5, 1})
+      ->Args({1, 14, 6, 16, 5, 1})
+      ->Args({1, 224, 3, 32, 3, 2})
+      ->Args({8, 112, 32, 64, 3, 1})
+      ->Args({8, 204, 1, 32, 3, 1})
+      ->Args({8, 56, 64, 64, 3, 1})
+      ->Args({8, 14, 256, 256, 3, 1})
+      ->Args({1, 56, 64, 256, 1, 1})
       ->Args({1, 224, 3, 64, 7, 2});
 }
 BENCHMARK_CAPTURE(Conv, Conv2D, "Conv2D")->Apply(ConvShapes);
@@ -233,7 +276,12 @@ void Pool(benchmark::State& state, const char* op) {
   bench.Measure(state);
   state.SetBytesProcessed(state.iterations() * n * size * size * channels * 5);
 }
-BENCHMARK_CAPTURE(Pool, MaxPool, "MaxPool")->Args({64, 28, 6})->Args({64, 10, 16})->Args({32, 32, 32})->Args({32, 8, 16})->Args({8, 56, 64});
+BENCHMARK_CAPTURE(Pool, MaxPool, "MaxPool")
+    ->Args({64, 28, 6})
+    ->Args({64, 10, 16})
+    ->Args({32, 32, 32})
+    ->Args({32, 8, 16})
+    ->Args({8, 56, 64});
 BENCHMARK_CAPTURE(Pool, AvgPool, "AvgPool")->Args({32, 8, 16})->Args({8, 56, 64});
 // (orig_input, orig_output, grad).
 void PoolGrad(benchmark::State& state) {
@@ -245,7 +293,13 @@ void PoolGrad(benchmark::State& state) {
   bench.Measure(state);
   state.SetBytesProcessed(state.iterations() * n * size * size * channels * 10);
 }
-BENCHMARK(PoolGrad)->Args({64, 28, 6})->Args({64, 10, 16})->Args({32, 32, 32})->Args({32, 8, 16})->Args({32, 8, 32})->Args({8, 56, 64});
+BENCHMARK(PoolGrad)
+    ->Args({64, 28, 6})
+    ->Args({64, 10, 16})
+    ->Args({32, 32, 32})
+    ->Args({32, 8, 16})
+    ->Args({32, 8, 32})
+    ->Args({8, 56, 64});
 BENCHMARK_CAPTURE(Elementwise, Softmax_32x10, "Softmax", {{32, 10}}, {32, 10});
 BENCHMARK_CAPTURE(Elementwise, Softmax_256x1000, "Softmax", {{256, 1000}}, {256, 1000});
 

@@ -25,8 +25,8 @@ constexpr double kFlopsPerCycle = 32;
 #else
 constexpr double kFlopsPerCycle = 8;
 #endif
-// Not measured: what the cost model needs is the order of magnitude. A clock; between a server's main memory (20e9 for a
-// few cores) and its caches (300e9), where most tensors are; a call through two tables.
+// Not measured: what the cost model needs is the order of magnitude. A clock; between a server's main memory (20e9 for
+// a few cores) and its caches (300e9), where most tensors are; a call through two tables.
 constexpr double kCyclesPerSecond = 3e9;
 constexpr double kBytesPerSecond = 60e9;
 constexpr double kLaunchSeconds = 100e-9;
@@ -43,8 +43,9 @@ std::string ModelName() {
 
 uint32_t DeviceCount(const tenon_plugin_self* self) { return self == nullptr ? 1 : self->devices; }
 
-// The first touch of a fresh page costs microseconds; it is paid here. One call where the kernel has it (Linux 5.14). Of large blocks the
-// beginning only: a gigabyte takes a second and more, in which nobody could end the step; kernels share what is left, and can be ended.
+// The first touch of a fresh page costs microseconds; it is paid here. One call where the kernel has it (Linux 5.14).
+// Of large blocks the beginning only: a gigabyte takes a second and more, in which nobody could end the step; kernels
+// share what is left, and can be ended.
 void Prefault(void* data, uint64_t bytes) {
 #if defined(MADV_HUGEPAGE)
   madvise(data, bytes, MADV_HUGEPAGE);
@@ -76,7 +77,8 @@ struct Driver {
 
   static tenon_status* Open(const tenon_plugin_self* self, uint32_t index, std::shared_ptr<Device>* out_device) {
     const uint32_t count = DeviceCount(self);
-    if (index >= count) return sdk::Failure(TENON_NOT_FOUND, "CPU device ", index, "; there are ", count, ", from number 0");
+    if (index >= count)
+      return sdk::Failure(TENON_NOT_FOUND, "CPU device ", index, "; there are ", count, ", from number 0");
     auto device = std::make_shared<Device>();
     device->name = ModelName();
     device->index = index;
@@ -114,15 +116,19 @@ struct Driver {
     return nullptr;
   }
   static void Free(const Device&, uint32_t, sdk::Memory memory, uint64_t) { free(sdk::AddressOf(memory)); }
-  static void Map(const Device&, uint32_t, sdk::Memory memory, uint64_t, void** out_address) { *out_address = sdk::AddressOf(memory); }
+  static void Map(const Device&, uint32_t, sdk::Memory memory, uint64_t, void** out_address) {
+    *out_address = sdk::AddressOf(memory);
+  }
 };
 
 }  // namespace
 
 constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
     {TENON_SPAN("devices"), TENON_SPAN("1"),
-     TENON_SPAN("how many CPU devices there are, 1 to 64; all are this machine, and nothing is faster by them"), TENON_OPTION_INT, 0},
-    {TENON_SPAN("recurrent"), TENON_SPAN("true"), TENON_SPAN("whether loops of LSTM and GRU cells become one node"), TENON_OPTION_BOOL, 0}};
+     TENON_SPAN("how many CPU devices there are, 1 to 64; all are this machine, and nothing is faster by them"),
+     TENON_OPTION_INT, 0},
+    {TENON_SPAN("recurrent"), TENON_SPAN("true"), TENON_SPAN("whether loops of LSTM and GRU cells become one node"),
+     TENON_OPTION_BOOL, 0}};
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
   return sdk::Guard([&]() -> tenon_status* {
@@ -135,7 +141,8 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) 
       }
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), self->devices);
       if (error != std::errc() || end != value.data() + value.size() || self->devices < 1 || self->devices > 64)
-        return sdk::Failure(TENON_INVALID_ARGUMENT, "option devices is '", value, "'; it may be a whole number from 1 to 64");
+        return sdk::Failure(TENON_INVALID_ARGUMENT, "option devices is '", value,
+                            "'; it may be a whole number from 1 to 64");
     }
     *out_self = self.release();
     return nullptr;

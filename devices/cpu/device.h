@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU as a device: synchronous, one memory kind "host", type "CPU". There is one, or as many as option "devices" says:
-// names for the same cores and memory, for graphs that were placed on several, and for tests.
+// The CPU as a device: synchronous, one memory kind "host", type "CPU". There is one, or as many as option "devices"
+// says: names for the same cores and memory, for graphs that were placed on several, and for tests.
 //
 // Memory is 64-byte aligned. Blocks of kLargeBlock and more are aligned to huge pages, ask for them, and are touched
 // before they are handed out, so that no step takes a page fault on them.

@@ -71,12 +71,14 @@ INSTANTIATE_TEST_SUITE_P(
                       BroadcastCase{{2, 3, 4, 5}, {3, 1, 5}, {2, 3, 4, 5}}, BroadcastCase{{0, 3}, {1, 3}, {0, 3}},
                       BroadcastCase{{0}, {1}, {0}}, BroadcastCase{{1, 1}, {1}, {1, 1}},
                       BroadcastCase{{300, 200}, {200}, {300, 200}}, BroadcastCase{{1000, 1}, {1, 77}, {1000, 77}},
-                      BroadcastCase{{7000, 3}, {3}, {7000, 3}}, BroadcastCase{{3}, {20000, 3}, {20000, 3}}, BroadcastCase{{50, 70, 7}, {7}, {50, 70, 7}},
-                      BroadcastCase{{999, 63}, {63}, {999, 63}}, BroadcastCase{{100001}, {100001}, {100001}}));
+                      BroadcastCase{{7000, 3}, {3}, {7000, 3}}, BroadcastCase{{3}, {20000, 3}, {20000, 3}},
+                      BroadcastCase{{50, 70, 7}, {7}, {50, 70, 7}}, BroadcastCase{{999, 63}, {63}, {999, 63}},
+                      BroadcastCase{{100001}, {100001}, {100001}}));
 
 TEST(Binary, ComputesEveryNumberType) {
   const auto check = []<class T>(Tag<T>) {
-    const Result r = Kernel("AddV2").Run({Make<T>({3}, {T(1), T(2), T(3)}), Make<T>({3}, {T(4), T(5), T(6)})}, {Out<T>({3})});
+    const Result r =
+        Kernel("AddV2").Run({Make<T>({3}, {T(1), T(2), T(3)}), Make<T>({3}, {T(4), T(5), T(6)})}, {Out<T>({3})});
     ASSERT_EQ(r.code, TENON_OK) << r.message;
     std::vector<double> got;
     for (T v : Values<T>(r[0])) got.push_back(static_cast<double>(static_cast<Wide<T>>(v)));
@@ -89,7 +91,8 @@ TEST(Binary, ComputesEveryNumberType) {
 TEST(Binary, WritesOverEitherInput) {
   const std::vector<float> x = Ramp(1000), y = Ramp(1000, 3.f);
   for (int input : {0, 1}) {
-    const Result r = Kernel("Mul").InPlace(input).Run({Make<float>({1000}, x), Make<float>({1000}, y)}, {Out<float>({1000})});
+    const Result r =
+        Kernel("Mul").InPlace(input).Run({Make<float>({1000}, x), Make<float>({1000}, y)}, {Out<float>({1000})});
     const auto got = Values<float>(r[0]);
     for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(got[i], x[i] * y[i]);
   }
@@ -110,7 +113,8 @@ TEST(Binary, SaysThatAnIntegerDivisionByZeroHasNoAnswer) {
     EXPECT_EQ(r.code, TENON_INVALID_ARGUMENT) << op;
     EXPECT_EQ(r.message, "Integer division by zero");
   }
-  EXPECT_EQ(Kernel("Pow").Run({Scalar<int32_t>(2), Scalar<int32_t>(-1)}, {Out<int32_t>()}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Kernel("Pow").Run({Scalar<int32_t>(2), Scalar<int32_t>(-1)}, {Out<int32_t>()}).code,
+            TENON_INVALID_ARGUMENT);
 }
 
 TEST(Binary, DividesRealNumbersByZero) {
@@ -124,15 +128,18 @@ TEST(Binary, DividesRealNumbersByZero) {
 
 TEST(Binary, PassesANanThroughMaximumAndMinimum) {
   for (const char* op : {"Maximum", "Minimum"}) {
-    const auto r = Values<float>(Kernel(op).Run({Vector<float>({kNan, 1}), Vector<float>({1, kNan})}, {Out<float>({2})})[0]);
+    const auto r =
+        Values<float>(Kernel(op).Run({Vector<float>({kNan, 1}), Vector<float>({1, kNan})}, {Out<float>({2})})[0]);
     EXPECT_TRUE(std::isnan(r[0]) && std::isnan(r[1])) << op;
   }
 }
 
 TEST(Binary, RaisesIntegersAndRealsToPowers) {
-  EXPECT_EQ(Values<int32_t>(Kernel("Pow").Run({Vector<int32_t>({2, -3, 0}), Vector<int32_t>({10, 3, 0})}, {Out<int32_t>({3})})[0]),
+  EXPECT_EQ(Values<int32_t>(
+                Kernel("Pow").Run({Vector<int32_t>({2, -3, 0}), Vector<int32_t>({10, 3, 0})}, {Out<int32_t>({3})})[0]),
             (std::vector<int32_t>{1024, -27, 1}));
-  const auto r = Values<float>(Kernel("Pow").Run({Make<float>({100}, Ramp(100, 0.5f)), Scalar(2.5f)}, {Out<float>({100})})[0]);
+  const auto r =
+      Values<float>(Kernel("Pow").Run({Make<float>({100}, Ramp(100, 0.5f)), Scalar(2.5f)}, {Out<float>({100})})[0]);
   const auto x = Ramp(100, 0.5f);
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(r[i], std::pow(x[i], 2.5f), 1e-5f * std::pow(x[i], 2.5f));
 }
@@ -171,7 +178,8 @@ TEST_P(UnaryTest, IsCloseToTheReference) {
   for (int64_t n : {1, 2, 63, 64, 65, 1000, 20011}) {
     std::vector<float> x = Ramp(n, p.from, p.step);
     const auto f = Values<float>(Kernel(p.op).Run({Make<float>({n}, x)}, {Out<float>({n})})[0]);
-    const auto d = Values<double>(Kernel(p.op).Run({Make<double>({n}, std::vector<double>(x.begin(), x.end()))}, {Out<double>({n})})[0]);
+    const auto d = Values<double>(
+        Kernel(p.op).Run({Make<double>({n}, std::vector<double>(x.begin(), x.end()))}, {Out<double>({n})})[0]);
     for (size_t i = 0; i < x.size(); ++i) {
       const double want = p.reference(static_cast<double>(x[i]));
       EXPECT_NEAR(f[i], want, 1e-6 + 2e-6 * std::fabs(want)) << p.op << " " << x[i];
@@ -184,21 +192,33 @@ double Softplus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 
 INSTANTIATE_TEST_SUITE_P(
     Ops, UnaryTest,
-    ::testing::Values(
-        UnaryCase{"Neg", [](double x) { return -x; }, -9, 0.3f}, UnaryCase{"Abs", [](double x) { return std::fabs(x); }, -9, 0.3f},
-        UnaryCase{"Square", [](double x) { return x * x; }, -9, 0.3f}, UnaryCase{"Sqrt", [](double x) { return std::sqrt(x); }, 0, 0.3f},
-        UnaryCase{"Rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.1f, 0.3f},
-        UnaryCase{"Reciprocal", [](double x) { return 1 / x; }, 0.1f, 0.3f},
-        UnaryCase{"Sign", [](double x) { return x > 0 ? 1. : x < 0 ? -1. : 0.; }, -3, 0.5f},
-        UnaryCase{"Floor", [](double x) { return std::floor(x); }, -9, 0.3f}, UnaryCase{"Ceil", [](double x) { return std::ceil(x); }, -9, 0.3f},
-        UnaryCase{"Round", [](double x) { return std::nearbyint(x); }, -9, 0.25f},
-        UnaryCase{"Exp", [](double x) { return std::exp(x); }, -30, 0.5f}, UnaryCase{"Expm1", [](double x) { return std::expm1(x); }, -5, 0.1f},
-        UnaryCase{"Log", [](double x) { return std::log(x); }, 0.01f, 3}, UnaryCase{"Log1p", [](double x) { return std::log1p(x); }, -0.9f, 0.4f},
-        UnaryCase{"Sin", [](double x) { return std::sin(x); }, -20, 0.4f}, UnaryCase{"Cos", [](double x) { return std::cos(x); }, -20, 0.4f},
-        UnaryCase{"Tanh", [](double x) { return std::tanh(x); }, -12, 0.25f}, UnaryCase{"Erf", [](double x) { return std::erf(x); }, -4, 0.1f},
-        UnaryCase{"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -20, 0.4f},
-        UnaryCase{"Relu", [](double x) { return x > 0 ? x : 0.; }, -3, 0.1f}, UnaryCase{"Relu6", [](double x) { return x > 6 ? 6. : x > 0 ? x : 0.; }, -3, 0.2f},
-        UnaryCase{"Elu", [](double x) { return x > 0 ? x : std::expm1(x); }, -9, 0.2f}, UnaryCase{"Softplus", Softplus, -20, 0.5f}),
+    ::testing::Values(UnaryCase{"Neg", [](double x) { return -x; }, -9, 0.3f},
+                      UnaryCase{"Abs", [](double x) { return std::fabs(x); }, -9, 0.3f},
+                      UnaryCase{"Square", [](double x) { return x * x; }, -9, 0.3f},
+                      UnaryCase{"Sqrt", [](double x) { return std::sqrt(x); }, 0, 0.3f},
+                      UnaryCase{"Rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.1f, 0.3f},
+                      UnaryCase{"Reciprocal", [](double x) { return 1 / x; }, 0.1f, 0.3f},
+                      UnaryCase{"Sign", [](double x) { return x > 0   ? 1.
+                                                              : x < 0 ? -1.
+                                                                      : 0.; }, -3, 0.5f},
+                      UnaryCase{"Floor", [](double x) { return std::floor(x); }, -9, 0.3f},
+                      UnaryCase{"Ceil", [](double x) { return std::ceil(x); }, -9, 0.3f},
+                      UnaryCase{"Round", [](double x) { return std::nearbyint(x); }, -9, 0.25f},
+                      UnaryCase{"Exp", [](double x) { return std::exp(x); }, -30, 0.5f},
+                      UnaryCase{"Expm1", [](double x) { return std::expm1(x); }, -5, 0.1f},
+                      UnaryCase{"Log", [](double x) { return std::log(x); }, 0.01f, 3},
+                      UnaryCase{"Log1p", [](double x) { return std::log1p(x); }, -0.9f, 0.4f},
+                      UnaryCase{"Sin", [](double x) { return std::sin(x); }, -20, 0.4f},
+                      UnaryCase{"Cos", [](double x) { return std::cos(x); }, -20, 0.4f},
+                      UnaryCase{"Tanh", [](double x) { return std::tanh(x); }, -12, 0.25f},
+                      UnaryCase{"Erf", [](double x) { return std::erf(x); }, -4, 0.1f},
+                      UnaryCase{"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -20, 0.4f},
+                      UnaryCase{"Relu", [](double x) { return x > 0 ? x : 0.; }, -3, 0.1f},
+                      UnaryCase{"Relu6", [](double x) { return x > 6   ? 6.
+                                                               : x > 0 ? x
+                                                                       : 0.; }, -3, 0.2f},
+                      UnaryCase{"Elu", [](double x) { return x > 0 ? x : std::expm1(x); }, -9, 0.2f},
+                      UnaryCase{"Softplus", Softplus, -20, 0.5f}),
     [](const auto& info) { return std::string(info.param.op); });
 
 TEST(Unary, HandlesTheEdgesOfTheNumbers) {
@@ -230,7 +250,8 @@ TEST(Unary, HandlesTheEdgesOfTheNumbers) {
   EXPECT_TRUE(std::isnan(s[2]));
   EXPECT_EQ(s[3], 0);
   for (const char* op : {"Relu", "Relu6", "Elu", "Softplus"}) EXPECT_TRUE(std::isnan(run(op, {kNan})[0])) << op;
-  auto finite = Values<uint8_t>(Kernel("IsFinite").Run({Vector<float>({kNan, kInf, -kInf, 1e38f})}, {Out<bool>({4})})[0]);
+  auto finite =
+      Values<uint8_t>(Kernel("IsFinite").Run({Vector<float>({kNan, kInf, -kInf, 1e38f})}, {Out<bool>({4})})[0]);
   EXPECT_EQ(finite, (std::vector<uint8_t>{0, 0, 0, 1}));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing, crops and colours: what must hold of them whatever the weights, and the same bits for any number of threads.
+// Resizing, crops and colours: what must hold of them whatever the weights, and the same bits for any number of
+// threads.
 #include <gtest/gtest.h>
 
 #include "testing/kernel.h"
@@ -17,8 +18,13 @@ Tensor Noise(std::vector<int64_t> dims, uint32_t seed = 1) {
 }
 Kernel Of(const char* op) {
   Kernel kernel(op);
-  kernel.Attr("T", Type{TENON_DT_FLOAT}).Attr("align_corners", false).Attr("half_pixel_centers", false).Attr("antialias", true);
-  kernel.Attr("kernel_type", std::string("triangle")).Attr("method", std::string("bilinear")).Attr("extrapolation_value", -1.0f);
+  kernel.Attr("T", Type{TENON_DT_FLOAT})
+      .Attr("align_corners", false)
+      .Attr("half_pixel_centers", false)
+      .Attr("antialias", true);
+  kernel.Attr("kernel_type", std::string("triangle"))
+      .Attr("method", std::string("bilinear"))
+      .Attr("extrapolation_value", -1.0f);
   return kernel;
 }
 
@@ -33,10 +39,16 @@ std::vector<Call> Calls() {
       {"ResizeBicubic", {x, Vector<int32_t>({29, 53})}, {3, 29, 53, 3}},
       {"ResizeBicubicGrad", {Noise({3, 29, 53, 3}), x}, {3, 37, 41, 3}},
       {"ResizeArea", {x, Vector<int32_t>({9, 53})}, {3, 9, 53, 3}},
-      {"ScaleAndTranslate", {x, Vector<int32_t>({20, 30}), Vector<float>({0.6f, 1.2f}), Vector<float>({1.5f, -3})}, {3, 20, 30, 3}},
-      {"ScaleAndTranslateGrad", {Noise({3, 20, 30, 3}), x, Vector<float>({0.6f, 1.2f}), Vector<float>({1.5f, -3})}, {3, 37, 41, 3}},
+      {"ScaleAndTranslate",
+       {x, Vector<int32_t>({20, 30}), Vector<float>({0.6f, 1.2f}), Vector<float>({1.5f, -3})},
+       {3, 20, 30, 3}},
+      {"ScaleAndTranslateGrad",
+       {Noise({3, 20, 30, 3}), x, Vector<float>({0.6f, 1.2f}), Vector<float>({1.5f, -3})},
+       {3, 37, 41, 3}},
       {"CropAndResize", {x, Noise({5, 4}), Vector<int32_t>({0, 1, 2, 1, 0}), Vector<int32_t>({7, 11})}, {5, 7, 11, 3}},
-      {"CropAndResizeGradImage", {Noise({5, 7, 11, 3}), Noise({5, 4}), Vector<int32_t>({0, 1, 2, 1, 0}), Vector<int32_t>({3, 37, 41, 3})}, {3, 37, 41, 3}},
+      {"CropAndResizeGradImage",
+       {Noise({5, 7, 11, 3}), Noise({5, 4}), Vector<int32_t>({0, 1, 2, 1, 0}), Vector<int32_t>({3, 37, 41, 3})},
+       {3, 37, 41, 3}},
       {"CropAndResizeGradBoxes", {Noise({5, 7, 11, 3}), x, Noise({5, 4}), Vector<int32_t>({0, 1, 2, 1, 0})}, {5, 4}},
       {"RGBToHSV", {x}, {3, 37, 41, 3}},
       {"HSVToRGB", {x}, {3, 37, 41, 3}},
@@ -71,9 +83,13 @@ TEST(Image, OfTheSameSizeItIsTheSameImage) {
   const Tensor size = Vector<int32_t>({13, 17});
   expect_same("ResizeBicubic", Of("ResizeBicubic").Run({x, size}, {Out<float>({2, 13, 17, 3})}));
   expect_same("ResizeArea", Of("ResizeArea").Run({x, size}, {Out<float>({2, 13, 17, 3})}));
-  expect_same("ScaleAndTranslate", Of("ScaleAndTranslate").Run({x, size, Vector<float>({1, 1}), Vector<float>({0, 0})}, {Out<float>({2, 13, 17, 3})}));
-  expect_same("CropAndResize", Of("CropAndResize").Run({x, Make<float>({2, 4}, {0, 0, 1, 1, 0, 0, 1, 1}), Vector<int32_t>({0, 1}), size},
-      {Out<float>({2, 13, 17, 3})}));
+  expect_same("ScaleAndTranslate",
+              Of("ScaleAndTranslate")
+                  .Run({x, size, Vector<float>({1, 1}), Vector<float>({0, 0})}, {Out<float>({2, 13, 17, 3})}));
+  expect_same("CropAndResize",
+              Of("CropAndResize")
+                  .Run({x, Make<float>({2, 4}, {0, 0, 1, 1, 0, 0, 1, 1}), Vector<int32_t>({0, 1}), size},
+                       {Out<float>({2, 13, 17, 3})}));
   Kernel there("RGBToHSV"), back("HSVToRGB");
   const Result hsv = there.Run({x}, {Out<float>({2, 13, 17, 3})});
   expect_same("HSVToRGB", back.Run({hsv[0]}, {Out<float>({2, 13, 17, 3})}));
@@ -82,14 +98,16 @@ TEST(Image, OfTheSameSizeItIsTheSameImage) {
 }
 
 TEST(Image, AnAreaIsTheMeanOfWhatItCovers) {
-  const Result result = Of("ResizeArea").Run({Make<float>({1, 2, 4, 1}, {1, 2, 3, 4, 5, 6, 7, 8}), Vector<int32_t>({1, 2})}, {Out<float>({1, 1, 2, 1})});
+  const Result result = Of("ResizeArea")
+                            .Run({Make<float>({1, 2, 4, 1}, {1, 2, 3, 4, 5, 6, 7, 8}), Vector<int32_t>({1, 2})},
+                                 {Out<float>({1, 1, 2, 1})});
   EXPECT_EQ(Values<float>(result[0]), (std::vector<float>{3.5f, 5.5f}));
 }
 
 TEST(Image, AGradientIsTheTransposeOfItsOp) {
   // <f(x), dy> == <x, f'(dy)> for what is linear.
-  const Tensor x = Noise({1, 9, 11, 2}), dy = Noise({1, 7, 13, 2}, 5), size = Vector<int32_t>({7, 13}), scale = Vector<float>({0.8f, 1.1f}),
-      move = Vector<float>({0.3f, -1});
+  const Tensor x = Noise({1, 9, 11, 2}), dy = Noise({1, 7, 13, 2}, 5), size = Vector<int32_t>({7, 13}),
+               scale = Vector<float>({0.8f, 1.1f}), move = Vector<float>({0.3f, -1});
   const auto dot = [](const Tensor& a, const Tensor& b) {
     double sum = 0;
     const std::vector<float> u = Values<float>(a), v = Values<float>(b);

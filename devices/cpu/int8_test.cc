@@ -18,7 +18,8 @@ Result Quantized(const std::vector<float>& values, float scale, int64_t zero, ui
 TEST(Int8, NumbersGoToTheNearestByteAndBack) {
   const Result bytes = Quantized({0, 0.24f, 0.25f, 0.75f, 1.25f, -1, -100, 1e30f, -1e30f, 127.5f}, 0.5f, 4);
   ASSERT_EQ(bytes.code, TENON_OK) << bytes.message;
-  EXPECT_EQ(Values<uint8_t>(bytes[0]), (std::vector<uint8_t>{4, 4, 4, 6, 6, 2, 0, 255, 0, 255}));  // halves go to the even one
+  EXPECT_EQ(Values<uint8_t>(bytes[0]),
+            (std::vector<uint8_t>{4, 4, 4, 6, 6, 2, 0, 255, 0, 255}));  // halves go to the even one
   Kernel kernel("Tenon>Int8Dequantize");
   kernel.Attr("scale", 0.5f).Attr("zero", int64_t{4});
   const Result back = kernel.Run({bytes[0]}, {Out<float>({10})});

@@ -47,7 +47,8 @@ std::optional<std::vector<T>> Nodes::Elements(Output edge, uint32_t dtype) {
     const tenon_tensor_view& view = *static_cast<const tenon_tensor_view*>(value.data);
     if (view.dtype != dtype || view.dl.ndim > 1 || view.byte_size > kMost * sizeof(T)) return;
     elements.emplace(view.byte_size / sizeof(T));
-    if (view.byte_size != 0) std::memcpy(elements->data(), static_cast<const char*>(view.dl.data) + view.dl.byte_offset, view.byte_size);
+    if (view.byte_size != 0)
+      std::memcpy(elements->data(), static_cast<const char*>(view.dl.data) + view.dl.byte_offset, view.byte_size);
     if (view.dl.ndim == 0 && elements->size() != 1) elements.reset();
   });
   return elements;
@@ -69,9 +70,12 @@ Output Nodes::AsLong(Output x) {
 
 std::optional<int32_t> Nodes::ElementTaken(const Node& slice, int64_t id) {
   const auto mask = [&](const char* name) { return Attr(id, &sdk::NodeContext::Int, name); };
-  if (mask("shrink_axis_mask") != 1 || mask("begin_mask") > 1 || mask("ellipsis_mask") != 0 || mask("new_axis_mask") != 0) return std::nullopt;
+  if (mask("shrink_axis_mask") != 1 || mask("begin_mask") > 1 || mask("ellipsis_mask") != 0 ||
+      mask("new_axis_mask") != 0)
+    return std::nullopt;
   const std::optional<std::vector<int32_t>> begin = Integers(Plain(slice.inputs[1]));
-  return begin.has_value() && begin->size() == 1 ? std::optional(mask("begin_mask") == 1 ? 0 : begin->front()) : std::nullopt;
+  return begin.has_value() && begin->size() == 1 ? std::optional(mask("begin_mask") == 1 ? 0 : begin->front())
+                                                 : std::nullopt;
 }
 
 bool Nodes::IsTime(Output x, Output edge) {
@@ -91,14 +95,17 @@ std::optional<int64_t> Nodes::Number(Output edge, int depth) {
   const Node node = At(edge.node);
   // Of one number the largest is itself: so Keras says how many turns there are at most.
   if (node.op == "Max") edge = Plain(node.inputs[0]);
-  if (const auto number = Integers(edge); number.has_value()) return p_.shape(edge).rank() == 0 ? std::optional<int64_t>(number->front()) : std::nullopt;
+  if (const auto number = Integers(edge); number.has_value())
+    return p_.shape(edge).rank() == 0 ? std::optional<int64_t>(number->front()) : std::nullopt;
   if (node.op == "StridedSlice") {
     const std::optional<std::vector<int32_t>> shape = Integers(Plain(node.inputs[0]));
     const std::optional<int32_t> at = ElementTaken(node, edge.node);
-    if (!shape.has_value() || !at.has_value() || *at < 0 || static_cast<size_t>(*at) >= shape->size()) return std::nullopt;
+    if (!shape.has_value() || !at.has_value() || *at < 0 || static_cast<size_t>(*at) >= shape->size())
+      return std::nullopt;
     return (*shape)[static_cast<size_t>(*at)];
   }
-  if (depth == kDeepest || (node.op != "Minimum" && node.op != "Maximum") || node.inputs.size() != 2) return std::nullopt;
+  if (depth == kDeepest || (node.op != "Minimum" && node.op != "Maximum") || node.inputs.size() != 2)
+    return std::nullopt;
   const std::optional<int64_t> a = Number(node.inputs[0], depth + 1), b = Number(node.inputs[1], depth + 1);
   if (!a.has_value() || !b.has_value()) return std::nullopt;
   return node.op == "Minimum" ? std::min(*a, *b) : std::max(*a, *b);
@@ -115,7 +122,8 @@ bool Nodes::IsTimeOf(Output x, Output edge) {
     const auto one = [&](Output a, Output b) { return Integers(Plain(a)) == std::vector<int32_t>{1} && IsTime(x, b); };
     return one(largest.inputs[0], largest.inputs[1]) || one(largest.inputs[1], largest.inputs[0]);
   };
-  return (IsTime(x, node.inputs[0]) && at_least_one(node.inputs[1])) || (IsTime(x, node.inputs[1]) && at_least_one(node.inputs[0]));
+  return (IsTime(x, node.inputs[0]) && at_least_one(node.inputs[1])) ||
+         (IsTime(x, node.inputs[1]) && at_least_one(node.inputs[0]));
 }
 
 std::optional<Nodes::Below> Nodes::AllBelow(Output edge) {
@@ -213,7 +221,8 @@ bool LoopGraph::BecomesOf(int64_t merge, Output made) {
 bool LoopGraph::Counts(int64_t merge) {
   const std::optional<Variable> variable = VariableOf(merge);
   if (!variable.has_value() || NumberOf(variable->initial) != 0) return false;
-  return InEitherOrder(Made(variable->next, "AddV2", "Add"), [&](Output a, Output b) { return IsVariable(a, merge) && NumberOf(b) == 1; });
+  return InEitherOrder(Made(variable->next, "AddV2", "Add"),
+                       [&](Output a, Output b) { return IsVariable(a, merge) && NumberOf(b) == 1; });
 }
 
 std::optional<int64_t> LoopGraph::NumberOf(Output edge) {
@@ -237,7 +246,8 @@ bool LoopGraph::IsInvariant(Output edge, std::string_view device, int depth) {
   const Nodes::Node& node = At(source.edge.node);
   if (node.op == "Const") return true;
   if (depth >= kMostParts || (!node.is_part && node.op != "ReadVariableOp") || node.device != device) return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Output& input) { return IsInvariant(input, device, depth + 1); });
+  return std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const Output& input) { return IsInvariant(input, device, depth + 1); });
 }
 
 bool LoopGraph::IsSame(Output a, Output b) {
@@ -245,9 +255,12 @@ bool LoopGraph::IsSame(Output a, Output b) {
   if (one.kind != other.kind || one.kind == Source::Kind::kVariable) return false;
   if (one.edge.node == other.edge.node && one.edge.index == other.edge.index) return true;
   // One variable that is read twice.
-  if (one.kind != Source::Kind::kInside || At(one.edge.node).op != "ReadVariableOp" || At(other.edge.node).op != "ReadVariableOp") return false;
+  if (one.kind != Source::Kind::kInside || At(one.edge.node).op != "ReadVariableOp" ||
+      At(other.edge.node).op != "ReadVariableOp")
+    return false;
   const Source first = SourceOf(At(one.edge.node).inputs[0]), second = SourceOf(At(other.edge.node).inputs[0]);
-  return first.kind == Source::Kind::kOutside && second.kind == first.kind && first.edge.node == second.edge.node && first.edge.index == second.edge.index;
+  return first.kind == Source::Kind::kOutside && second.kind == first.kind && first.edge.node == second.edge.node &&
+         first.edge.index == second.edge.index;
 }
 
 Output LoopGraph::Outside(Output edge) {
@@ -268,7 +281,9 @@ bool LoopGraph::HasNoOtherEffects(int64_t enter) {
     if (id < 0 || !seen.insert(id).second) continue;
     if (seen.size() > kMostNodes) return false;
     const Nodes::Node& node = At(id);
-    const bool is_harmless = passed_.contains(id) || sdk::IsOneOf(node.op, {"NoOp", "Identity", "ReadVariableOp", "Const", "Switch", "Merge", "Enter", "LoopCond", "Fill", "TensorListReserve"});
+    const bool is_harmless =
+        passed_.contains(id) || sdk::IsOneOf(node.op, {"NoOp", "Identity", "ReadVariableOp", "Const", "Switch", "Merge",
+                                                       "Enter", "LoopCond", "Fill", "TensorListReserve"});
     if (!is_harmless) return false;
     if (node.op == "Enter") continue;
     left.insert(left.end(), node.controls.begin(), node.controls.end());

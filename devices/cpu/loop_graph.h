@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of ops that steer (Enter, Merge, Switch, NextIteration, Exit) as a pass looks at them: where a value in a loop comes from, past identities, switches and
-// whatever is carried unchanged.
+// Loops of ops that steer (Enter, Merge, Switch, NextIteration, Exit) as a pass looks at them: where a value in a loop
+// comes from, past identities, switches and whatever is carried unchanged.
 //
-// Edges are those of who stands in the loop, unless their name says outside. A question that has no answer (another shape of graph, a step too many) is answered
-// with "made inside, by nobody known": then nothing matches. One thread, one call of the pass.
+// Edges are those of who stands in the loop, unless their name says outside. A question that has no answer (another
+// shape of graph, a step too many) is answered with "made inside, by nobody known": then nothing matches. One thread,
+// one call of the pass.
 #ifndef TENON_DEVICES_CPU_LOOP_GRAPH_H_
 #define TENON_DEVICES_CPU_LOOP_GRAPH_H_
 
@@ -40,9 +41,11 @@ class Nodes {
   }
   // Past identities.
   sdk::Output Plain(sdk::Output edge);
-  // Whether `edge` is Shape(x)[0], of x or what it is turned round of; the largest of one number is itself, and so is the smaller of it and what is 1 at least of it.
+  // Whether `edge` is Shape(x)[0], of x or what it is turned round of; the largest of one number is itself, and so is
+  // the smaller of it and what is 1 at least of it.
   bool IsTimeOf(sdk::Output x, sdk::Output edge);
-  // A whole number that is written in the graph: itself, as the largest of one, as an element of a shape, as the smaller or the larger of two.
+  // A whole number that is written in the graph: itself, as the largest of one, as an element of a shape, as the
+  // smaller or the larger of two.
   std::optional<int64_t> Number(sdk::Output edge, int depth = 0);
   // Of all whole numbers from 0 on, in order: below which number, and that number's edge where the graph has one.
   struct Below {
@@ -115,15 +118,16 @@ class LoopGraph {
     return function(a, b) || function(b, a);
   }
 
-  // Whether every turn finds the same value, and it can be made before the loop, on the device: what comes from outside, variables that are read, parts of those.
+  // Whether every turn finds the same value, and it can be made before the loop, on the device: what comes from
+  // outside, variables that are read, parts of those.
   bool IsInvariant(Output edge, std::string_view device, int depth = 0);
   // Whether two such values are one.
   bool IsSame(Output a, Output b);
   // Such a value for who stands outside: adds what makes it.
   Output Outside(Output edge);
 
-  // Whether whoever waits for anything among what was looked at waits for what does nothing else: else that would no longer be done. Who enters waits for the
-  // same everywhere, as what stands for the loop does.
+  // Whether whoever waits for anything among what was looked at waits for what does nothing else: else that would no
+  // longer be done. Who enters waits for the same everywhere, as what stands for the loop does.
   bool HasNoOtherEffects(int64_t enter);
 
  private:

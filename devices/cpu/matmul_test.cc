@@ -37,8 +37,9 @@ void CheckProduct(int64_t m, int64_t n, int64_t k, bool ta, bool tb, uint32_t th
   }
   Kernel kernel("MatMul");
   kernel.Attr("transpose_a", ta).Attr("transpose_b", tb).Threads(threads);
-  const Result r = kernel.Run({Make<T>(ta ? std::vector{k, m} : std::vector{m, k}, a), Make<T>(tb ? std::vector{n, k} : std::vector{k, n}, b)},
-                              {Out<T>({m, n})});
+  const Result r = kernel.Run(
+      {Make<T>(ta ? std::vector{k, m} : std::vector{m, k}, a), Make<T>(tb ? std::vector{n, k} : std::vector{k, n}, b)},
+      {Out<T>({m, n})});
   ASSERT_EQ(r.code, TENON_OK) << r.message;
   const auto got = Values<T>(r[0]);
   for (size_t i = 0; i < want.size(); ++i) {
@@ -79,7 +80,8 @@ void CheckSharing(int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
   for (uint32_t threads : {1u, 2u, 3u, 7u}) {
     Kernel kernel("MatMul");
     kernel.Attr("transpose_a", ta).Attr("transpose_b", tb).Threads(threads);
-    const Result r = kernel.Run({Make<T>(ta ? std::vector{k, m} : std::vector{m, k}, a), Make<T>(tb ? std::vector{n, k} : std::vector{k, n}, b)},
+    const Result r = kernel.Run({Make<T>(ta ? std::vector{k, m} : std::vector{m, k}, a),
+                                 Make<T>(tb ? std::vector{n, k} : std::vector{k, n}, b)},
                                 {Out<T>({m, n})});
     ASSERT_EQ(r.code, TENON_OK) << r.message;
     if (threads == 1) first = Values<T>(r[0]);
@@ -119,7 +121,8 @@ TEST(MatMul, GivesZerosForAnEmptySumAndNothingForNoRows) {
 TEST(MatMul, NamesBothShapesWhenTheyDoNotFit) {
   Kernel kernel("MatMul");
   kernel.Attr("transpose_a", false).Attr("transpose_b", false);
-  const Result r = kernel.Run({Make<float>({2, 3}, std::vector<float>(6)), Make<float>({2, 3}, std::vector<float>(6))}, {Out<float>({2, 3})});
+  const Result r = kernel.Run({Make<float>({2, 3}, std::vector<float>(6)), Make<float>({2, 3}, std::vector<float>(6))},
+                              {Out<float>({2, 3})});
   EXPECT_EQ(r.code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(r.message, "the inner dims of [2,3] and [2,3] differ");
 }
@@ -133,14 +136,16 @@ TEST(MatMul, SaysWhichAttributeIsMissing) {
 TEST(MatMul, LetsANanThroughAZero) {
   Kernel kernel("MatMul");
   kernel.Attr("transpose_a", false).Attr("transpose_b", false);
-  const Result r = kernel.Run({Make<float>({1, 2}, {0, 1}), Make<float>({2, 1}, {std::nanf(""), 1})}, {Out<float>({1, 1})});
+  const Result r =
+      kernel.Run({Make<float>({1, 2}, {0, 1}), Make<float>({2, 1}, {std::nanf(""), 1})}, {Out<float>({1, 1})});
   EXPECT_TRUE(std::isnan(Values<float>(r[0])[0]));
 }
 
 TEST(MatMul, WrapsIntegersAround) {
   Kernel kernel("MatMul");
   kernel.Attr("transpose_a", false).Attr("transpose_b", false);
-  const Result r = kernel.Run({Make<int32_t>({1, 2}, {INT32_MAX, 1}), Make<int32_t>({2, 1}, {2, 5})}, {Out<int32_t>({1, 1})});
+  const Result r =
+      kernel.Run({Make<int32_t>({1, 2}, {INT32_MAX, 1}), Make<int32_t>({2, 1}, {2, 5})}, {Out<int32_t>({1, 1})});
   EXPECT_EQ(Values<int32_t>(r[0])[0], 3);
 }
 
@@ -177,7 +182,8 @@ TEST(BatchMatMul, BroadcastsBatchDims) {
 
 // Tiles of four rows and 256 columns, whole and cut.
 TEST(BatchMatMul, OfBytesGivesIntegersThatWrap) {
-  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 700, 9}, {4, 256, 33}, {5, 257, 16}, {9, 3, 70000}, {2, 2, 0}}) {
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {1, 700, 9}, {4, 256, 33}, {5, 257, 16}, {9, 3, 70000}, {2, 2, 0}}) {
     for (int form = 0; form < 4; ++form) {
       const bool adjoint_x = (form & 1) != 0, adjoint_y = (form & 2) != 0;
       const bool wraps = k == 70000;
@@ -185,14 +191,19 @@ TEST(BatchMatMul, OfBytesGivesIntegersThatWrap) {
       const auto y = wraps ? std::vector<int8_t>(static_cast<size_t>(k * n), -128) : Pattern<int8_t>(k * n, 6);
       Kernel kernel("BatchMatMulV3", TENON_DT_UINT8);
       kernel.Attr("adj_x", adjoint_x).Attr("adj_y", adjoint_y).Threads(3);
-      const Result r = kernel.Run({Make<uint8_t>(adjoint_x ? std::vector{k, m} : std::vector{m, k}, x), Make<int8_t>(adjoint_y ? std::vector{n, k} : std::vector{k, n}, y)}, {Out<int32_t>({m, n})});
+      const Result r = kernel.Run({Make<uint8_t>(adjoint_x ? std::vector{k, m} : std::vector{m, k}, x),
+                                   Make<int8_t>(adjoint_y ? std::vector{n, k} : std::vector{k, n}, y)},
+                                  {Out<int32_t>({m, n})});
       ASSERT_EQ(r.code, TENON_OK) << r.message;
       const auto got = Values<int32_t>(r[0]);
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
           int64_t sum = 0;
-          for (int64_t p = 0; p < k; ++p) sum += int64_t{x[static_cast<size_t>(adjoint_x ? p * m + i : i * k + p)]} * y[static_cast<size_t>(adjoint_y ? j * k + p : p * n + j)];
-          ASSERT_EQ(got[static_cast<size_t>(i * n + j)], static_cast<int32_t>(static_cast<uint32_t>(sum))) << m << " " << n << " " << k << " " << form;
+          for (int64_t p = 0; p < k; ++p)
+            sum += int64_t{x[static_cast<size_t>(adjoint_x ? p * m + i : i * k + p)]} *
+                   y[static_cast<size_t>(adjoint_y ? j * k + p : p * n + j)];
+          ASSERT_EQ(got[static_cast<size_t>(i * n + j)], static_cast<int32_t>(static_cast<uint32_t>(sum)))
+              << m << " " << n << " " << k << " " << form;
         }
     }
   }

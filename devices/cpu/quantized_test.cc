@@ -20,15 +20,28 @@ F RandomNumbers(size_t count, float low, float high, uint32_t seed) {
   return values;
 }
 
-Result QuantizeNumbers(const std::vector<int64_t>& dims, const F& values, float low, float high, uint32_t type, const char* mode) {
+Result QuantizeNumbers(const std::vector<int64_t>& dims, const F& values, float low, float high, uint32_t type,
+                       const char* mode) {
   Kernel kernel("QuantizeV2", type);
-  kernel.Attr("T", Type{type}).Attr("mode", std::string(mode)).Attr("round_mode", std::string("HALF_AWAY_FROM_ZERO")).Attr("narrow_range", false).Attr("axis", int64_t{-1}).Attr("ensure_minimum_range", 0.01f).Threads(3);
-  return kernel.Run({Make<float>(dims, values), Scalar(low), Scalar(high)}, {Tensor(type, dims), Out<float>(), Out<float>()});
+  kernel.Attr("T", Type{type})
+      .Attr("mode", std::string(mode))
+      .Attr("round_mode", std::string("HALF_AWAY_FROM_ZERO"))
+      .Attr("narrow_range", false)
+      .Attr("axis", int64_t{-1})
+      .Attr("ensure_minimum_range", 0.01f)
+      .Threads(3);
+  return kernel.Run({Make<float>(dims, values), Scalar(low), Scalar(high)},
+                    {Tensor(type, dims), Out<float>(), Out<float>()});
 }
 
 Result RealNumbers(const Result& quantized, uint32_t type, const char* mode) {
   Kernel kernel("Dequantize", type);
-  kernel.Attr("T", Type{type}).Attr("dtype", Type{TENON_DT_FLOAT}).Attr("mode", std::string(mode)).Attr("narrow_range", false).Attr("axis", int64_t{-1}).Threads(3);
+  kernel.Attr("T", Type{type})
+      .Attr("dtype", Type{TENON_DT_FLOAT})
+      .Attr("mode", std::string(mode))
+      .Attr("narrow_range", false)
+      .Attr("axis", int64_t{-1})
+      .Threads(3);
   return kernel.Run({quantized[0], quantized[1], quantized[2]}, {Out<float>(quantized[0].dims)});
 }
 
@@ -39,14 +52,17 @@ TEST(Quantized, ComesBackWithinHalfAStepInEveryTypeAndMode) {
   const F values = RandomNumbers(61 * 157, -2, 5, 1);
   for (const uint32_t type : {TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT16, TENON_DT_QUINT16}) {
     for (const char* mode : {"MIN_COMBINED", "MIN_FIRST", "SCALED"}) {
-      if (std::string(mode) == "SCALED" && (type == TENON_DT_QUINT8 || type == TENON_DT_QUINT16)) continue;  // without negative numbers
+      if (std::string(mode) == "SCALED" && (type == TENON_DT_QUINT8 || type == TENON_DT_QUINT16))
+        continue;  // without negative numbers
       const Result quantized = QuantizeNumbers(dims, values, -2, 5, type, mode);
       ASSERT_EQ(quantized.code, TENON_OK) << quantized.message;
       const Result real = RealNumbers(quantized, type, mode);
       ASSERT_EQ(real.code, TENON_OK) << real.message;
-      const float steps = sdk::ElementSize(type) == 1 ? 255 : 65535, step = (One(quantized[2]) - One(quantized[1])) / steps;
+      const float steps = sdk::ElementSize(type) == 1 ? 255 : 65535,
+                  step = (One(quantized[2]) - One(quantized[1])) / steps;
       const F got = Values<float>(real[0]);
-      for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(got[i], values[i], step * 0.51f + 1e-5f) << mode << " at " << i;
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_NEAR(got[i], values[i], step * 0.51f + 1e-5f) << mode << " at " << i;
     }
   }
 }
@@ -78,19 +94,25 @@ TEST(Quantized, AProductIsThatOfTheNumbersWithinTheirSteps) {
   for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {7, 33, 20}, {64, 50, 129}, {3, 5, 0}, {4, 6, 700}}) {
     for (int turn = 0; turn < 4; ++turn) {
       const bool ta = turn & 1, tb = turn & 2;
-      const F a = RandomNumbers(static_cast<size_t>(m * k), -1, 3, 2), b = RandomNumbers(static_cast<size_t>(k * n), -0.5f, 0.25f, 3);
-      const std::vector<int64_t> a_dims = ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k}, b_dims = tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n};
-      const Result qa = QuantizeNumbers(a_dims, a, -1, 3, TENON_DT_QUINT8, "MIN_FIRST"), qb = QuantizeNumbers(b_dims, b, -0.5f, 0.25f, TENON_DT_QUINT8, "MIN_FIRST");
+      const F a = RandomNumbers(static_cast<size_t>(m * k), -1, 3, 2),
+              b = RandomNumbers(static_cast<size_t>(k * n), -0.5f, 0.25f, 3);
+      const std::vector<int64_t> a_dims = ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k},
+                                 b_dims = tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n};
+      const Result qa = QuantizeNumbers(a_dims, a, -1, 3, TENON_DT_QUINT8, "MIN_FIRST"),
+                   qb = QuantizeNumbers(b_dims, b, -0.5f, 0.25f, TENON_DT_QUINT8, "MIN_FIRST");
       Kernel kernel("QuantizedMatMul", TENON_DT_QUINT8);
       kernel.Attr("transpose_a", ta).Attr("transpose_b", tb).Threads(3);
-      const Result r = kernel.Run({qa[0], qb[0], qa[1], qa[2], qb[1], qb[2]}, {Tensor(TENON_DT_QINT32, {m, n}), Out<float>(), Out<float>()});
+      const Result r = kernel.Run({qa[0], qb[0], qa[1], qa[2], qb[1], qb[2]},
+                                  {Tensor(TENON_DT_QINT32, {m, n}), Out<float>(), Out<float>()});
       ASSERT_EQ(r.code, TENON_OK) << r.message;
       const F got = Unpacked(r);
       const float bound = static_cast<float>(k) * (4.0f / 255 * 0.5f + 0.75f / 255 * 3) + 1e-5f;
       for (int i = 0; i < m; ++i)
         for (int j = 0; j < n; ++j) {
           float sum = 0;
-          for (int l = 0; l < k; ++l) sum += a[static_cast<size_t>(ta ? l * m + i : i * k + l)] * b[static_cast<size_t>(tb ? j * k + l : l * n + j)];
+          for (int l = 0; l < k; ++l)
+            sum +=
+                a[static_cast<size_t>(ta ? l * m + i : i * k + l)] * b[static_cast<size_t>(tb ? j * k + l : l * n + j)];
           ASSERT_NEAR(got[static_cast<size_t>(i * n + j)], sum, bound) << m << "x" << n << "x" << k << " " << turn;
         }
     }
@@ -102,10 +124,13 @@ TEST(Quantized, AProductIsExactToTheLastInteger) {
   const int64_t k = 1000;
   for (const auto& [low, high] : {std::pair{0.f, 1.f}, {-1.f, 0.f}, {5.f, 5.5f}}) {
     std::vector<uint8_t> a(static_cast<size_t>(k)), b(static_cast<size_t>(k));
-    for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint8_t>(low < 0 ? i % 2 : 255 - i % 3), b[i] = static_cast<uint8_t>(low < 0 ? i % 3 : 255 - i % 2);
+    for (size_t i = 0; i < a.size(); ++i)
+      a[i] = static_cast<uint8_t>(low < 0 ? i % 2 : 255 - i % 3),
+      b[i] = static_cast<uint8_t>(low < 0 ? i % 3 : 255 - i % 2);
     Kernel kernel("QuantizedMatMul", TENON_DT_QUINT8);
     kernel.Attr("transpose_a", false).Attr("transpose_b", false);
-    const Result r = kernel.Run({Make<uint8_t>({1, k}, a, TENON_DT_QUINT8), Make<uint8_t>({k, 1}, b, TENON_DT_QUINT8), Scalar(low), Scalar(high), Scalar(low), Scalar(high)},
+    const Result r = kernel.Run({Make<uint8_t>({1, k}, a, TENON_DT_QUINT8), Make<uint8_t>({k, 1}, b, TENON_DT_QUINT8),
+                                 Scalar(low), Scalar(high), Scalar(low), Scalar(high)},
                                 {Tensor(TENON_DT_QINT32, {1, 1}), Out<float>(), Out<float>()});
     ASSERT_EQ(r.code, TENON_OK) << r.message;
     const int64_t zero = std::llround(-low * 255 / (high - low));
@@ -123,10 +148,15 @@ TEST(Quantized, AConvolutionIsAProductOfItsPatches) {
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<uint8_t>(i * 101 + 7);
   Kernel conv("QuantizedConv2D", TENON_DT_QUINT8);
-  conv.Attr("strides", std::vector<int64_t>{1, 2, 2, 1}).Attr("dilations", std::vector<int64_t>{1, 1, 1, 1}).Attr("padding", std::string("VALID")).Threads(3);
+  conv.Attr("strides", std::vector<int64_t>{1, 2, 2, 1})
+      .Attr("dilations", std::vector<int64_t>{1, 1, 1, 1})
+      .Attr("padding", std::string("VALID"))
+      .Threads(3);
   const std::vector<Tensor> range = {Scalar(-1.f), Scalar(2.f), Scalar(-3.f), Scalar(0.5f)};
-  const Result r = conv.Run({Make<uint8_t>({1, 4, 4, 3}, pixels, TENON_DT_QUINT8), Make<uint8_t>({2, 2, 3, 5}, weights, TENON_DT_QUINT8), range[0], range[1], range[2], range[3]},
-                            {Tensor(TENON_DT_QINT32, {1, 2, 2, 5}), Out<float>(), Out<float>()});
+  const Result r =
+      conv.Run({Make<uint8_t>({1, 4, 4, 3}, pixels, TENON_DT_QUINT8),
+                Make<uint8_t>({2, 2, 3, 5}, weights, TENON_DT_QUINT8), range[0], range[1], range[2], range[3]},
+               {Tensor(TENON_DT_QINT32, {1, 2, 2, 5}), Out<float>(), Out<float>()});
   ASSERT_EQ(r.code, TENON_OK) << r.message;
   std::vector<uint8_t> patches;
   for (size_t row = 0; row < 4; row += 2)
@@ -136,8 +166,10 @@ TEST(Quantized, AConvolutionIsAProductOfItsPatches) {
           for (size_t c = 0; c < 3; ++c) patches.push_back(pixels[(y * 4 + x) * 3 + c]);
   Kernel product("QuantizedMatMul", TENON_DT_QUINT8);
   product.Attr("transpose_a", false).Attr("transpose_b", false);
-  const Result want = product.Run({Make<uint8_t>({4, 12}, patches, TENON_DT_QUINT8), Make<uint8_t>({12, 5}, weights, TENON_DT_QUINT8), range[0], range[1], range[2], range[3]},
-                                  {Tensor(TENON_DT_QINT32, {4, 5}), Out<float>(), Out<float>()});
+  const Result want =
+      product.Run({Make<uint8_t>({4, 12}, patches, TENON_DT_QUINT8), Make<uint8_t>({12, 5}, weights, TENON_DT_QUINT8),
+                   range[0], range[1], range[2], range[3]},
+                  {Tensor(TENON_DT_QINT32, {4, 5}), Out<float>(), Out<float>()});
   ASSERT_EQ(want.code, TENON_OK) << want.message;
   EXPECT_EQ(r[0].bytes, want[0].bytes);
   EXPECT_EQ(One(r[1]), One(want[1]));

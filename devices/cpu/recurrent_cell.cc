@@ -18,7 +18,8 @@ struct Part {
   bool Is(int64_t of, int64_t wanted, int64_t cells) const {
     if (parts > 0) return parts == of && index == wanted;
     const bool is_last = wanted == of - 1;
-    return cells > 0 && from == wanted * cells && (to < 0 ? is_last : to == from + cells || (is_last && to > from + cells));
+    return cells > 0 && from == wanted * cells &&
+           (to < 0 ? is_last : to == from + cells || (is_last && to > from + cells));
   }
 };
 
@@ -62,7 +63,8 @@ class Matcher {
     if (node.op != "Split") return std::nullopt;
     const std::optional<int64_t> axis = loop_.NumberOf(node.inputs[0]);
     if (axis != 1 && axis != -1) return std::nullopt;
-    return Part{Whole(node.inputs[1]), loop_.nodes().Attr(source.edge.node, &NodeContext::Int, "num_split"), source.edge.index, 0, -1};
+    return Part{Whole(node.inputs[1]), loop_.nodes().Attr(source.edge.node, &NodeContext::Int, "num_split"),
+                source.edge.index, 0, -1};
   }
   // whole[:, from:to].
   std::optional<Part> CutOut(int64_t id) {
@@ -71,21 +73,26 @@ class Matcher {
     std::vector<int32_t> numbers[3];
     for (size_t i = 0; i < 3; ++i) {
       const LoopGraph::Source source = loop_.SourceOf(inputs[i + 1]);
-      const auto found = source.kind == LoopGraph::Source::Kind::kVariable ? std::nullopt : loop_.nodes().Integers(source.edge);
+      const auto found =
+          source.kind == LoopGraph::Source::Kind::kVariable ? std::nullopt : loop_.nodes().Integers(source.edge);
       if (!found.has_value() || found->size() != 2) return std::nullopt;
       numbers[i] = *found;
     }
     const int64_t begin_mask = mask("begin_mask"), end_mask = mask("end_mask");
-    const bool is_plain = mask("ellipsis_mask") == 0 && mask("new_axis_mask") == 0 && mask("shrink_axis_mask") == 0 && numbers[2][0] == 1 && numbers[2][1] == 1;
+    const bool is_plain = mask("ellipsis_mask") == 0 && mask("new_axis_mask") == 0 && mask("shrink_axis_mask") == 0 &&
+                          numbers[2][0] == 1 && numbers[2][1] == 1;
     if (!is_plain || (begin_mask & 1) == 0 || (end_mask & 1) == 0) return std::nullopt;
-    Part part{Whole(inputs[0]), 0, 0, (begin_mask & 2) != 0 ? 0 : numbers[0][1], (end_mask & 2) != 0 ? -1 : numbers[1][1]};
+    Part part{Whole(inputs[0]), 0, 0, (begin_mask & 2) != 0 ? 0 : numbers[0][1],
+              (end_mask & 2) != 0 ? -1 : numbers[1][1]};
     if (part.from < 0 || ((end_mask & 2) == 0 && part.to <= part.from)) return std::nullopt;
     return part;
   }
   // What it is a part of, past what hands it on; of a value from outside that edge.
   Output Whole(Output edge) {
     const LoopGraph::Source source = loop_.SourceOf(edge);
-    return source.kind == LoopGraph::Source::Kind::kVariable ? kNothing : source.kind == LoopGraph::Source::Kind::kInside ? source.edge : edge;
+    return source.kind == LoopGraph::Source::Kind::kVariable ? kNothing
+           : source.kind == LoopGraph::Source::Kind::kInside ? source.edge
+                                                             : edge;
   }
 
   // The product below a sum with a bias, which is taken for `bias`; the edge itself where none is added.
@@ -110,7 +117,10 @@ class Matcher {
   int64_t Product(Output edge) {
     const int64_t id = loop_.Made(edge, "MatMul");
     Nodes& nodes = loop_.nodes();
-    return id >= 0 && !nodes.Attr(id, &NodeContext::Bool, "transpose_a") && !nodes.Attr(id, &NodeContext::Bool, "transpose_b") ? id : -1;
+    return id >= 0 && !nodes.Attr(id, &NodeContext::Bool, "transpose_a") &&
+                   !nodes.Attr(id, &NodeContext::Bool, "transpose_b")
+               ? id
+               : -1;
   }
   // x W.
   bool InputProduct(Output edge) {
@@ -134,16 +144,21 @@ class Matcher {
   // The tensor whose steps a list has.
   Output ListOf(Output list, Output asked) {
     const LoopGraph::Source source = loop_.SourceOf(list);
-    if (source.kind != LoopGraph::Source::Kind::kOutside || loop_.At(source.edge.node).op != "TensorListFromTensor") return kNothing;
+    if (source.kind != LoopGraph::Source::Kind::kOutside || loop_.At(source.edge.node).op != "TensorListFromTensor")
+      return kNothing;
     const Output x = loop_.At(source.edge.node).inputs[0];
     return IsShapeOf(x, asked) ? x : kNothing;
   }
   // The same of a tensor array that nobody wrote to before.
   Output ArrayOf(Output handle, Output flow) {
     const LoopGraph::Source array = loop_.SourceOf(handle), written = loop_.SourceOf(flow);
-    if (array.kind != LoopGraph::Source::Kind::kOutside || written.kind != array.kind || loop_.At(array.edge.node).op != "TensorArrayV3") return kNothing;
+    if (array.kind != LoopGraph::Source::Kind::kOutside || written.kind != array.kind ||
+        loop_.At(array.edge.node).op != "TensorArrayV3")
+      return kNothing;
     const Nodes::Node scatter = loop_.At(written.edge.node);
-    if (scatter.op != "TensorArrayScatterV3" || !IsSameEdge(loop_.Plain(scatter.inputs[0]), array.edge) || !IsSameEdge(loop_.Plain(scatter.inputs[3]), {array.edge.node, 1, 0})) return kNothing;
+    if (scatter.op != "TensorArrayScatterV3" || !IsSameEdge(loop_.Plain(scatter.inputs[0]), array.edge) ||
+        !IsSameEdge(loop_.Plain(scatter.inputs[3]), {array.edge.node, 1, 0}))
+      return kNothing;
     // As many places as x has steps, or it fails.
     return loop_.nodes().AllBelow(scatter.inputs[1]).has_value() ? scatter.inputs[2] : kNothing;
   }
@@ -165,11 +180,14 @@ class Matcher {
   // Whether a list of x's steps has elements of the shape that is asked for: a constant's dims, or any.
   bool IsShapeOf(Output x, Output asked) {
     const LoopGraph::Source source = loop_.SourceOf(asked);
-    const auto dims = source.kind == LoopGraph::Source::Kind::kVariable ? std::nullopt : loop_.nodes().Integers(source.edge);
+    const auto dims =
+        source.kind == LoopGraph::Source::Kind::kVariable ? std::nullopt : loop_.nodes().Integers(source.edge);
     if (!dims.has_value()) return false;
     if (loop_.pass().shape(source.edge).rank() == 0) return dims->front() == -1;
     const sdk::Shape shape = loop_.pass().shape(x);
-    const auto fits = [&](size_t at, int64_t dim) { return (*dims)[at] == -1 || ((*dims)[at] >= 0 && (dim < 0 || dim == (*dims)[at])); };
+    const auto fits = [&](size_t at, int64_t dim) {
+      return (*dims)[at] == -1 || ((*dims)[at] >= 0 && (dim < 0 || dim == (*dims)[at]));
+    };
     return dims->size() == 2 && fits(0, shape[1]) && fits(1, shape[2]);
   }
   // h U: the edge of U.
@@ -191,7 +209,9 @@ class Matcher {
     edge = Of(edge, function);
     if (cell_.joined && number == 1) edge = WithoutForget(edge);
     const std::optional<Part> part = PartOf(edge);
-    if (!part.has_value() || part->whole.node < 0 || (gates_.node >= 0 && !IsSameEdge(gates_, part->whole)) || !part->Is(4, cell_.joined ? kJoined[number] : number, cell_.cells)) return false;
+    if (!part.has_value() || part->whole.node < 0 || (gates_.node >= 0 && !IsSameEdge(gates_, part->whole)) ||
+        !part->Is(4, cell_.joined ? kJoined[number] : number, cell_.cells))
+      return false;
     gates_ = part->whole;
     return true;
   }
@@ -225,8 +245,12 @@ class Matcher {
       cell_.cells = CellsOf(c, MadeOf(new_c));
       return Gate(gate, "Sigmoid", 1);
     };
-    const auto added = [&](Output gate, Output candidate) { return Gate(gate, "Sigmoid", 0) && Gate(candidate, "Tanh", 2); };
-    const auto sum = [&](Output a, Output b) { return loop_.InEitherOrder(loop_.Made(a, "Mul"), kept) && loop_.InEitherOrder(loop_.Made(b, "Mul"), added); };
+    const auto added = [&](Output gate, Output candidate) {
+      return Gate(gate, "Sigmoid", 0) && Gate(candidate, "Tanh", 2);
+    };
+    const auto sum = [&](Output a, Output b) {
+      return loop_.InEitherOrder(loop_.Made(a, "Mul"), kept) && loop_.InEitherOrder(loop_.Made(b, "Mul"), added);
+    };
     if (!loop_.InEitherOrder(loop_.Made(new_c, "AddV2", "Add"), sum) || !Gate(output_gate, "Sigmoid", 3)) return false;
     return LstmGates() && (cell_.states = {{cell_.states[0].merge, MadeOf(h)}, {c, MadeOf(new_c)}}, true);
   }
@@ -261,11 +285,15 @@ class Matcher {
     };
     const auto rest = [&](Output share, Output value) {
       const int64_t sub = loop_.Made(share, "Sub");
-      if (sub < 0 || loop_.RealOf(loop_.At(sub).inputs[0]) != 1.0F || loop_.Made(loop_.At(sub).inputs[1], "Sigmoid") != update) return false;
+      if (sub < 0 || loop_.RealOf(loop_.At(sub).inputs[0]) != 1.0F ||
+          loop_.Made(loop_.At(sub).inputs[1], "Sigmoid") != update)
+        return false;
       candidate = Of(value, "Tanh");
       return candidate.node >= 0;
     };
-    const auto mixed = [&](Output a, Output b) { return loop_.InEitherOrder(loop_.Made(a, "Mul"), kept) && loop_.InEitherOrder(loop_.Made(b, "Mul"), rest); };
+    const auto mixed = [&](Output a, Output b) {
+      return loop_.InEitherOrder(loop_.Made(a, "Mul"), kept) && loop_.InEitherOrder(loop_.Made(b, "Mul"), rest);
+    };
     if (!loop_.InEitherOrder(loop_.Made(h, "AddV2", "Add"), mixed)) return false;
     cell_.states = {{state, MadeOf(h)}};
     cell_.cells = CellsOf(state, MadeOf(h));
@@ -277,7 +305,9 @@ class Matcher {
     int64_t state = -1;
     const auto is = [&](Output edge, int64_t number) {
       const std::optional<Part> part = PartOf(edge);
-      if (!part.has_value() || part->whole.node < 0 || part->parts != 2 || part->index != number || (gates.has_value() && !IsSameEdge(gates->whole, part->whole))) return false;
+      if (!part.has_value() || part->whole.node < 0 || part->parts != 2 || part->index != number ||
+          (gates.has_value() && !IsSameEdge(gates->whole, part->whole)))
+        return false;
       gates = part;
       return true;
     };
@@ -293,7 +323,10 @@ class Matcher {
       candidate = Of(value, "Tanh");
       return candidate.node >= 0;
     };
-    const auto mixed = [&](Output a, Output b) { return (gates.reset(), loop_.InEitherOrder(loop_.Made(a, "Mul"), kept)) && loop_.InEitherOrder(loop_.Made(b, "Mul"), rest); };
+    const auto mixed = [&](Output a, Output b) {
+      return (gates.reset(), loop_.InEitherOrder(loop_.Made(a, "Mul"), kept)) &&
+             loop_.InEitherOrder(loop_.Made(b, "Mul"), rest);
+    };
     if (!loop_.InEitherOrder(loop_.Made(h, "AddV2", "Add"), mixed)) return false;
     const Output sum = Of(gates->whole, "Sigmoid");
     if (sum.node < 0) return false;
@@ -330,37 +363,50 @@ class Matcher {
       cell_.recurrent = weights, cell_.recurrent_bias = bias;
     }
     if (number == 0) update_ = *part;
-    return IsSameEdge(of_h_, part->whole) && (part->Is(parts, number, cell_.cells) || (number == 0 && part->Is(2, 0, cell_.cells)));
+    return IsSameEdge(of_h_, part->whole) &&
+           (part->Is(parts, number, cell_.cells) || (number == 0 && part->Is(2, 0, cell_.cells)));
   }
   bool GruUpdate(Output sum) {
     of_x_ = of_h_ = kNothing;
-    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 0) && OfState(h, 0, 3); });
+    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"),
+                               [&](Output x, Output h) { return OfInput(x, 0) && OfState(h, 0, 3); });
   }
   bool Reset(Output gate, int64_t parts) {
     const Output sum = Of(gate, "Sigmoid");
-    return sum.node >= 0 && update_.Is(parts, 0, cell_.cells) && loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 1) && OfState(h, 1, parts); });
+    return sum.node >= 0 && update_.Is(parts, 0, cell_.cells) &&
+           loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"),
+                               [&](Output x, Output h) { return OfInput(x, 1) && OfState(h, 1, parts); });
   }
   bool GruCandidate(Output sum) {
-    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"), [&](Output x, Output h) { return OfInput(x, 2) && (ResetAfter(h) || ResetBefore(h)); });
+    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"),
+                               [&](Output x, Output h) { return OfInput(x, 2) && (ResetAfter(h) || ResetBefore(h)); });
   }
   bool ResetAfter(Output product) {
     cell_.reset_after = true;
     const int64_t columns = loop_.pass().shape(cell_.recurrent)[1];
     return (columns < 0 || cell_.cells < 0 || columns == 3 * cell_.cells) &&
-           loop_.InEitherOrder(loop_.Made(product, "Mul"), [&](Output gate, Output value) { return Reset(gate, 3) && OfState(value, 2, 3); });
+           loop_.InEitherOrder(loop_.Made(product, "Mul"),
+                               [&](Output gate, Output value) { return Reset(gate, 3) && OfState(value, 2, 3); });
   }
   // (r h) U', where U' and what z and r are made of are parts of one matrix.
   bool ResetBefore(Output edge) {
     cell_.reset_after = false;
     const int64_t product = Product(edge);
     if (product < 0 || cell_.recurrent_bias.node >= 0) return false;
-    const auto reset = [&](Output gate, Output h) { return loop_.IsVariable(h, cell_.states[0].merge) && Reset(gate, 2); };
+    const auto reset = [&](Output gate, Output h) {
+      return loop_.IsVariable(h, cell_.states[0].merge) && Reset(gate, 2);
+    };
     if (!loop_.InEitherOrder(loop_.Made(loop_.At(product).inputs[0], "Mul"), reset)) return false;
     const std::optional<Part> gates = PartOf(cell_.recurrent), candidate = PartOf(loop_.At(product).inputs[1]);
-    if (!gates.has_value() || !candidate.has_value() || gates->whole.node < 0 || candidate->whole.node < 0 || cell_.cells < 0) return false;
-    if (gates->parts != 0 || gates->from != 0 || gates->to != 2 * cell_.cells || !candidate->Is(3, 2, cell_.cells) || !loop_.IsSame(gates->whole, candidate->whole)) return false;
+    if (!gates.has_value() || !candidate.has_value() || gates->whole.node < 0 || candidate->whole.node < 0 ||
+        cell_.cells < 0)
+      return false;
+    if (gates->parts != 0 || gates->from != 0 || gates->to != 2 * cell_.cells || !candidate->Is(3, 2, cell_.cells) ||
+        !loop_.IsSame(gates->whole, candidate->whole))
+      return false;
     // What is cut out to the end must end there.
-    if (loop_.pass().shape(loop_.SourceOf(gates->whole).edge)[1] != 3 * cell_.cells && candidate->to != 3 * cell_.cells) return false;
+    if (loop_.pass().shape(loop_.SourceOf(gates->whole).edge)[1] != 3 * cell_.cells && candidate->to != 3 * cell_.cells)
+      return false;
     cell_.recurrent = gates->whole;
     return true;
   }

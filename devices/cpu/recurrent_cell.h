@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent cells as Keras and TensorFlow 1 write them, in a turn of a loop; operands of sums and products in any order.
+// Recurrent cells as Keras and TensorFlow 1 write them, in a turn of a loop; operands of sums and products in any
+// order.
 //
 //   LSTM  i, f, g, o = parts of x W + h U + b;  c' = sigmoid(f) c + sigmoid(i) tanh(g),  h' = sigmoid(o) tanh(c')
 //   GRU   z, r = sigmoid of parts of x W + b + h U + d
@@ -7,10 +8,11 @@
 //         h' = z h + (1 - z) h~
 //
 // TensorFlow 1 (BasicLSTMCell, LSTMCell, GRUCell) has one matrix for x and h, `joined`:
-//   LSTM  i, g, f, o = parts of [x, h] W + b, with sigmoid(f + a number);  GRU  r, z = parts of sigmoid([x, h] W + b),  h~ = tanh([x, r h] V + d)
+//   LSTM  i, g, f, o = parts of [x, h] W + b, with sigmoid(f + a number);  GRU  r, z = parts of sigmoid([x, h] W + b),
+//   h~ = tanh([x, r h] V + d)
 //
-// x is an element of a list or of a tensor array, of a tensor's first dim, at the place that a counter says. Weights are the same in each turn (LoopGraph::IsInvariant). A cell may
-// have no bias.
+// x is an element of a list or of a tensor array, of a tensor's first dim, at the place that a counter says. Weights
+// are the same in each turn (LoopGraph::IsInvariant). A cell may have no bias.
 #ifndef TENON_DEVICES_CPU_RECURRENT_CELL_H_
 #define TENON_DEVICES_CPU_RECURRENT_CELL_H_
 
@@ -34,11 +36,13 @@ struct RecurrentCell {
   // Edges outside: x [time, batch, inputs]. Inside: the weights; kNothing: no bias.
   sdk::Output x = kNothing, kernel = kNothing, recurrent = kNothing, bias = kNothing, recurrent_bias = kNothing;
   bool reset_after = true;
-  // Of TensorFlow 1's: `kernel` has the rows of x and below them those of h, there is no `recurrent`; what f gets added; a GRU's V and d.
+  // Of TensorFlow 1's: `kernel` has the rows of x and below them those of h, there is no `recurrent`; what f gets
+  // added; a GRU's V and d.
   bool joined = false;
   float forget = 0;
   sdk::Output candidate = kNothing, candidate_bias = kNothing;
-  int64_t cells = sdk::kUnknown;  // of a state, as far as is known before the step; known where a bias is missing, or parts are cut out
+  int64_t cells = sdk::kUnknown;  // of a state, as far as is known before the step; known where a bias is missing, or
+                                  // parts are cut out
 
   int gates() const { return kind == Kind::kLstm ? 4 : 3; }
 };

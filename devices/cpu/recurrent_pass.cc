@@ -7,9 +7,10 @@
 //     list = TensorListSetItem(list, t or 0, h);  t = t + 1
 //
 // or the same over tensor arrays, which are filled at once before and gathered after,
-// where length is written in the graph, or is x's number of steps, which only the step knows. Every value that leaves the loop must be one of those above, or a
-// counter's last: then nothing of the loop runs any more. Anything else, what does not fit together by what is known of its shapes, and a loop whose gradient keeps
-// what its turns made, stays as it is.
+// where length is written in the graph, or is x's number of steps, which only the step knows. Every value that leaves
+// the loop must be one of those above, or a counter's last: then nothing of the loop runs any more. Anything else, what
+// does not fit together by what is known of its shapes, and a loop whose gradient keeps what its turns made, stays as
+// it is.
 #include "recurrent_pass.h"
 
 #include <algorithm>
@@ -64,7 +65,8 @@ class Pass {
     Output limit = kNothing;        // that number, outside; kNothing: it stands in the loop alone
     std::vector<int64_t> counters;  // merges of what counts up to it
     std::vector<List> lists;
-    std::vector<std::pair<int64_t, Output>> others;  // exits, and what they give: as it came in, or {-1, number} of the layer
+    std::vector<std::pair<int64_t, Output>>
+        others;  // exits, and what they give: as it came in, or {-1, number} of the layer
     std::string device;
   };
 
@@ -84,17 +86,22 @@ class Pass {
     Found found;
     found.cell = *cell;
     found.device = loop.At(cell->states[0].becomes.node).device;
-    if (IsWhole(loop, found) && MatchCondition(loop, &found) && MatchExits(loop, exits, &found) && Fits(loop, found) && loop.HasNoOtherEffects(loop.VariableOf(cell->states[0].merge)->enter)) Build(loop, found);
+    if (IsWhole(loop, found) && MatchCondition(loop, &found) && MatchExits(loop, exits, &found) && Fits(loop, found) &&
+        loop.HasNoOtherEffects(loop.VariableOf(cell->states[0].merge)->enter))
+      Build(loop, found);
   }
 
   // Whether turns pass the cell's states on, and find the weights that the layer will have.
   bool IsWhole(LoopGraph& loop, const Found& found) {
     const RecurrentCell& cell = found.cell;
-    if (found.device.find("/device:CPU:") == std::string::npos || !loop.At(cell.states[0].becomes.node).is_float || !loop.Counts(cell.t)) return false;
+    if (found.device.find("/device:CPU:") == std::string::npos || !loop.At(cell.states[0].becomes.node).is_float ||
+        !loop.Counts(cell.t))
+      return false;
     if (cell.states.size() == 2 && cell.states[0].merge == cell.states[1].merge) return false;
     for (const RecurrentCell::State& state : cell.states)
       if (!loop.BecomesOf(state.merge, state.becomes)) return false;
-    for (const Output& weights : {cell.kernel, cell.recurrent, cell.bias, cell.recurrent_bias, cell.candidate, cell.candidate_bias})
+    for (const Output& weights :
+         {cell.kernel, cell.recurrent, cell.bias, cell.recurrent_bias, cell.candidate, cell.candidate_bias})
       if (weights.node >= 0 ? !loop.IsInvariant(weights, found.device) : cell.cells < 0) return false;
     return true;
   }
@@ -114,8 +121,11 @@ class Pass {
     std::optional<int64_t> length;
     for (const int64_t less : questions) {
       if (less < 0) return false;
-      const LoopGraph::Source counter = loop.SourceOf(loop.At(less).inputs[0]), limit = loop.SourceOf(loop.At(less).inputs[1]);
-      if (counter.kind != LoopGraph::Source::Kind::kVariable || limit.kind == LoopGraph::Source::Kind::kVariable || !loop.Counts(counter.merge)) return false;
+      const LoopGraph::Source counter = loop.SourceOf(loop.At(less).inputs[0]),
+                              limit = loop.SourceOf(loop.At(less).inputs[1]);
+      if (counter.kind != LoopGraph::Source::Kind::kVariable || limit.kind == LoopGraph::Source::Kind::kVariable ||
+          !loop.Counts(counter.merge))
+        return false;
       const std::optional<int64_t> own = LengthOf(loop, found->cell, limit.edge);
       if (!own.has_value() || (length.has_value() && length != own)) return false;
       length = own;
@@ -142,7 +152,8 @@ class Pass {
       const int64_t merge = MergeOf(exit);
       const LoopGraph::Variable variable = *loop.VariableOf(merge);
       const auto& states = found->cell.states;
-      const auto state = std::find_if(states.begin(), states.end(), [&](const RecurrentCell::State& each) { return each.merge == merge; });
+      const auto state = std::find_if(states.begin(), states.end(),
+                                      [&](const RecurrentCell::State& each) { return each.merge == merge; });
       if (state != states.end()) {
         found->others.push_back({exit, {-1, static_cast<int32_t>(1 + (state - states.begin())), 0}});
       } else if (loop.IsUnchanged(merge, variable)) {
@@ -158,45 +169,56 @@ class Pass {
     }
     for (auto& [exit, value] : found->others)
       if (value.node < 0 && value.index == 0) value = found->limit;
-    return std::none_of(found->others.begin(), found->others.end(), [](const auto& other) { return other.second.node < 0 && other.second.index == 0; });
+    return std::none_of(found->others.begin(), found->others.end(),
+                        [](const auto& other) { return other.second.node < 0 && other.second.index == 0; });
   }
-  std::optional<List> MatchList(LoopGraph& loop, const Found& found, int64_t exit, const LoopGraph::Variable& variable) {
+  std::optional<List> MatchList(LoopGraph& loop, const Found& found, int64_t exit,
+                                const LoopGraph::Variable& variable) {
     const int64_t set = loop.Made(variable.next, "TensorListSetItem");
     const Output reserve = loop.Plain(variable.initial);
     if (set < 0) return MatchArray(loop, found, exit, variable);
-    if ( loop.At(reserve.node).op != "TensorListReserve" || !loop.IsVariable(loop.At(set).inputs[0], MergeOf(exit))) return std::nullopt;
+    if (loop.At(reserve.node).op != "TensorListReserve" || !loop.IsVariable(loop.At(set).inputs[0], MergeOf(exit)))
+      return std::nullopt;
     const LoopGraph::Source item = loop.SourceOf(loop.At(set).inputs[2]);
     const Output h = found.cell.states[0].becomes;
-    if (item.kind != LoopGraph::Source::Kind::kInside || item.edge.node != h.node || item.edge.index != h.index) return std::nullopt;
+    if (item.kind != LoopGraph::Source::Kind::kInside || item.edge.node != h.node || item.edge.index != h.index)
+      return std::nullopt;
     const Output elements = loop.At(reserve.node).inputs[1];
-    if (LengthOf(loop, found.cell, elements) == found.length && loop.IsVariable(loop.At(set).inputs[1], found.cell.t)) return List{exit, reserve.node, false};
+    if (LengthOf(loop, found.cell, elements) == found.length && loop.IsVariable(loop.At(set).inputs[1], found.cell.t))
+      return List{exit, reserve.node, false};
     if (loop.NumberOf(elements) != 1 || loop.NumberOf(loop.At(set).inputs[1]) != 0) return std::nullopt;
     // Without a step its element is nobody's, which reads as zeros.
-    if (found.length == kAllSteps && !IsZeros(loop.VariableOf(found.cell.states[0].merge)->initial)) return std::nullopt;
+    if (found.length == kAllSteps && !IsZeros(loop.VariableOf(found.cell.states[0].merge)->initial))
+      return std::nullopt;
     return List{exit, reserve.node, true};
   }
-  std::optional<List> MatchArray(LoopGraph& loop, const Found& found, int64_t exit, const LoopGraph::Variable& variable) {
+  std::optional<List> MatchArray(LoopGraph& loop, const Found& found, int64_t exit,
+                                 const LoopGraph::Variable& variable) {
     const int64_t write = loop.Made(variable.next, "TensorArrayWriteV3");
     const Output flow = loop.Plain(variable.initial);
     if (write < 0 || flow.index != 1 || loop.At(flow.node).op != "TensorArrayV3") return std::nullopt;
     const std::vector<Output> inputs = loop.At(write).inputs;
     const LoopGraph::Source array = loop.SourceOf(inputs[0]), item = loop.SourceOf(inputs[2]);
     const Output h = found.cell.states[0].becomes;
-    const bool is_h = item.kind == LoopGraph::Source::Kind::kInside && item.edge.node == h.node && item.edge.index == h.index;
-    if (!is_h || array.kind != LoopGraph::Source::Kind::kOutside || array.edge.node != flow.node || array.edge.index != 0) return std::nullopt;
+    const bool is_h =
+        item.kind == LoopGraph::Source::Kind::kInside && item.edge.node == h.node && item.edge.index == h.index;
+    if (!is_h || array.kind != LoopGraph::Source::Kind::kOutside || array.edge.node != flow.node ||
+        array.edge.index != 0)
+      return std::nullopt;
     if (!loop.IsVariable(inputs[1], found.cell.t) || !loop.IsVariable(inputs[3], MergeOf(exit))) return std::nullopt;
     if (LengthOf(loop, found.cell, loop.At(flow.node).inputs[0]) != found.length) return std::nullopt;
     return List{exit, flow.node, false, true};
   }
   bool IsZeros(Output edge) {
     edge = nodes_.Plain(edge);
-    return nodes_.At(edge.node).op == "Fill" && nodes_.Floats(nodes_.Plain(nodes_.At(edge.node).inputs[1])) == std::vector<float>{0};
+    return nodes_.At(edge.node).op == "Fill" &&
+           nodes_.Floats(nodes_.Plain(nodes_.At(edge.node).inputs[1])) == std::vector<float>{0};
   }
 
   // ---- Whether shapes go together ----
 
-  // In a loop sums and products broadcast, and what does not fit fails in a turn, if there is one: neither is the layer's. Dims that only the step knows fit, but for one against
-  // them, which would broadcast.
+  // In a loop sums and products broadcast, and what does not fit fails in a turn, if there is one: neither is the
+  // layer's. Dims that only the step knows fit, but for one against them, which would broadcast.
   bool Fits(LoopGraph& loop, const Found& found) {
     const RecurrentCell& cell = found.cell;
     const Shape x = p_.shape(cell.x);
@@ -222,10 +244,14 @@ class Pass {
     return Is(kernel, {x[2], width}) && Is(recurrent, {cell.cells, width}) && Alike(kernel[1], recurrent[1]);
   }
   bool JoinedFits(LoopGraph& loop, const RecurrentCell& cell, const Shape& x) {
-    const int64_t rows = loop.ShapeOf(cell.kernel)[0], inputs = rows - cell.cells, width = (cell.kind == RecurrentCell::Kind::kGru ? 2 : 4) * cell.cells;
+    const int64_t rows = loop.ShapeOf(cell.kernel)[0], inputs = rows - cell.cells,
+                  width = (cell.kind == RecurrentCell::Kind::kGru ? 2 : 4) * cell.cells;
     if (rows < 0 || cell.cells < 0 || inputs < 1 || !Alike(x[2], inputs)) return false;  // where to cut it
-    const auto fits = [&](Output weights, std::initializer_list<int64_t> dims) { return weights.node < 0 || Is(loop.ShapeOf(weights), dims); };
-    return fits(cell.kernel, {rows, width}) && fits(cell.bias, {width}) && fits(cell.candidate, {rows, cell.cells}) && fits(cell.candidate_bias, {cell.cells});
+    const auto fits = [&](Output weights, std::initializer_list<int64_t> dims) {
+      return weights.node < 0 || Is(loop.ShapeOf(weights), dims);
+    };
+    return fits(cell.kernel, {rows, width}) && fits(cell.bias, {width}) && fits(cell.candidate, {rows, cell.cells}) &&
+           fits(cell.candidate_bias, {cell.cells});
   }
   static bool Alike(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
   static bool Is(const Shape& shape, std::initializer_list<int64_t> wanted) {
@@ -268,23 +294,33 @@ class Pass {
       for (const int64_t id : stacks_[list.exit])
         if (IsOfAll(found, id, list.is_last ? 1 : found.length)) p_.Replace(id, {stacked});
       const uint32_t shape_type = nodes_.Attr(list.reserve, &NodeContext::Type, "shape_type");
-      const Output made = p_.Op("TensorListFromTensor", {stacked, nodes_.At(list.reserve).inputs[0]}, {sdk::Attribute::Type("element_dtype", TENON_DT_FLOAT), sdk::Attribute::Type("shape_type", shape_type)});
+      const Output made = p_.Op(
+          "TensorListFromTensor", {stacked, nodes_.At(list.reserve).inputs[0]},
+          {sdk::Attribute::Type("element_dtype", TENON_DT_FLOAT), sdk::Attribute::Type("shape_type", shape_type)});
       p_.Replace(list.exit, {made});
     }
-    for (const auto& [exit, value] : found.others) p_.Replace(exit, {value.node < 0 ? Output{layer, value.index, 0} : value});
+    for (const auto& [exit, value] : found.others)
+      p_.Replace(exit, {value.node < 0 ? Output{layer, value.index, 0} : value});
   }
   // Whoever gathers all steps gets them; who looks at the array in another way finds them in it.
   void FillArray(const Found& found, const List& list, Output stacked) {
     for (const int64_t id : stacks_[list.exit])
-      if (nodes_.Plain(nodes_.At(id).inputs[0]).node == list.reserve && IsEachStep(found, nodes_.At(id).inputs[1])) p_.Replace(id, {stacked});
-    const auto number = [&](int32_t value) { return p_.Constant(TENON_DT_INT32, {nullptr, 0, 0}, &value, sizeof(value)); };
-    const Output steps = p_.Op("Range", {number(0), found.length == kAllSteps ? found.limit : number(static_cast<int32_t>(found.length)), number(1)});
-    p_.Replace(list.exit, {p_.Op("TensorArrayScatterV3", {{list.reserve, 0, 0}, steps, stacked, {list.reserve, 1, 0}})});
+      if (nodes_.Plain(nodes_.At(id).inputs[0]).node == list.reserve && IsEachStep(found, nodes_.At(id).inputs[1]))
+        p_.Replace(id, {stacked});
+    const auto number = [&](int32_t value) {
+      return p_.Constant(TENON_DT_INT32, {nullptr, 0, 0}, &value, sizeof(value));
+    };
+    const Output steps = p_.Op(
+        "Range",
+        {number(0), found.length == kAllSteps ? found.limit : number(static_cast<int32_t>(found.length)), number(1)});
+    p_.Replace(list.exit,
+               {p_.Op("TensorArrayScatterV3", {{list.reserve, 0, 0}, steps, stacked, {list.reserve, 1, 0}})});
   }
   bool IsEachStep(const Found& found, Output edge) {
     const std::optional<Nodes::Below> below = nodes_.AllBelow(edge);
     if (!below.has_value()) return false;
-    return found.length == kAllSteps ? below->end.node >= 0 && nodes_.IsTimeOf(found.cell.x, below->end) : below->number == found.length;
+    return found.length == kAllSteps ? below->end.node >= 0 && nodes_.IsTimeOf(found.cell.x, below->end)
+                                     : below->number == found.length;
   }
   bool IsOfAll(const Found& found, int64_t stack, int64_t elements) {
     const int64_t asked = nodes_.Attr(stack, &NodeContext::Int, "num_elements");

@@ -39,15 +39,18 @@ Output InOrder(LoopGraph& loop, const RecurrentCell& cell, Output whole, Output 
     return Join(p, {gates[1], gates[0], candidate}, axis);
   }
   std::vector<Output> gates = Split(p, whole, axis, 4);
-  if (axis == 0 && cell.forget != 0) gates[2] = p.Add(gates[2], p.Constant(TENON_DT_FLOAT, {nullptr, 0, 0}, &cell.forget, sizeof(cell.forget)));
+  if (axis == 0 && cell.forget != 0)
+    gates[2] = p.Add(gates[2], p.Constant(TENON_DT_FLOAT, {nullptr, 0, 0}, &cell.forget, sizeof(cell.forget)));
   return Join(p, {gates[0], gates[2], gates[1], gates[3]}, axis);
 }
 
 std::vector<Output> JoinedWeights(LoopGraph& loop, const RecurrentCell& cell) {
   PassContext& p = loop.pass();
   const bool gru = cell.kind == RecurrentCell::Kind::kGru;
-  const Output weights = InOrder(loop, cell, loop.Outside(cell.kernel), gru ? loop.Outside(cell.candidate) : kNothing, 1);
-  const Output bias = InOrder(loop, cell, Bias(loop, cell, cell.bias, gru ? 2 : 4), gru ? Bias(loop, cell, cell.candidate_bias, 1) : kNothing, 0);
+  const Output weights =
+      InOrder(loop, cell, loop.Outside(cell.kernel), gru ? loop.Outside(cell.candidate) : kNothing, 1);
+  const Output bias = InOrder(loop, cell, Bias(loop, cell, cell.bias, gru ? 2 : 4),
+                              gru ? Bias(loop, cell, cell.candidate_bias, 1) : kNothing, 0);
   const int64_t inputs = loop.ShapeOf(cell.kernel)[0] - cell.cells;
   const int64_t rows = p.Node("SplitV", {weights, p.Vector({inputs, cell.cells}), Axis(p, 0)}, {{"num_split", 2}});
   return {{rows, 0, 0}, {rows, 1, 0}, bias};
@@ -56,7 +59,10 @@ std::vector<Output> JoinedWeights(LoopGraph& loop, const RecurrentCell& cell) {
 }  // namespace
 
 std::vector<Output> LayerWeights(LoopGraph& loop, const RecurrentCell& cell) {
-  std::vector<Output> weights = cell.joined ? JoinedWeights(loop, cell) : std::vector<Output>{loop.Outside(cell.kernel), loop.Outside(cell.recurrent), Bias(loop, cell, cell.bias, cell.gates())};
+  std::vector<Output> weights = cell.joined
+                                    ? JoinedWeights(loop, cell)
+                                    : std::vector<Output>{loop.Outside(cell.kernel), loop.Outside(cell.recurrent),
+                                                          Bias(loop, cell, cell.bias, cell.gates())};
   if (cell.kind == RecurrentCell::Kind::kGru) weights.push_back(Bias(loop, cell, cell.recurrent_bias, cell.gates()));
   return weights;
 }

@@ -84,34 +84,46 @@ TEST_P(ReduceTest, GivesTheNaiveAnswerWithAxesKnownEarlyOrLate) {
         const Result r = kernel.Run({Make<float>(c.dims, x), Vector<int32_t>(c.axes)}, {Out<float>(Reduced(c))});
         ASSERT_EQ(r.code, TENON_OK) << r.message;
         const auto got = Values<float>(r[0]);
-        for (size_t i = 0; i < want.size(); ++i) ASSERT_EQ(static_cast<double>(got[i]), want[i]) << op.op << " at " << i;
+        for (size_t i = 0; i < want.size(); ++i)
+          ASSERT_EQ(static_cast<double>(got[i]), want[i]) << op.op << " at " << i;
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, ReduceTest,
-    ::testing::Values(Case{{}, {}}, Case{{5}, {0}}, Case{{5}, {}}, Case{{3, 4}, {0}}, Case{{3, 4}, {1}}, Case{{3, 4}, {0, 1}},
-                      Case{{3, 4}, {-1}}, Case{{2, 3, 4}, {1}}, Case{{2, 3, 4}, {0, 2}}, Case{{2, 3, 4, 5}, {0, 1, 2}},
-                      Case{{2, 3, 4, 5}, {1, 3}}, Case{{2, 3, 4, 5}, {0, 2}}, Case{{1, 3, 1, 5}, {0, 2}}, Case{{200001}, {0}},
-                      Case{{300, 1000}, {0}}, Case{{1000, 300}, {1}}, Case{{0, 3}, {0}}, Case{{3, 0}, {1}}, Case{{0, 3}, {1}},
-                      // Many rows of few columns.
-                      Case{{64, 28, 28, 6}, {0, 1, 2}}, Case{{9001, 3}, {0}}, Case{{70001, 16}, {0}}, Case{{4097, 64}, {0}}, Case{{3000, 5, 13}, {0}}));
+INSTANTIATE_TEST_SUITE_P(Shapes, ReduceTest,
+                         ::testing::Values(Case{{}, {}}, Case{{5}, {0}}, Case{{5}, {}}, Case{{3, 4}, {0}},
+                                           Case{{3, 4}, {1}}, Case{{3, 4}, {0, 1}}, Case{{3, 4}, {-1}},
+                                           Case{{2, 3, 4}, {1}}, Case{{2, 3, 4}, {0, 2}}, Case{{2, 3, 4, 5}, {0, 1, 2}},
+                                           Case{{2, 3, 4, 5}, {1, 3}}, Case{{2, 3, 4, 5}, {0, 2}},
+                                           Case{{1, 3, 1, 5}, {0, 2}}, Case{{200001}, {0}}, Case{{300, 1000}, {0}},
+                                           Case{{1000, 300}, {1}}, Case{{0, 3}, {0}}, Case{{3, 0}, {1}},
+                                           Case{{0, 3}, {1}},
+                                           // Many rows of few columns.
+                                           Case{{64, 28, 28, 6}, {0, 1, 2}}, Case{{9001, 3}, {0}},
+                                           Case{{70001, 16}, {0}}, Case{{4097, 64}, {0}}, Case{{3000, 5, 13}, {0}}));
 
 TEST(Reduce, TakesMeansInTheTypeOfTheInput) {
-  const auto mean = Values<float>(Kernel("Mean").Run({Make<float>({2, 3}, {1, 2, 3, 4, 5, 9}), Vector<int32_t>({1})}, {Out<float>({2})})[0]);
+  const auto mean = Values<float>(
+      Kernel("Mean").Run({Make<float>({2, 3}, {1, 2, 3, 4, 5, 9}), Vector<int32_t>({1})}, {Out<float>({2})})[0]);
   EXPECT_EQ(mean, (std::vector<float>{2, 6}));
-  EXPECT_EQ(Values<int32_t>(Kernel("Mean").Run({Vector<int32_t>({1, 2, 4}), Scalar<int32_t>(0)}, {Out<int32_t>()})[0])[0], 2);
-  EXPECT_TRUE(std::isnan(Values<float>(Kernel("Mean").Run({Vector<float>({}), Vector<int32_t>({0})}, {Out<float>()})[0])[0]));
-  EXPECT_EQ(Kernel("Mean").Run({Vector<int32_t>({}), Vector<int32_t>({0})}, {Out<int32_t>()}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      Values<int32_t>(Kernel("Mean").Run({Vector<int32_t>({1, 2, 4}), Scalar<int32_t>(0)}, {Out<int32_t>()})[0])[0], 2);
+  EXPECT_TRUE(
+      std::isnan(Values<float>(Kernel("Mean").Run({Vector<float>({}), Vector<int32_t>({0})}, {Out<float>()})[0])[0]));
+  EXPECT_EQ(Kernel("Mean").Run({Vector<int32_t>({}), Vector<int32_t>({0})}, {Out<int32_t>()}).code,
+            TENON_INVALID_ARGUMENT);
 }
 
 TEST(Reduce, SumsHalvesInFloat) {
   const std::vector<Half> ones(4096, Half(1));
-  EXPECT_EQ(static_cast<float>(Values<Half>(Kernel("Sum").Run({Vector<Half>(ones), Vector<int32_t>({0})}, {Out<Half>()})[0])[0]), 4096.f);
+  EXPECT_EQ(static_cast<float>(
+                Values<Half>(Kernel("Sum").Run({Vector<Half>(ones), Vector<int32_t>({0})}, {Out<Half>()})[0])[0]),
+            4096.f);
   const std::vector<Bfloat16> small(1000, Bfloat16(1));
-  EXPECT_EQ(static_cast<float>(Values<Bfloat16>(Kernel("Sum").Run({Vector<Bfloat16>(small), Vector<int32_t>({0})}, {Out<Bfloat16>()})[0])[0]), 1000.f);
+  EXPECT_EQ(static_cast<float>(Values<Bfloat16>(
+                Kernel("Sum").Run({Vector<Bfloat16>(small), Vector<int32_t>({0})}, {Out<Bfloat16>()})[0])[0]),
+            1000.f);
 }
 
 TEST(Reduce, KeepsPrecisionOverAMillionElements) {
@@ -122,20 +134,28 @@ TEST(Reduce, KeepsPrecisionOverAMillionElements) {
 
 TEST(Reduce, PassesANanThrough) {
   for (const char* op : {"Max", "Min", "Sum", "Prod"}) {
-    for (auto [size, at] : {std::pair<size_t, size_t>{40, 0}, {40, 5}, {40, 37}, {700, 0}, {700, 63}, {700, 64}, {700, 699}}) {
+    for (auto [size, at] :
+         {std::pair<size_t, size_t>{40, 0}, {40, 5}, {40, 37}, {700, 0}, {700, 63}, {700, 64}, {700, 699}}) {
       std::vector<float> x(size, 1.f);
       x[at] = kNan;
-      EXPECT_TRUE(std::isnan(Values<float>(Kernel(op).Run({Vector<float>(x), Vector<int32_t>({0})}, {Out<float>()})[0])[0])) << op << at;
-      EXPECT_TRUE(std::isnan(Values<float>(Kernel(op).Run({Make<float>({static_cast<int64_t>(size), 1}, x), Vector<int64_t>({0})}, {Out<float>({1})})[0])[0])) << op;
+      EXPECT_TRUE(
+          std::isnan(Values<float>(Kernel(op).Run({Vector<float>(x), Vector<int32_t>({0})}, {Out<float>()})[0])[0]))
+          << op << at;
+      EXPECT_TRUE(std::isnan(Values<float>(Kernel(op).Run(
+          {Make<float>({static_cast<int64_t>(size), 1}, x), Vector<int64_t>({0})}, {Out<float>({1})})[0])[0]))
+          << op;
     }
   }
 }
 
 TEST(Reduce, DecidesAllAndAny) {
   const Tensor x = Make<bool>({2, 2}, {true, false, true, true});
-  EXPECT_EQ(Values<uint8_t>(Kernel("All").Run({x, Vector<int32_t>({1})}, {Out<bool>({2})})[0]), (std::vector<uint8_t>{0, 1}));
-  EXPECT_EQ(Values<uint8_t>(Kernel("Any").Run({x, Vector<int32_t>({0, 1})}, {Out<bool>()})[0]), (std::vector<uint8_t>{1}));
-  EXPECT_EQ(Values<uint8_t>(Kernel("All").Run({Make<bool>({0}, {}), Vector<int32_t>({0})}, {Out<bool>()})[0]), (std::vector<uint8_t>{1}));
+  EXPECT_EQ(Values<uint8_t>(Kernel("All").Run({x, Vector<int32_t>({1})}, {Out<bool>({2})})[0]),
+            (std::vector<uint8_t>{0, 1}));
+  EXPECT_EQ(Values<uint8_t>(Kernel("Any").Run({x, Vector<int32_t>({0, 1})}, {Out<bool>()})[0]),
+            (std::vector<uint8_t>{1}));
+  EXPECT_EQ(Values<uint8_t>(Kernel("All").Run({Make<bool>({0}, {}), Vector<int32_t>({0})}, {Out<bool>()})[0]),
+            (std::vector<uint8_t>{1}));
 }
 
 TEST(Reduce, SeesEveryBoolOfALongRow) {
@@ -160,8 +180,10 @@ TEST(Reduce, NamesAnAxisThatIsOutside) {
 
 TEST(Arg, FindsTheFirstLargestAlongAnAxis) {
   const Tensor x = Make<float>({2, 3}, {1, 5, 5, 7, 0, 2});
-  EXPECT_EQ(Values<int64_t>(Kernel("ArgMax").Run({x, Scalar<int32_t>(1)}, {Out<int64_t>({2})})[0]), (std::vector<int64_t>{1, 0}));
-  EXPECT_EQ(Values<int32_t>(Kernel("ArgMin").Run({x, Scalar<int32_t>(0)}, {Out<int32_t>({3})})[0]), (std::vector<int32_t>{0, 1, 1}));
+  EXPECT_EQ(Values<int64_t>(Kernel("ArgMax").Run({x, Scalar<int32_t>(1)}, {Out<int64_t>({2})})[0]),
+            (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(Values<int32_t>(Kernel("ArgMin").Run({x, Scalar<int32_t>(0)}, {Out<int32_t>({3})})[0]),
+            (std::vector<int32_t>{0, 1, 1}));
   EXPECT_EQ(Kernel("ArgMax").Run({x, Scalar<int32_t>(5)}, {Out<int64_t>({2})}).code, TENON_INVALID_ARGUMENT);
 }
 
@@ -171,7 +193,9 @@ TEST(Arg, FindsTheFirstLargestOfALongRowAndPassesOverNans) {
       std::vector<float> x(static_cast<size_t>(n), 1.f);
       x[static_cast<size_t>(best)] = x.back() = 2.f;
       if (best != 2) x[2] = kNan;
-      const auto arg = [&](const char* op) { return Values<int64_t>(Kernel(op).Run({Vector<float>(x), Scalar<int32_t>(0)}, {Out<int64_t>()})[0])[0]; };
+      const auto arg = [&](const char* op) {
+        return Values<int64_t>(Kernel(op).Run({Vector<float>(x), Scalar<int32_t>(0)}, {Out<int64_t>()})[0])[0];
+      };
       EXPECT_EQ(arg("ArgMax"), best) << n;
       for (float& v : x) v = -v;
       EXPECT_EQ(arg("ArgMin"), best) << n;
@@ -187,18 +211,23 @@ void ExpectNansPassedOver() {
     std::vector<T> first;
     int64_t max, min;
   };
-  const std::vector<Case> cases = {{{nan, T(2), T(1)}, 1, 2}, {{T(1), nan, T(3)}, 2, 0}, {{T(3), T(2), nan}, 0, 1}, {{nan, nan, nan}, 0, 0}, {{nan, less, nan}, 0, 1},
-                                   {{nan, infinity, nan}, 1, 0}, {{less, lowest, nan}, 0, 0}, {{infinity, most, nan}, 0, 0}, {{nan, lowest, most}, 2, 1}};
+  const std::vector<Case> cases = {
+      {{nan, T(2), T(1)}, 1, 2},   {{T(1), nan, T(3)}, 2, 0},     {{T(3), T(2), nan}, 0, 1},
+      {{nan, nan, nan}, 0, 0},     {{nan, less, nan}, 0, 1},      {{nan, infinity, nan}, 1, 0},
+      {{less, lowest, nan}, 0, 0}, {{infinity, most, nan}, 0, 0}, {{nan, lowest, most}, 2, 1}};
   for (const Case& c : cases) {
     for (const size_t size : {size_t{3}, size_t{64}, size_t{65}, size_t{200}}) {
       std::vector<T> x(size, nan);
       std::copy(c.first.begin(), c.first.end(), x.begin());
       const auto n = static_cast<int64_t>(size);
       for (const auto& [op, want] : {std::pair{"ArgMax", c.max}, std::pair{"ArgMin", c.min}}) {
-        EXPECT_EQ(Values<int64_t>(Kernel(op).Run({Vector<T>(x), Scalar<int32_t>(0)}, {Out<int64_t>()})[0])[0], want) << op << " of " << n;
+        EXPECT_EQ(Values<int64_t>(Kernel(op).Run({Vector<T>(x), Scalar<int32_t>(0)}, {Out<int64_t>()})[0])[0], want)
+            << op << " of " << n;
         std::vector<T> twice;
         for (const T v : x) twice.insert(twice.end(), {v, v});
-        EXPECT_EQ(Values<int64_t>(Kernel(op).Run({Make<T>({n, 2}, twice), Scalar<int32_t>(0)}, {Out<int64_t>({2})})[0]), (std::vector<int64_t>{want, want})) << op << " of " << n;
+        EXPECT_EQ(Values<int64_t>(Kernel(op).Run({Make<T>({n, 2}, twice), Scalar<int32_t>(0)}, {Out<int64_t>({2})})[0]),
+                  (std::vector<int64_t>{want, want}))
+            << op << " of " << n;
       }
     }
   }
@@ -230,7 +259,8 @@ TEST(AddN, AddsAnyNumberOfLongInputs) {
 TEST(AddN, AddsInOrderAndOverItsFirstInput) {
   const Tensor a = Vector<float>({1, 2}), b = Vector<float>({10, 20}), c = Vector<float>({100, 200});
   EXPECT_EQ(Values<float>(Kernel("AddN").Run({a, b, c}, {Out<float>({2})})[0]), (std::vector<float>{111, 222}));
-  EXPECT_EQ(Values<float>(Kernel("AddN").InPlace(0).Run({a, b, c}, {Out<float>({2})})[0]), (std::vector<float>{111, 222}));
+  EXPECT_EQ(Values<float>(Kernel("AddN").InPlace(0).Run({a, b, c}, {Out<float>({2})})[0]),
+            (std::vector<float>{111, 222}));
   EXPECT_EQ(Values<float>(Kernel("AddN").Run({a}, {Out<float>({2})})[0]), (std::vector<float>{1, 2}));
   EXPECT_EQ(Kernel("AddN").Run({a, Vector<float>({1})}, {Out<float>({2})}).code, TENON_INVALID_ARGUMENT);
 }

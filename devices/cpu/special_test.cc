@@ -17,7 +17,8 @@ using Complex = std::complex<double>;
 
 std::vector<Complex> Waves(int64_t n) {
   std::vector<Complex> values;
-  for (int64_t k = 0; k < n; ++k) values.emplace_back(std::sin(1.7 * static_cast<double>(k) + 1), std::cos(0.3 * static_cast<double>(k * k % 101)));
+  for (int64_t k = 0; k < n; ++k)
+    values.emplace_back(std::sin(1.7 * static_cast<double>(k) + 1), std::cos(0.3 * static_cast<double>(k * k % 101)));
   return values;
 }
 std::vector<Complex> Transformed(const std::vector<Complex>& values, bool inverse) {
@@ -32,7 +33,9 @@ Complex Naive(const std::vector<Complex>& values, int64_t k, bool inverse) {
   const auto n = static_cast<int64_t>(values.size());
   Complex sum;
   for (int64_t j = 0; j < n; ++j)
-    sum += values[static_cast<size_t>(j)] * std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
+    sum += values[static_cast<size_t>(j)] *
+           std::polar(1.0,
+                      (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
   return sum;
 }
 
@@ -42,7 +45,8 @@ TEST(Fourier, IsItsDefinitionAtEveryLength) {
       const std::vector<Complex> values = Waves(n), found = Transformed(values, inverse);
       for (int64_t k = 0; k < n; ++k) {
         const Complex wanted = Naive(values, k, inverse);
-        ASSERT_NEAR(std::abs(found[static_cast<size_t>(k)] - wanted), 0, 1e-12 * static_cast<double>(n)) << "element " << k << " of " << n << ", inverse " << inverse;
+        ASSERT_NEAR(std::abs(found[static_cast<size_t>(k)] - wanted), 0, 1e-12 * static_cast<double>(n))
+            << "element " << k << " of " << n << ", inverse " << inverse;
       }
     }
 }
@@ -52,18 +56,20 @@ TEST(Fourier, TakesLargePrimesAndComesBack) {
   for (const int64_t n : {100003, 524287, 2 * 65537}) {
     const std::vector<Complex> values = Waves(n), there = Transformed(values, false), back = Transformed(there, true);
     for (const int64_t k : {int64_t{0}, int64_t{1}, n / 3, n - 1}) {
-      EXPECT_NEAR(std::abs(there[static_cast<size_t>(k)] - Naive(values, k, false)), 0, 1e-12 * static_cast<double>(n)) << "element " << k << " of " << n;
+      EXPECT_NEAR(std::abs(there[static_cast<size_t>(k)] - Naive(values, k, false)), 0, 1e-12 * static_cast<double>(n))
+          << "element " << k << " of " << n;
     }
     double worst = 0;
-    for (size_t k = 0; k < values.size(); ++k) worst = std::max(worst, std::abs(back[k] / static_cast<double>(n) - values[k]));
+    for (size_t k = 0; k < values.size(); ++k)
+      worst = std::max(worst, std::abs(back[k] / static_cast<double>(n) - values[k]));
     EXPECT_LT(worst, 1e-11) << n;
   }
 }
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 
-// Where a function goes from one way of computing it to another, both ways agree: it does not jump by more than a slope says that is no larger
-// than the function, or 1.
+// Where a function goes from one way of computing it to another, both ways agree: it does not jump by more than a slope
+// says that is no larger than the function, or 1.
 void ExpectNoJump(double (*function)(double), std::initializer_list<double> seams) {
   for (const double seam : seams) {
     const double below = function(std::nextafter(seam, -kInfinity)), above = function(std::nextafter(seam, kInfinity));

@@ -73,10 +73,16 @@ TEST(Variable, ScattersRowsAndLeavesItAloneOnABadIndex) {
   ASSERT_EQ(Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({2, 0, 2}), updates}, {}).code, TENON_OK);
   EXPECT_EQ(Values<float>(v.value), (F{3, 4, 0, 0, 6, 8}));
   EXPECT_EQ(v.last_flags, TENON_UPDATE_PRESERVE);
-  EXPECT_EQ(Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({2, 0, 3}), updates}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({2, 0, 3}), updates}, {}).code,
+            TENON_INVALID_ARGUMENT);
   EXPECT_EQ(Values<float>(v.value), (F{3, 4, 0, 0, 6, 8}));
-  EXPECT_EQ(Values<float>(Kernel("ResourceGather").Attr("batch_dims", int64_t{0}).Run({Handle(v), Vector<int64_t>({2, 2})}, {Out<float>({2, 2})})[0]), (F{6, 8, 6, 8}));
-  EXPECT_EQ(Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({1}), Make<float>({1, 3}, {1, 2, 3})}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Values<float>(Kernel("ResourceGather")
+                              .Attr("batch_dims", int64_t{0})
+                              .Run({Handle(v), Vector<int64_t>({2, 2})}, {Out<float>({2, 2})})[0]),
+            (F{6, 8, 6, 8}));
+  EXPECT_EQ(
+      Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({1}), Make<float>({1, 3}, {1, 2, 3})}, {}).code,
+      TENON_INVALID_ARGUMENT);
 }
 
 class TrainingTest : public ::testing::TestWithParam<bool> {
@@ -90,9 +96,11 @@ class TrainingTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(TrainingTest, GradientDescentSteps) {
   Variable v = Var({1, 2});
-  ASSERT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(v), Scalar(0.5f), Vector<float>({2, 4})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(v), Scalar(0.5f), Vector<float>({2, 4})}, {}).code,
+            TENON_OK);
   EXPECT_EQ(Values<float>(v.value), (F{0, 0}));
-  EXPECT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(v), Scalar(0.5f), Vector<float>({2, 4, 5})}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(v), Scalar(0.5f), Vector<float>({2, 4, 5})}, {}).code,
+            TENON_INVALID_ARGUMENT);
 }
 
 TEST_P(TrainingTest, MomentumAccumulates) {
@@ -109,40 +117,61 @@ TEST_P(TrainingTest, MomentumAccumulates) {
 
 TEST_P(TrainingTest, AdagradAndAdamFollowTheirFormulas) {
   Variable v = Var({1}), a = Var({3});
-  ASSERT_EQ(Kernel("ResourceApplyAdagrad").Attr("update_slots", true).Run({Handle(v), Handle(a), Scalar(0.5f), Vector<float>({1})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceApplyAdagrad")
+                .Attr("update_slots", true)
+                .Run({Handle(v), Handle(a), Scalar(0.5f), Vector<float>({1})}, {})
+                .code,
+            TENON_OK);
   EXPECT_FLOAT_EQ(Values<float>(a.value)[0], 4);
   EXPECT_FLOAT_EQ(Values<float>(v.value)[0], 1 - 0.5f / 2);
   Variable w = Var({1, 1}), m = Var({0.5f, 0}), s = Var({0.25f, 0});
   const float g = 2, b1 = 0.9f, b2 = 0.99f, p1 = 0.81f, p2 = 0.98f, lr = 0.1f, eps = 1e-3f;
-  ASSERT_EQ(Kernel("ResourceApplyAdam").Attr("use_nesterov", false).Run({Handle(w), Handle(m), Handle(s), Scalar(p1), Scalar(p2), Scalar(lr), Scalar(b1), Scalar(b2), Scalar(eps), Vector<float>({g, 0})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceApplyAdam")
+                .Attr("use_nesterov", false)
+                .Run({Handle(w), Handle(m), Handle(s), Scalar(p1), Scalar(p2), Scalar(lr), Scalar(b1), Scalar(b2),
+                      Scalar(eps), Vector<float>({g, 0})},
+                     {})
+                .code,
+            TENON_OK);
   const float want_m = 0.5f + (g - 0.5f) * (1 - b1), want_s = 0.25f + (g * g - 0.25f) * (1 - b2);
   EXPECT_NEAR(Values<float>(m.value)[0], want_m, 1e-6f);
   EXPECT_NEAR(Values<float>(s.value)[0], want_s, 1e-6f);
-  EXPECT_NEAR(Values<float>(w.value)[0], 1 - lr * std::sqrt(1 - p2) / (1 - p1) * want_m / (std::sqrt(want_s) + eps), 1e-6f);
+  EXPECT_NEAR(Values<float>(w.value)[0], 1 - lr * std::sqrt(1 - p2) / (1 - p1) * want_m / (std::sqrt(want_s) + eps),
+              1e-6f);
   EXPECT_EQ(Values<float>(w.value)[1], 1.f);
 }
 
 TEST_P(TrainingTest, SparseAdagradTouchesOnlyItsRows) {
   Variable v = Initialized({3, 1}, {1, 1, 1}), a = Initialized({3, 1}, {3, 3, 3});
   v.in_place = a.in_place = GetParam();
-  ASSERT_EQ(Kernel("ResourceSparseApplyAdagrad").Run({Handle(v), Handle(a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({1})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceSparseApplyAdagrad")
+                .Run({Handle(v), Handle(a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({1})}, {})
+                .code,
+            TENON_OK);
   EXPECT_EQ(Values<float>(v.value), (F{1, 0.75f, 1}));
   EXPECT_EQ(Values<float>(a.value), (F{3, 4, 3}));
-  EXPECT_EQ(Kernel("ResourceSparseApplyAdagrad").Run({Handle(v), Handle(a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({3})}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Kernel("ResourceSparseApplyAdagrad")
+                .Run({Handle(v), Handle(a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({3})}, {})
+                .code,
+            TENON_INVALID_ARGUMENT);
 }
 
 TEST_P(TrainingTest, FourVariablesChangeTogether) {
   Variable w = Var({1, 1}), m = Var({0.5f, 0}), s = Var({0.25f, 0}), largest = Var({9, 0});
   const float g = 2, b1 = 0.9f, b2 = 0.99f, p1 = 0.81f, p2 = 0.98f, lr = 0.1f, eps = 1e-3f;
   const auto step = [&](F gradient) {
-    return Kernel("ResourceApplyAdamWithAmsgrad").Run({Handle(w), Handle(m), Handle(s), Handle(largest), Scalar(p1), Scalar(p2), Scalar(lr), Scalar(b1), Scalar(b2), Scalar(eps), Vector<float>(gradient)}, {});
+    return Kernel("ResourceApplyAdamWithAmsgrad")
+        .Run({Handle(w), Handle(m), Handle(s), Handle(largest), Scalar(p1), Scalar(p2), Scalar(lr), Scalar(b1),
+              Scalar(b2), Scalar(eps), Vector<float>(gradient)},
+             {});
   };
   ASSERT_EQ(step({g, 0}).code, TENON_OK);
   const float want_m = 0.5f + (g - 0.5f) * (1 - b1), want_s = 0.25f + (g * g - 0.25f) * (1 - b2);
   EXPECT_NEAR(Values<float>(m.value)[0], want_m, 1e-6f);
   EXPECT_NEAR(Values<float>(s.value)[0], want_s, 1e-6f);
   EXPECT_EQ(Values<float>(largest.value), (F{9, 0}));
-  EXPECT_NEAR(Values<float>(w.value)[0], 1 - lr * std::sqrt(1 - p2) / (1 - p1) * want_m / (std::sqrt(9.f) + eps), 1e-6f);
+  EXPECT_NEAR(Values<float>(w.value)[0], 1 - lr * std::sqrt(1 - p2) / (1 - p1) * want_m / (std::sqrt(9.f) + eps),
+              1e-6f);
   const F before = Values<float>(w.value);
   EXPECT_EQ(step({1, 2, 3}).code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(Values<float>(w.value), before);
@@ -150,7 +179,12 @@ TEST_P(TrainingTest, FourVariablesChangeTogether) {
 
 TEST_P(TrainingTest, DualAveragingCountsItsStepsInAnInteger) {
   Variable v = Var({7, 7, 7}), sum = Var({1, -1, 0.1f}), squares = Var({3, 3, 3});
-  ASSERT_EQ(Kernel("ResourceApplyAdagradDA").Run({Handle(v), Handle(sum), Handle(squares), Vector<float>({1, -1, 0}), Scalar(0.5f), Scalar(0.25f), Scalar(0.1f), Scalar(int64_t{4})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceApplyAdagradDA")
+                .Run({Handle(v), Handle(sum), Handle(squares), Vector<float>({1, -1, 0}), Scalar(0.5f), Scalar(0.25f),
+                      Scalar(0.1f), Scalar(int64_t{4})},
+                     {})
+                .code,
+            TENON_OK);
   EXPECT_EQ(Values<float>(sum.value), (F{2, -2, 0.1f}));
   EXPECT_EQ(Values<float>(squares.value), (F{4, 4, 3}));
   const float moved = 0.5f * (2 - 4 * 0.25f) / (4 * 0.1f * 0.5f + 2);
@@ -161,7 +195,9 @@ TEST_P(TrainingTest, DualAveragingCountsItsStepsInAnInteger) {
 
 TEST_P(TrainingTest, PenaltiesOfTheWrongSignCostNothing) {
   Variable v = Var({1, 2}), a = Var({3, 3});
-  const Result r = Kernel("ResourceApplyProximalAdagrad").Run({Handle(v), Handle(a), Scalar(0.5f), Scalar(-0.25f), Scalar(0.1f), Vector<float>({1, 1})}, {});
+  const Result r =
+      Kernel("ResourceApplyProximalAdagrad")
+          .Run({Handle(v), Handle(a), Scalar(0.5f), Scalar(-0.25f), Scalar(0.1f), Vector<float>({1, 1})}, {});
   EXPECT_EQ(r.code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(Values<float>(v.value), (F{1, 2}));
   EXPECT_EQ(Values<float>(a.value), (F{3, 3}));
@@ -170,18 +206,21 @@ TEST_P(TrainingTest, PenaltiesOfTheWrongSignCostNothing) {
 TEST_P(TrainingTest, ReferencesGiveTheVariableBack) {
   Variable v = Var({1});
   const Tensor out{TENON_DT_FLOAT + TENON_DT_REF, {}};
-  const Result r = Kernel("ApplyGradientDescent").Run({Reference(v, TENON_DT_FLOAT), Scalar(1.f), Vector<float>({1})}, {out});
+  const Result r =
+      Kernel("ApplyGradientDescent").Run({Reference(v, TENON_DT_FLOAT), Scalar(1.f), Vector<float>({1})}, {out});
   EXPECT_EQ(testing::ResourceOf(r[0]), &v);
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, TrainingTest, ::testing::Bool(), [](const auto& info) { return info.param ? "InPlace" : "Copied"; });
+INSTANTIATE_TEST_SUITE_P(Memory, TrainingTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "InPlace" : "Copied"; });
 
 // ---- Random numbers ----
 
 // The known answers of the Random123 distribution for philox4x32-10.
 TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_EQ(Philox({0, 0}, {0, 0, 0, 0}).Next(), (Philox::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  EXPECT_EQ(Philox({~0u, ~0u}, {~0u, ~0u, ~0u, ~0u}).Next(), (Philox::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(Philox({~0u, ~0u}, {~0u, ~0u, ~0u, ~0u}).Next(),
+            (Philox::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(Philox({0xa4093822, 0x299f31d0}, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}).Next(),
             (Philox::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -266,10 +305,12 @@ TEST(Random, HasTheMomentsOfItsDistribution) {
 
 TEST(Random, KeepsIntegersInTheirRange) {
   Kernel kernel = Random("RandomUniformInt", 4);
-  for (int32_t v : Values<int32_t>(kernel.Run({Vector<int32_t>({1001}), Scalar<int32_t>(-3), Scalar<int32_t>(4)}, {Out<int32_t>({1001})})[0])) {
+  for (int32_t v : Values<int32_t>(
+           kernel.Run({Vector<int32_t>({1001}), Scalar<int32_t>(-3), Scalar<int32_t>(4)}, {Out<int32_t>({1001})})[0])) {
     EXPECT_TRUE(v >= -3 && v < 4);
   }
-  EXPECT_EQ(kernel.Run({Vector<int32_t>({1}), Scalar<int64_t>(4), Scalar<int64_t>(4)}, {Out<int64_t>({1})}).message, "Need minval < maxval, got 4 >= 4");
+  EXPECT_EQ(kernel.Run({Vector<int32_t>({1}), Scalar<int64_t>(4), Scalar<int64_t>(4)}, {Out<int64_t>({1})}).message,
+            "Need minval < maxval, got 4 >= 4");
 }
 
 }  // namespace

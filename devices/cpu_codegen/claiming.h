@@ -14,12 +14,14 @@ namespace tenon::cpu_codegen {
 // Elements that are worth it, where the graph says how many there are.
 struct LeastElements {
   int64_t all;      // of any region
-  int64_t columns;  // of one whose first dims are reduced: what stays in the caches between two nodes is summed as fast by the kernel
+  int64_t columns;  // of one whose first dims are reduced: what stays in the caches between two nodes is summed as fast
+                    // by the kernel
 };
 
-// Claims regions of element-wise nodes of one shape, with reductions of its last dims and what is made of their results, and reductions of its first dims, of which one reads another.
-// Time and memory grow with the graph.
-void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, LeastElements least, const sdk::Claims& claims);
+// Claims regions of element-wise nodes of one shape, with reductions of its last dims and what is made of their
+// results, and reductions of its first dims, of which one reads another. Time and memory grow with the graph.
+void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, LeastElements least,
+                  const sdk::Claims& claims);
 
 // The inputs' and the output's types of a node.
 struct NodeTypes {

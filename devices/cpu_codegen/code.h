@@ -12,8 +12,9 @@
 
 namespace tenon::cpu_codegen {
 
-// What generated code is called with: rows of elements. Pointers of inputs and outputs at the first element of the first row; those of single inputs at the one that they have
-// for the row; those of listed ones at the first row's pointer. The code moves them from row to row: a call is used up.
+// What generated code is called with: rows of elements. Pointers of inputs and outputs at the first element of the
+// first row; those of single inputs at the one that they have for the row; those of listed ones at the first row's
+// pointer. The code moves them from row to row: a call is used up.
 struct Call {
   const void* inputs[kMostInputs];
   void* outputs[kMostOutputs];
@@ -45,7 +46,8 @@ class Code {
 // Whether this process may execute what it wrote. Tries it once.
 bool MayExecute();
 
-// The program's code, which programs with the same key share. nullptr: it cannot be had: the system refuses, or there is as much of it in the process as there may be.
+// The program's code, which programs with the same key share. nullptr: it cannot be had: the system refuses, or there
+// is as much of it in the process as there may be.
 std::shared_ptr<const Code> CodeOf(const Program& program);
 std::shared_ptr<const Code> CodeOfLoop(const Loop& loop);
 

@@ -27,7 +27,8 @@ namespace {
 
 Program Some(int number) {
   Program program{BestLevel(), false, {{TENON_DT_FLOAT, false}}, {}, {}};
-  for (int i = 0; i < 14; ++i) program.nodes.push_back({(number >> i & 1) != 0 ? Function::kNeg : Function::kAbs, TENON_DT_FLOAT, {i}});
+  for (int i = 0; i < 14; ++i)
+    program.nodes.push_back({(number >> i & 1) != 0 ? Function::kNeg : Function::kAbs, TENON_DT_FLOAT, {i}});
   program.outputs = {14};
   return program;
 }
@@ -46,7 +47,8 @@ bool IsExecutable(const void* address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     size_t read = 0;
-    const uint64_t begin = std::stoull(line, &read, 16), end = std::stoull(line.substr(read + 1), nullptr, 16), own = reinterpret_cast<uint64_t>(address);
+    const uint64_t begin = std::stoull(line, &read, 16), end = std::stoull(line.substr(read + 1), nullptr, 16),
+                   own = reinterpret_cast<uint64_t>(address);
     if (own >= begin && own < end) return line[line.find(' ') + 3] == 'x';
   }
   return false;

@@ -22,12 +22,14 @@ Function StepOf(Function reduction) {
   return reduction == kProd ? kMul : reduction == kMax ? kMaximum : reduction == kMin ? kMinimum : kAdd;
 }
 
-// The program with sums as inputs behind the others, and their nodes behind the others. numbers: of the region's values in it.
+// The program with sums as inputs behind the others, and their nodes behind the others. numbers: of the region's values
+// in it.
 Program WithSums(const Region& region, std::vector<int>* numbers) {
   const Program& old = region.program;
   Program made{old.level, false, old.inputs, {}, {}};
   for (const size_t node : region.columns) made.inputs.push_back({BlockType(old.nodes[node].dtype), false, true});
-  if (made.inputs.size() > kMostInputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", made.inputs.size(), " inputs and sums");
+  if (made.inputs.size() > kMostInputs)
+    sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", made.inputs.size(), " inputs and sums");
   for (size_t i = 0; i < old.inputs.size(); ++i) numbers->push_back(static_cast<int>(i));
   const auto add = [&](Node node) {
     made.nodes.push_back(std::move(node));
@@ -58,8 +60,10 @@ std::unique_ptr<Executable> ColumnExecutable::Make(Region region) {
   auto made = std::make_unique<ColumnExecutable>();
   made->columns_ = region.column_count();
   made->rows_ = made->columns_ == 0 ? 0 : region.total() / made->columns_;
-  if (made->rows_ < 2 || made->columns_ < 2) sdk::Fail(TENON_UNIMPLEMENTED, "columns of ", made->rows_, " elements, ", made->columns_, " of them");
-  if (made->columns_ <= kWide / 2 && made->rows_ / (kWide / made->columns_) >= kLeastWide) made->together_ = kWide / made->columns_;
+  if (made->rows_ < 2 || made->columns_ < 2)
+    sdk::Fail(TENON_UNIMPLEMENTED, "columns of ", made->rows_, " elements, ", made->columns_, " of them");
+  if (made->columns_ <= kWide / 2 && made->rows_ / (kWide / made->columns_) >= kLeastWide)
+    made->together_ = kWide / made->columns_;
   made->wide_rows_ = made->rows_ / made->together_;
   made->wide_blocks_ = (made->wide_rows_ + kBlockRows - 1) / kBlockRows;
   made->inputs_ = RowInputs(region, region.shape.size() - region.leading, &made->dims_);
@@ -71,7 +75,9 @@ std::unique_ptr<Executable> ColumnExecutable::Make(Region region) {
 void ColumnExecutable::MakeCode(const Region& region) {
   std::vector<int> numbers;
   Program program = WithSums(region, &numbers);
-  is_flat_ = region.reduced == 0 && std::all_of(region.shapes.begin(), region.shapes.end(), [&](const auto& shape) { return sdk::Count(shape) == 1 || shape == region.shape; });
+  is_flat_ = region.reduced == 0 && std::all_of(region.shapes.begin(), region.shapes.end(), [&](const auto& shape) {
+               return sdk::Count(shape) == 1 || shape == region.shape;
+             });
   for (size_t i = 0; i < inputs_.size(); ++i) {
     program.inputs[i].is_single = inputs_[i].is_single;
     element_bytes_.push_back(inputs_[i].is_single ? 0 : ElementBytes(program.inputs[i].dtype));
@@ -85,13 +91,16 @@ void ColumnExecutable::MakeCode(const Region& region) {
     for (const int output : program.outputs) bytes += program.IsSum(output) ? 0 : ElementBytes(program.DtypeOf(output));
     program.streams = sdk::Multiply(bytes, region.total()) >= kStreamedBytes;
     stages_ = Stages(program);
-    return AddInPlace(region, [&](int32_t input, int32_t output) { return Stages::MayLieInPlace(program, input, output); });
+    return AddInPlace(region,
+                      [&](int32_t input, int32_t output) { return Stages::MayLieInPlace(program, input, output); });
   }
   program.row = columns_;
   const RowPlan plan = PlanRows(program);
   for (size_t n = 0; n < region.of_row.size(); ++n)
-    if (region.of_row[n] != plan.of_row[static_cast<size_t>(numbers[region.shapes.size() + n])]) sdk::Fail(TENON_UNIMPLEMENTED, "values of a row that are not read row by row");
-  if (plan.scratch_bytes > kColumnScratchBytes) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", columns_, " elements, of which too much is kept");
+    if (region.of_row[n] != plan.of_row[static_cast<size_t>(numbers[region.shapes.size() + n])])
+      sdk::Fail(TENON_UNIMPLEMENTED, "values of a row that are not read row by row");
+  if (plan.scratch_bytes > kColumnScratchBytes)
+    sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", columns_, " elements, of which too much is kept");
   code_ = CodeOf(program);
   if (code_ == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
   AddInPlace(region, [&](int32_t input, int32_t output) { return MayLieInPlace(program, plan, input, output); });
@@ -104,8 +113,11 @@ void ColumnExecutable::AddInPlace(const Region& region, const May& may) {
     if (region.shapes[i] != region.shape) continue;
     for (size_t k = 0; k < region.program.outputs.size(); ++k) {
       const size_t node = static_cast<size_t>(region.program.outputs[k]) - region.shapes.size();
-      const bool is_elements = !region.of_row[node] && std::find(region.columns.begin(), region.columns.end(), node) == region.columns.end();
-      if (is_elements && ElementBytes(region.program.nodes[node].dtype) == element_bytes_[i] && may(static_cast<int32_t>(i), static_cast<int32_t>(k))) in_place.push_back({region.sources[i], static_cast<int32_t>(k)});
+      const bool is_elements =
+          !region.of_row[node] && std::find(region.columns.begin(), region.columns.end(), node) == region.columns.end();
+      if (is_elements && ElementBytes(region.program.nodes[node].dtype) == element_bytes_[i] &&
+          may(static_cast<int32_t>(i), static_cast<int32_t>(k)))
+        in_place.push_back({region.sources[i], static_cast<int32_t>(k)});
     }
   }
 }
@@ -121,9 +133,11 @@ void ColumnExecutable::MakeSums(const Region& region) {
   }
   for (const size_t node : region.columns) {
     const auto& outputs = region.program.outputs;
-    const auto output = std::find(outputs.begin(), outputs.end(), static_cast<int>(region.shapes.size() + node)) - outputs.begin();
+    const auto output =
+        std::find(outputs.begin(), outputs.end(), static_cast<int>(region.shapes.size() + node)) - outputs.begin();
     const uint32_t dtype = region.program.nodes[node].dtype;
-    sums_.push_back({region.program.nodes[node].function, dtype, ElementBytes(BlockType(dtype)), static_cast<int32_t>(output), static_cast<int64_t>(workspace_bytes)});
+    sums_.push_back({region.program.nodes[node].function, dtype, ElementBytes(BlockType(dtype)),
+                     static_cast<int32_t>(output), static_cast<int64_t>(workspace_bytes)});
     workspace_bytes += static_cast<uint64_t>(Blocks() * SumBytes(sums_.back()));
   }
 }
@@ -133,16 +147,18 @@ void ColumnExecutable::MakeSums(const Region& region) {
 void ColumnExecutable::Run(tenon_frame& frame) const {
   const sdk::RunContext c(&frame);
   const int64_t pieces = (width() + piece_ - 1) / piece_;
-  c.ParallelFor(Blocks() * pieces, cost_ * static_cast<double>(std::min(kBlockRows, wide_rows_) * piece_), [&](int64_t begin, int64_t end) {
-    for (int64_t u = begin; u < end; ++u) {
-      const int64_t first = u % pieces * piece_;
-      RunUnit(frame, {u / pieces, first, std::min(piece_, width() - first)});
-    }
-  });
+  c.ParallelFor(Blocks() * pieces, cost_ * static_cast<double>(std::min(kBlockRows, wide_rows_) * piece_),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t u = begin; u < end; ++u) {
+                    const int64_t first = u % pieces * piece_;
+                    RunUnit(frame, {u / pieces, first, std::min(piece_, width() - first)});
+                  }
+                });
   const int64_t parts = (columns_ + kWide - 1) / kWide;
   for (const Column& column : sums_)
     c.ParallelFor(parts, static_cast<double>(Blocks() * kWide) * 0.5, [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) Finish(frame, column, part * kWide, std::min(columns_, (part + 1) * kWide));
+      for (int64_t part = begin; part < end; ++part)
+        Finish(frame, column, part * kWide, std::min(columns_, (part + 1) * kWide));
     });
 }
 
@@ -150,7 +166,8 @@ void ColumnExecutable::RunUnit(const tenon_frame& frame, const Unit& unit) const
   for (const Column& column : sums_) {
     ForReduction(column.function, column.dtype, [&]<Function kFunction, class T, class Block>() {
       auto* const sums = reinterpret_cast<Block*>(SumsOf(frame, column, unit.block));
-      const int64_t all = SumBytes(column) / column.size, last = unit.first + unit.count == width() ? all : unit.first + unit.count;
+      const int64_t all = SumBytes(column) / column.size,
+                    last = unit.first + unit.count == width() ? all : unit.first + unit.count;
       std::fill(sums + unit.first, sums + last, Neutral<kFunction, Block>());
     });
   }
@@ -158,7 +175,8 @@ void ColumnExecutable::RunUnit(const tenon_frame& frame, const Unit& unit) const
   if (unit.block == wide_blocks_) return RunRows(frame, {unit.block, 0, columns_}, wide_rows_ * together_, rows_, 0);
   if (together_ == 1) return RunRows(frame, unit, begin, end, 0);
   if (is_flat_) return RunWide(frame, unit, begin, end);
-  for (int64_t wide = begin; wide < end; ++wide) RunRows(frame, {unit.block, 0, columns_}, wide * together_, (wide + 1) * together_, step());
+  for (int64_t wide = begin; wide < end; ++wide)
+    RunRows(frame, {unit.block, 0, columns_}, wide * together_, (wide + 1) * together_, step());
 }
 
 // Wide rows.
@@ -166,7 +184,8 @@ void ColumnExecutable::RunWide(const tenon_frame& frame, const Unit& unit, int64
   Operands operands;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     operands.row[i] = width() * element_bytes_[i];
-    operands.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[inputs_[i].source])) + begin * operands.row[i];
+    operands.at[i] =
+        const_cast<char*>(sdk::Data<const char>(*frame.inputs[inputs_[i].source])) + begin * operands.row[i];
   }
   for (size_t k = 0, own = inputs_.size(); k < output_bytes_.size(); ++k, ++own) {
     operands.row[own + sums_.size()] = together_ * output_bytes_[k];
@@ -177,7 +196,8 @@ void ColumnExecutable::RunWide(const tenon_frame& frame, const Unit& unit, int64
 }
 
 // Rows [begin, end), the unit's columns; the sums go `step` elements further with each.
-void ColumnExecutable::RunRows(const tenon_frame& frame, const Unit& unit, int64_t begin, int64_t end, int64_t step) const {
+void ColumnExecutable::RunRows(const tenon_frame& frame, const Unit& unit, int64_t begin, int64_t end,
+                               int64_t step) const {
   int64_t done = 0;
   for (int64_t row = begin; row < end; row += done) {
     // As far as inputs walk on evenly.
@@ -187,12 +207,14 @@ void ColumnExecutable::RunRows(const tenon_frame& frame, const Unit& unit, int64
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const RowInput& input = inputs_[i];
       const int64_t own = input.steps.OfRow(dims_, row / dims_.inner) + at * input.steps.inner;
-      operands.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[input.source])) + own * input.row_bytes + unit.first * element_bytes_[i];
+      operands.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[input.source])) + own * input.row_bytes +
+                       unit.first * element_bytes_[i];
       operands.row[i] = input.steps.inner * input.row_bytes;
     }
     for (size_t k = 0; k < output_bytes_.size(); ++k) {
       const size_t own = inputs_.size() + sums_.size() + k;
-      operands.at[own] = sdk::Data<char>(*frame.outputs[k]) + row * output_bytes_[k] + unit.first * element_bytes_[inputs_.size() + k];
+      operands.at[own] =
+          sdk::Data<char>(*frame.outputs[k]) + row * output_bytes_[k] + unit.first * element_bytes_[inputs_.size() + k];
       operands.row[own] = output_bytes_[k];
     }
     AddSums(frame, {unit.block, unit.first + (row - begin) * step, unit.count}, step, &operands);
@@ -202,7 +224,8 @@ void ColumnExecutable::RunRows(const tenon_frame& frame, const Unit& unit, int64
 
 void ColumnExecutable::AddSums(const tenon_frame& frame, const Unit& unit, int64_t step, Operands* operands) const {
   for (size_t s = 0; s < sums_.size(); ++s)
-    for (const size_t own : {inputs_.size() + s, inputs_.size() + sums_.size() + static_cast<size_t>(sums_[s].output)}) {
+    for (const size_t own :
+         {inputs_.size() + s, inputs_.size() + sums_.size() + static_cast<size_t>(sums_[s].output)}) {
       operands->at[own] = SumsOf(frame, sums_[s], unit.block) + unit.first * sums_[s].size;
       operands->row[own] = step * sums_[s].size;
     }
@@ -236,7 +259,9 @@ void AddUp(const Block* from, int64_t count, Total* total) {
 void ColumnExecutable::Finish(const tenon_frame& frame, const Column& column, int64_t begin, int64_t end) const {
   ForReduction(column.function, column.dtype, [&]<Function kFunction, class T, class Block>() {
     using Total = TotalOf<kFunction, Block>;
-    const auto sums = [&](int64_t block) { return reinterpret_cast<const Block*>(SumsOf(frame, column, block)) + begin; };
+    const auto sums = [&](int64_t block) {
+      return reinterpret_cast<const Block*>(SumsOf(frame, column, block)) + begin;
+    };
     Total total[kWide];
     std::fill_n(total, kWide, Neutral<kFunction, Total>());
     if (together_ == 1) {
@@ -245,14 +270,16 @@ void ColumnExecutable::Finish(const tenon_frame& frame, const Column& column, in
       for (int64_t share = 0; share < wide_blocks_; share += kShareBlocks) {
         Total own[kMostSums];
         std::fill_n(own, kMostSums, Neutral<kFunction, Total>());
-        for (int64_t block = share; block < std::min(wide_blocks_, share + kShareBlocks); ++block) AddUp<kFunction>(sums(block), width_of_sums(), own);
+        for (int64_t block = share; block < std::min(wide_blocks_, share + kShareBlocks); ++block)
+          AddUp<kFunction>(sums(block), width_of_sums(), own);
         for (int64_t r = 0; r < together_; ++r)
           for (int64_t j = 0; j < columns_; ++j) total[j] = Combined<kFunction>(total[j], own[r * step() + j]);
       }
       if (Blocks() > wide_blocks_) AddUp<kFunction>(sums(wide_blocks_), columns_, total);
     }
     T* const out = sdk::Data<T>(*frame.outputs[column.output]) + begin;
-    for (int64_t j = 0; j < end - begin; ++j) out[j] = Finished<T>(total[j], column.function == Function::kMean ? rows_ : 0);
+    for (int64_t j = 0; j < end - begin; ++j)
+      out[j] = Finished<T>(total[j], column.function == Function::kMean ? rows_ : 0);
   });
 }
 

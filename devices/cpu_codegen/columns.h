@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region with reductions of leading dims: a value for each column, such as the gradient of a bias beside that of the activation before it. The code has the sums as an input and a result in one
-// memory, where each row adds to what the one before has left; what is reduced of the rows themselves (row_generator.h) may stand in between.
+// A region with reductions of leading dims: a value for each column, such as the gradient of a bias beside that of the
+// activation before it. The code has the sums as an input and a result in one memory, where each row adds to what the
+// one before has left; what is reduced of the rows themselves (row_generator.h) may stand in between.
 //
-// The order is that of devices/cpu's kernels: rows in blocks of 64, whose sums are added in double (of floats). Of few columns so many rows as fit into 128 elements are one wide row; shares of
-// 16 blocks of these are added up, then the columns of the wide row, then the rows behind. So results do not depend on threads, which share blocks and pieces of rows.
+// The order is that of devices/cpu's kernels: rows in blocks of 64, whose sums are added in double (of floats). Of few
+// columns so many rows as fit into 128 elements are one wide row; shares of 16 blocks of these are added up, then the
+// columns of the wide row, then the rows behind. So results do not depend on threads, which share blocks and pieces of
+// rows.
 #ifndef TENON_DEVICES_CPU_CODEGEN_COLUMNS_H_
 #define TENON_DEVICES_CPU_CODEGEN_COLUMNS_H_
 
@@ -48,11 +51,16 @@ struct ColumnExecutable : Executable {
   void Finish(const tenon_frame& frame, const Column& column, int64_t begin, int64_t end) const;
   // Elements of a wide row.
   int64_t width() const { return together_ * columns_; }
-  // Where the code is called with rows that are not wide ones, each of those that are one has sums of its own, whole registers' worth of them.
+  // Where the code is called with rows that are not wide ones, each of those that are one has sums of its own, whole
+  // registers' worth of them.
   int64_t step() const { return is_flat_ ? columns_ : (columns_ + kSumGrain - 1) / kSumGrain * kSumGrain; }
   int64_t width_of_sums() const { return together_ * step(); }
-  int64_t SumBytes(const Column& column) const { return (width_of_sums() + kSumGrain - 1) / kSumGrain * kSumGrain * column.size; }
-  char* SumsOf(const tenon_frame& frame, const Column& column, int64_t block) const { return static_cast<char*>(frame.workspace) + column.workspace + block * SumBytes(column); }
+  int64_t SumBytes(const Column& column) const {
+    return (width_of_sums() + kSumGrain - 1) / kSumGrain * kSumGrain * column.size;
+  }
+  char* SumsOf(const tenon_frame& frame, const Column& column, int64_t block) const {
+    return static_cast<char*>(frame.workspace) + column.workspace + block * SumBytes(column);
+  }
 
   Stages stages_;
   std::shared_ptr<const Code> code_;  // where rows are reduced too; else stages_

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of the first dims without an engine: memory of exactly the size that is asked for, threads that share pieces, and every way of going over rows: wide ones, rows behind them, pieces of
-// long ones, with inputs of one element for each row, and with sums of rows. Numbers are small integers, whose sums are exact; the kernels' bits are tests/engine's to ask for.
+// Reductions of the first dims without an engine: memory of exactly the size that is asked for, threads that share
+// pieces, and every way of going over rows: wide ones, rows behind them, pieces of long ones, with inputs of one
+// element for each row, and with sums of rows. Numbers are small integers, whose sums are exact; the kernels' bits are
+// tests/engine's to ask for.
 #include "columns.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +32,8 @@ struct Reduced {
   std::vector<float> elements, columns;
 };
 // outputs: of the shape, then of columns.
-Reduced RunIt(const Executable& executable, const std::vector<std::vector<float>>& inputs, const std::vector<std::vector<int64_t>>& shapes, int64_t rows, int64_t columns) {
+Reduced RunIt(const Executable& executable, const std::vector<std::vector<float>>& inputs,
+              const std::vector<std::vector<int64_t>>& shapes, int64_t rows, int64_t columns) {
   static const tenon_frame_services services = ServicesOf(InThreads);
   std::vector<std::unique_ptr<float[]>> memory;  // of the very size
   std::vector<tenon_tensor_view> views;
@@ -39,10 +42,13 @@ Reduced RunIt(const Executable& executable, const std::vector<std::vector<float>
     std::copy(inputs[i].begin(), inputs[i].end(), memory.back().get());
     views.push_back(testing::ViewOf(TENON_DT_FLOAT, shapes[i], memory.back().get()));
   }
-  Reduced run{std::vector<float>(static_cast<size_t>(rows * columns)), std::vector<float>(static_cast<size_t>(columns))};
-  const auto elements = std::make_unique<float[]>(run.elements.size()), sums = std::make_unique<float[]>(run.columns.size());
+  Reduced run{std::vector<float>(static_cast<size_t>(rows * columns)),
+              std::vector<float>(static_cast<size_t>(columns))};
+  const auto elements = std::make_unique<float[]>(run.elements.size()),
+             sums = std::make_unique<float[]>(run.columns.size());
   const std::vector<int64_t> all = {rows, columns}, last = {columns};
-  tenon_tensor_view outputs[] = {testing::ViewOf(TENON_DT_FLOAT, all, elements.get()), testing::ViewOf(TENON_DT_FLOAT, last, sums.get())};
+  tenon_tensor_view outputs[] = {testing::ViewOf(TENON_DT_FLOAT, all, elements.get()),
+                                 testing::ViewOf(TENON_DT_FLOAT, last, sums.get())};
   std::vector<const tenon_tensor_view*> in;
   for (const tenon_tensor_view& view : views) in.push_back(&view);
   tenon_tensor_view* const out[] = {&outputs[0], &outputs[1]};
@@ -70,7 +76,8 @@ std::vector<float> Numbers(int64_t count, int64_t step) {
 struct Size {
   int64_t rows, columns;
 };
-constexpr Size kSizes[] = {{2, 2}, {64, 17}, {65, 100}, {3, 3001}, {200, 2048}, {3000, 5}, {5001, 2}, {70000, 3}, {1300, 64}, {40, 10}, {33, 16}, {2000, 33}};
+constexpr Size kSizes[] = {{2, 2},    {64, 17},   {65, 100},  {3, 3001}, {200, 2048}, {3000, 5},
+                           {5001, 2}, {70000, 3}, {1300, 64}, {40, 10},  {33, 16},    {2000, 33}};
 
 // x times one number for each row; columns add it up.
 TEST(Columns, AreReducedBesideElements) {
@@ -84,7 +91,11 @@ TEST(Columns, AreReducedBesideElements) {
         region.leading = 1;
         region.columns = {1};
         region.of_row = {false, false};
-        region.program = {level, false, {{TENON_DT_FLOAT}, {TENON_DT_FLOAT}}, {{Function::kMul, TENON_DT_FLOAT, {0, 1}}, {Function::kSum, TENON_DT_FLOAT, {2}}}, {2, 3}};
+        region.program = {level,
+                          false,
+                          {{TENON_DT_FLOAT}, {TENON_DT_FLOAT}},
+                          {{Function::kMul, TENON_DT_FLOAT, {0, 1}}, {Function::kSum, TENON_DT_FLOAT, {2}}},
+                          {2, 3}};
         const auto shapes = region.shapes;
         const std::vector<float> x = Numbers(rows * columns, 7), factors = Numbers(is_flat ? 1 : rows, 5);
         const Reduced run = RunIt(*ColumnExecutable::Make(std::move(region)), {x, factors}, shapes, rows, columns);
@@ -110,7 +121,13 @@ TEST(Columns, AreReducedBesideRows) {
       region.leading = region.reduced = 1;
       region.columns = {2};
       region.of_row = {true, false, false};
-      region.program = {level, false, {{TENON_DT_FLOAT}}, {{Function::kMax, TENON_DT_FLOAT, {0}}, {Function::kSub, TENON_DT_FLOAT, {0, 1}}, {Function::kMin, TENON_DT_FLOAT, {2}}}, {2, 3}};
+      region.program = {level,
+                        false,
+                        {{TENON_DT_FLOAT}},
+                        {{Function::kMax, TENON_DT_FLOAT, {0}},
+                         {Function::kSub, TENON_DT_FLOAT, {0, 1}},
+                         {Function::kMin, TENON_DT_FLOAT, {2}}},
+                        {2, 3}};
       const std::vector<float> x = Numbers(rows * columns, 7);
       const Reduced run = RunIt(*ColumnExecutable::Make(std::move(region)), {x}, {{rows, columns}}, rows, columns);
       std::vector<float> right(static_cast<size_t>(columns), 1.f);

@@ -19,7 +19,8 @@ T Combined(T total, T next) {
   const auto wrapped = [](auto value) { return static_cast<std::make_unsigned_t<decltype(value)>>(value); };
   if constexpr (kFunction == Function::kMax) return total != total ? total : total > next ? total : next;  // NaN wins
   else if constexpr (kFunction == Function::kMin) return total != total ? total : total < next ? total : next;
-  else if constexpr (kFunction == Function::kProd && std::is_integral_v<T>) return static_cast<T>(wrapped(total) * wrapped(next));
+  else if constexpr (kFunction == Function::kProd && std::is_integral_v<T>)
+    return static_cast<T>(wrapped(total) * wrapped(next));
   else if constexpr (kFunction == Function::kProd) return total * next;
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(wrapped(total) + wrapped(next));
   else return total + next;
@@ -70,7 +71,9 @@ void ForReduction(Function function, uint32_t dtype, const Act& act) {
   }
 }
 // The type of blocks.
-inline uint32_t BlockType(uint32_t dtype) { return dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16 ? static_cast<uint32_t>(TENON_DT_FLOAT) : dtype; }
+inline uint32_t BlockType(uint32_t dtype) {
+  return dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16 ? static_cast<uint32_t>(TENON_DT_FLOAT) : dtype;
+}
 
 }  // namespace tenon::cpu_codegen
 

@@ -55,7 +55,8 @@ Part PartOfSplit(int32_t index, sdk::Dims whole, const std::vector<sdk::Dims>& o
 
 Part PartOfUnpack(int64_t axis, int32_t index, sdk::Dims whole, int64_t bytes) {
   if (axis < 0) axis += static_cast<int64_t>(whole.size());
-  if (axis < 0 || axis >= static_cast<int64_t>(whole.size()) || index >= whole[static_cast<size_t>(axis)]) sdk::Fail(TENON_UNIMPLEMENTED, "an axis that its kernel refuses");
+  if (axis < 0 || axis >= static_cast<int64_t>(whole.size()) || index >= whole[static_cast<size_t>(axis)])
+    sdk::Fail(TENON_UNIMPLEMENTED, "an axis that its kernel refuses");
   std::vector<int64_t> from(whole.size(), 0), size(whole.begin(), whole.end());
   from[static_cast<size_t>(axis)] = index;
   size[static_cast<size_t>(axis)] = 1;
@@ -63,16 +64,19 @@ Part PartOfUnpack(int64_t axis, int32_t index, sdk::Dims whole, int64_t bytes) {
 }
 
 Part PartOfSlice(sdk::Dims whole, sdk::Dims own, const tenon_tensor_view& begin, int64_t bytes) {
-  if (own.size() != whole.size() || sdk::Count(begin) != static_cast<int64_t>(whole.size())) sdk::Fail(TENON_UNIMPLEMENTED, "a slice that its kernel refuses");
+  if (own.size() != whole.size() || sdk::Count(begin) != static_cast<int64_t>(whole.size()))
+    sdk::Fail(TENON_UNIMPLEMENTED, "a slice that its kernel refuses");
   std::vector<int64_t> from;
   for (size_t d = 0; d < whole.size(); ++d) {
     from.push_back(sdk::ValueAt(begin, static_cast<int64_t>(d)));
-    if (from[d] < 0 || own[d] > whole[d] || from[d] > whole[d] - own[d]) sdk::Fail(TENON_UNIMPLEMENTED, "a slice that its kernel refuses");
+    if (from[d] < 0 || own[d] > whole[d] || from[d] > whole[d] - own[d])
+      sdk::Fail(TENON_UNIMPLEMENTED, "a slice that its kernel refuses");
   }
   return PartOfBox(whole, from, {own.begin(), own.end()}, bytes);
 }
 
-Part PartOfStridedSlice(const tenon_node_services& services, const tenon_node* node, const std::vector<const tenon_tensor_view*>& inputs, int64_t count, int64_t bytes) {
+Part PartOfStridedSlice(const tenon_node_services& services, const tenon_node* node,
+                        const std::vector<const tenon_tensor_view*>& inputs, int64_t count, int64_t bytes) {
   const sdk::Dims whole = sdk::DimsOf(*inputs[0]);
   tenon_create_args args{};
   args.struct_size = sizeof args;
@@ -92,23 +96,29 @@ Part PartOfStridedSlice(const tenon_node_services& services, const tenon_node* n
 }
 
 // Whether axis and batch_dims are 0.
-bool IsOfFirstDim(std::string_view op, const tenon_node_services& services, const tenon_node* node, const std::vector<const tenon_tensor_view*>& inputs) {
+bool IsOfFirstDim(std::string_view op, const tenon_node_services& services, const tenon_node* node,
+                  const std::vector<const tenon_tensor_view*>& inputs) {
   tenon_attr_value value{};
   if (tenon_status* missing = services.attr(node, TENON_SPAN("batch_dims"), &value)) {
     tenon_plugin_host->status_release(missing);
   } else if (value.kind != TENON_ATTR_INT || value.count != 1 || *static_cast<const int64_t*>(value.data) != 0) {
     return false;
   }
-  return op != "GatherV2" || (inputs[2]->dl.data != nullptr && sdk::Count(*inputs[2]) == 1 && sdk::IndexAt(sdk::Data<const void>(*inputs[2]), inputs[2]->dtype, 0) == 0);
+  return op != "GatherV2" || (inputs[2]->dl.data != nullptr && sdk::Count(*inputs[2]) == 1 &&
+                              sdk::IndexAt(sdk::Data<const void>(*inputs[2]), inputs[2]->dtype, 0) == 0);
 }
 
-Part PartOfGather(const tenon_node_services& services, const tenon_node* node, const std::vector<const tenon_tensor_view*>& inputs, sdk::Dims own, uint32_t dtype) {
+Part PartOfGather(const tenon_node_services& services, const tenon_node* node,
+                  const std::vector<const tenon_tensor_view*>& inputs, sdk::Dims own, uint32_t dtype) {
   const std::string_view op = sdk::ToText(services.op(node));
   const tenon_tensor_view& indices = *inputs[1];
-  if (!IsOfFirstDim(op, services, node, inputs)) sdk::Fail(TENON_UNIMPLEMENTED, "a gather of other dims than the first");
-  if (indices.dtype != TENON_DT_INT32 && indices.dtype != TENON_DT_INT64) sdk::Fail(TENON_UNIMPLEMENTED, "indices of ", sdk::TypeName(indices.dtype));
+  if (!IsOfFirstDim(op, services, node, inputs))
+    sdk::Fail(TENON_UNIMPLEMENTED, "a gather of other dims than the first");
+  if (indices.dtype != TENON_DT_INT32 && indices.dtype != TENON_DT_INT64)
+    sdk::Fail(TENON_UNIMPLEMENTED, "indices of ", sdk::TypeName(indices.dtype));
   const sdk::Dims by = sdk::DimsOf(indices);
-  if (by.size() > own.size() || !std::equal(by.begin(), by.end(), own.begin())) sdk::Fail(TENON_UNIMPLEMENTED, "a gather of another shape than its indices'");
+  if (by.size() > own.size() || !std::equal(by.begin(), by.end(), own.begin()))
+    sdk::Fail(TENON_UNIMPLEMENTED, "a gather of another shape than its indices'");
   Gather gather;
   gather.is_variable = op == "ResourceGather";
   gather.dtype = dtype;
@@ -126,10 +136,17 @@ Part PartOfGather(const tenon_node_services& services, const tenon_node* node, c
 }  // namespace
 
 EdgeOp EdgeOpOf(std::string_view op) {
-  static constexpr std::pair<std::string_view, EdgeOp> kAll[] = {{"Split", EdgeOp::kSplit}, {"SplitV", EdgeOp::kSplitV}, {"Unpack", EdgeOp::kUnpack}, {"Slice", EdgeOp::kSlice},
-                                                                 {"StridedSlice", EdgeOp::kStridedSlice}, {"Gather", EdgeOp::kGather}, {"GatherV2", EdgeOp::kGather},
-                                                                 {"ResourceGather", EdgeOp::kGather}, {"ConcatV2", EdgeOp::kConcat}};
-  const auto* const found = std::find_if(std::begin(kAll), std::end(kAll), [op](const auto& each) { return each.first == op; });
+  static constexpr std::pair<std::string_view, EdgeOp> kAll[] = {{"Split", EdgeOp::kSplit},
+                                                                 {"SplitV", EdgeOp::kSplitV},
+                                                                 {"Unpack", EdgeOp::kUnpack},
+                                                                 {"Slice", EdgeOp::kSlice},
+                                                                 {"StridedSlice", EdgeOp::kStridedSlice},
+                                                                 {"Gather", EdgeOp::kGather},
+                                                                 {"GatherV2", EdgeOp::kGather},
+                                                                 {"ResourceGather", EdgeOp::kGather},
+                                                                 {"ConcatV2", EdgeOp::kConcat}};
+  const auto* const found =
+      std::find_if(std::begin(kAll), std::end(kAll), [op](const auto& each) { return each.first == op; });
   return found == std::end(kAll) ? EdgeOp::kNone : found->second;
 }
 
@@ -148,11 +165,13 @@ int64_t RowOfConcatenated(sdk::Dims own, sdk::Dims whole) {
   return own.size() != whole.size() || axis == own.size() ? -1 : KnownCount(own.subspan(axis));
 }
 
-Part PartOf(EdgeOp op, const tenon_node_services& services, const tenon_node* node, int32_t index, const std::vector<const tenon_tensor_view*>& inputs, const std::vector<sdk::Dims>& outputs) {
+Part PartOf(EdgeOp op, const tenon_node_services& services, const tenon_node* node, int32_t index,
+            const std::vector<const tenon_tensor_view*>& inputs, const std::vector<sdk::Dims>& outputs) {
   const sdk::Dims own = outputs[static_cast<size_t>(index)];
   const uint32_t dtype = services.output_dtype(node, index);
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (IsArgument(op, sdk::ToText(services.op(node)), static_cast<int32_t>(i)) && inputs[i]->dl.data == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "a part whose place is not known");
+    if (IsArgument(op, sdk::ToText(services.op(node)), static_cast<int32_t>(i)) && inputs[i]->dl.data == nullptr)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a part whose place is not known");
   if (op == EdgeOp::kGather) return PartOfGather(services, node, inputs, own, dtype);
   const sdk::Dims whole = sdk::DimsOf(*inputs[static_cast<size_t>(ValueOf(op))]);
   const auto bytes = static_cast<int64_t>(sdk::ElementSize(dtype));
@@ -174,14 +193,17 @@ void Gather::ListRows(const sdk::RunContext& c) const {
     tenon_tensor_view params{};
     if (is_variable) {
       sdk::Check(c.services().variable_read(c.frame(), c.resource(table), &params));
-      if (params.dtype != dtype) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ", sdk::TypeName(dtype));
+      if (params.dtype != dtype)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ",
+                  sdk::TypeName(dtype));
     } else {
       params = c.input_view(table);
     }
     const tenon_tensor_view& by = c.input_view(indices);
     const sdk::GatherShape shape = sdk::GatherShapeOf(params, by, 0, 0);
     if (shape.inner != row_bytes || shape.indices != rows)
-      sdk::Fail(TENON_INVALID_ARGUMENT, "rows of params ", sdk::DimsOf(params), " by indices ", sdk::DimsOf(by), " do not give the output's shape ", sdk::Dims(dims));
+      sdk::Fail(TENON_INVALID_ARGUMENT, "rows of params ", sdk::DimsOf(params), " by indices ", sdk::DimsOf(by),
+                " do not give the output's shape ", sdk::Dims(dims));
     const auto list = [&]<class Index>(const Index* from) {
       auto* const to = c.workspace<const char*>(workspace);
       const char* const first = sdk::Data<const char>(params);
@@ -200,7 +222,8 @@ void Gather::ListRows(const sdk::RunContext& c) const {
 void CopyPart(const sdk::RunContext& c, const Part& part, char* base, int64_t count, char* to) {
   const int64_t bytes = part.row * part.size;
   c.ParallelFor(count / part.row, static_cast<double>(bytes) * 0.05 + 2, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) std::memcpy(to + r * bytes, part.At(base, r * part.row), static_cast<size_t>(bytes));
+    for (int64_t r = begin; r < end; ++r)
+      std::memcpy(to + r * bytes, part.At(base, r * part.row), static_cast<size_t>(bytes));
   });
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands at the edges of a chain and only moves elements: slices, splits and gathers before it, whose results are read where they lie, and concatenations behind it, into which results are
-// written.
+// What stands at the edges of a chain and only moves elements: slices, splits and gathers before it, whose results are
+// read where they lie, and concatenations behind it, into which results are written.
 //
-// Both are rows of elements that lie one after the other. Row r of a slice or of a concatenation's part is `stride` bytes behind row r - 1. Row r of a gather is a row of the table, which the index
-// names: indices are read once in a run, checked as the kernel does it, and kept as pointers in the workspace before anything is computed.
+// Both are rows of elements that lie one after the other. Row r of a slice or of a concatenation's part is `stride`
+// bytes behind row r - 1. Row r of a gather is a row of the table, which the index names: indices are read once in a
+// run, checked as the kernel does it, and kept as pointers in the workspace before anything is computed.
 #ifndef TENON_DEVICES_CPU_CODEGEN_EDGES_H_
 #define TENON_DEVICES_CPU_CODEGEN_EDGES_H_
 
@@ -31,7 +32,8 @@ bool IsArgument(EdgeOp op, std::string_view name, int32_t i);
 inline constexpr int64_t kLeastEdgeRow = 16;
 inline constexpr int32_t kMostConcatenated = 8;
 
-// Elements of a row of one of the values that a concatenation puts side by side; -1: dims that the graph does not know, which are negative.
+// Elements of a row of one of the values that a concatenation puts side by side; -1: dims that the graph does not know,
+// which are negative.
 int64_t RowOfConcatenated(sdk::Dims own, sdk::Dims whole);
 
 // Rows by index.
@@ -63,7 +65,8 @@ struct Part {
   int64_t BytesTo(int64_t element) const { return element / row * stride + element % row * size; }
   // base: where the first element lies, or the pointers of rows.
   char* At(char* base, int64_t element) const {
-    return gather ? reinterpret_cast<char* const*>(base)[element / row] + element % row * size : base + BytesTo(element);
+    return gather ? reinterpret_cast<char* const*>(base)[element / row] + element % row * size
+                  : base + BytesTo(element);
   }
 };
 
@@ -75,10 +78,11 @@ struct Target {
   int64_t row = 0, stride = 0, offset = 0;  // as a part's; stride 0: all of the output, element after element
 };
 
-// The part that the node's output `index` is: of all that the node reads (data NULL: not constant), and the shapes of its outputs. Of gathers shape and name alone. Fails with UNIMPLEMENTED
-// where rows do not lie evenly, or the kernel would refuse it.
-Part PartOf(EdgeOp op, const tenon_node_services& services, const tenon_node* node, int32_t index, const std::vector<const tenon_tensor_view*>& inputs,
-            const std::vector<sdk::Dims>& outputs);
+// The part that the node's output `index` is: of all that the node reads (data NULL: not constant), and the shapes of
+// its outputs. Of gathers shape and name alone. Fails with UNIMPLEMENTED where rows do not lie evenly, or the kernel
+// would refuse it.
+Part PartOf(EdgeOp op, const tenon_node_services& services, const tenon_node* node, int32_t index,
+            const std::vector<const tenon_tensor_view*>& inputs, const std::vector<sdk::Dims>& outputs);
 
 // Elements of the part, one after the other.
 void CopyPart(const sdk::RunContext& c, const Part& part, char* base, int64_t count, char* to);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts before chains and concatenations behind them without an engine: rows between pages that nobody may touch, of every alignment, length and number; threads that share pieces; indices that
-// name no row; and where parts lie.
+// Parts before chains and concatenations behind them without an engine: rows between pages that nobody may touch, of
+// every alignment, length and number; threads that share pieces; indices that name no row; and where parts lie.
 #include "edges.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,8 @@ void AddRows(Level level, const Kind& kind, int inputs, int64_t count) {
   call.output_steps[0] = stride;
   code->Run(call);
   std::vector<char> between(memory.begin() + bytes, memory.end() - bytes);
-  EXPECT_TRUE(std::all_of(between.begin(), between.end(), [](char each) { return each == 0; })) << "what lies between rows was written";
+  EXPECT_TRUE(std::all_of(between.begin(), between.end(), [](char each) { return each == 0; }))
+      << "what lies between rows was written";
   for (const char* at : {static_cast<const char*>(memory.begin()), static_cast<const char*>(memory.end() - bytes)})
     for (int64_t i = 0; i < count; ++i) {
       const char right = kind.dtype == TENON_DT_INT32 || kind.dtype == TENON_DT_INT64 ? static_cast<char>(inputs) : 1;
@@ -67,18 +68,25 @@ TEST(Edges, CodeReadsRowsAnywhereAndWritesThemApart) {
   for (const Level level : Levels())
     for (const Kind& kind : kKinds)
       for (const int inputs : {2, 3, 20})  // of which not all pointers stand in registers
-        for (const int64_t count : {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 200}) AddRows(level, kind, inputs, count);
+        for (const int64_t count : {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 200})
+          AddRows(level, kind, inputs, count);
 }
 
 // ---- Executables ----
 
-void Alone(tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) { function(argument, 0, total); }
+void Alone(tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) {
+  function(argument, 0, total);
+}
 
 tenon_frame_services Services(bool in_threads) { return ServicesOf(in_threads ? InThreads : Alone); }
 
 // Memory of the very size, which a sanitizer watches, at any alignment of elements.
 struct Value {
-  Value(uint32_t type, std::vector<int64_t> dims, size_t shift) : dtype(type), shape(std::move(dims)), memory(std::make_unique<char[]>(bytes() + shift)), data(memory.get() + shift) {}
+  Value(uint32_t type, std::vector<int64_t> dims, size_t shift)
+      : dtype(type),
+        shape(std::move(dims)),
+        memory(std::make_unique<char[]>(bytes() + shift)),
+        data(memory.get() + shift) {}
   size_t bytes() const { return static_cast<size_t>(sdk::Count(shape)) * sdk::ElementSize(dtype); }
   uint32_t dtype;
   std::vector<int64_t> shape;
@@ -86,7 +94,8 @@ struct Value {
   char* data;
 };
 
-void RunIt(const Executable& executable, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs, bool in_threads) {
+void RunIt(const Executable& executable, const std::vector<Value*>& inputs, const std::vector<Value*>& outputs,
+           bool in_threads) {
   const tenon_frame_services services = Services(in_threads);
   std::vector<tenon_tensor_view> in, out;
   for (const Value* each : inputs) in.push_back(testing::ViewOf(each->dtype, each->shape, each->data));
@@ -121,7 +130,9 @@ float At(const Value& value, int64_t i) {
   return number;
 }
 
-Part SliceOf(int32_t input, int64_t row, int64_t of, int64_t at) { return {input, 4, row, of * 4, at * 4, std::nullopt, false, false}; }
+Part SliceOf(int32_t input, int64_t row, int64_t of, int64_t at) {
+  return {input, 4, row, of * 4, at * 4, std::nullopt, false, false};
+}
 
 // Columns [at, at + row) of x less those of y, beside each other with their sum.
 TEST(Edges, SlicesAreReadAndConcatenationsWrittenByAnyThreads) {
@@ -137,11 +148,17 @@ TEST(Edges, SlicesAreReadAndConcatenationsWrittenByAnyThreads) {
             region.sources = {0, 0, 1};
             region.parts = {SliceOf(0, row, of, 3), SliceOf(1, row, of, row + 5)};
             region.of_row = {false, false};
-            region.program = {level, false, {{TENON_DT_FLOAT}, {TENON_DT_FLOAT}, {TENON_DT_FLOAT}}, {{Function::kSub, TENON_DT_FLOAT, {0, 1}}, {Function::kAdd, TENON_DT_FLOAT, {3, 2}}}, {3, 4}};
+            region.program = {level,
+                              false,
+                              {{TENON_DT_FLOAT}, {TENON_DT_FLOAT}, {TENON_DT_FLOAT}},
+                              {{Function::kSub, TENON_DT_FLOAT, {0, 1}}, {Function::kAdd, TENON_DT_FLOAT, {3, 2}}},
+                              {3, 4}};
             region.targets = {{0, row, 2 * row * 4, 0}, {0, row, 2 * row * 4, row * 4}};
             const auto made = ElementExecutable::Make(std::move(region));
-            EXPECT_TRUE(std::all_of(made->in_place.begin(), made->in_place.end(), [](const auto& each) { return each.input != 0; }));
-            Value x(TENON_DT_FLOAT, {rows, of}, shift), bias(TENON_DT_FLOAT, {row}, shift), out(TENON_DT_FLOAT, {rows, 2 * row}, shift);
+            EXPECT_TRUE(std::all_of(made->in_place.begin(), made->in_place.end(),
+                                    [](const auto& each) { return each.input != 0; }));
+            Value x(TENON_DT_FLOAT, {rows, of}, shift), bias(TENON_DT_FLOAT, {row}, shift),
+                out(TENON_DT_FLOAT, {rows, 2 * row}, shift);
             Fill(&x, 1), Fill(&bias, 2);
             RunIt(*made, {&x, &bias}, {&out}, in_threads);
             for (int64_t r = 0; r < rows; ++r)
@@ -163,7 +180,8 @@ Region GatherRegion(Level level, int64_t rows, int64_t row, bool has_reductions)
   part.row = row;
   part.gather = Gather{0, 1, false, TENON_DT_FLOAT, region.shape, row * 4, rows, 0, "node 'g' (GatherV2)"};
   region.parts = {part};
-  region.program = {level, false, {{TENON_DT_FLOAT}, {TENON_DT_FLOAT}}, {{Function::kAdd, TENON_DT_FLOAT, {0, 1}}}, {2}};
+  region.program = {
+      level, false, {{TENON_DT_FLOAT}, {TENON_DT_FLOAT}}, {{Function::kAdd, TENON_DT_FLOAT, {0, 1}}}, {2}};
   region.of_row = {false};
   region.targets = {{0, 0, 0, 0}};
   if (has_reductions) {
@@ -175,7 +193,9 @@ Region GatherRegion(Level level, int64_t rows, int64_t row, bool has_reductions)
   }
   return region;
 }
-std::unique_ptr<Executable> Make(Region region) { return region.reduced > 0 ? RowExecutable::Make(std::move(region)) : ElementExecutable::Make(std::move(region)); }
+std::unique_ptr<Executable> Make(Region region) {
+  return region.reduced > 0 ? RowExecutable::Make(std::move(region)) : ElementExecutable::Make(std::move(region));
+}
 
 template <class Index>
 Value IndicesOf(uint32_t dtype, const std::vector<int64_t>& rows) {
@@ -183,7 +203,9 @@ Value IndicesOf(uint32_t dtype, const std::vector<int64_t>& rows) {
   for (size_t i = 0; i < rows.size(); ++i) reinterpret_cast<Index*>(value.data)[i] = static_cast<Index>(rows[i]);
   return value;
 }
-Value IndicesOf(uint32_t dtype, const std::vector<int64_t>& rows) { return dtype == TENON_DT_INT32 ? IndicesOf<int32_t>(dtype, rows) : IndicesOf<int64_t>(dtype, rows); }
+Value IndicesOf(uint32_t dtype, const std::vector<int64_t>& rows) {
+  return dtype == TENON_DT_INT32 ? IndicesOf<int32_t>(dtype, rows) : IndicesOf<int64_t>(dtype, rows);
+}
 
 TEST(Edges, GathersAreAddedAndReducedByAnyThreads) {
   for (const Level level : Levels())
@@ -195,14 +217,19 @@ TEST(Edges, GathersAreAddedAndReducedByAnyThreads) {
               const auto made = Make(GatherRegion(level, rows, row, has_reductions));
               std::vector<int64_t> numbers;
               for (int64_t i = 0; i < rows; ++i) numbers.push_back(i * 5 % 7);
-              Value table(TENON_DT_FLOAT, {7, row}, 4), indices = IndicesOf(dtype, numbers), bias(TENON_DT_FLOAT, {row}, 4), out(TENON_DT_FLOAT, {rows, row}, 4);
+              Value table(TENON_DT_FLOAT, {7, row}, 4), indices = IndicesOf(dtype, numbers),
+                                                        bias(TENON_DT_FLOAT, {row}, 4),
+                                                        out(TENON_DT_FLOAT, {rows, row}, 4);
               Fill(&table, 1), Fill(&bias, 2);
               RunIt(*made, {&table, &indices, &bias}, {&out}, in_threads);
               for (int64_t r = 0; r < rows; ++r) {
-                const auto sum = [&](int64_t j) { return At(table, numbers[static_cast<size_t>(r)] * row + j) + At(bias, j); };
+                const auto sum = [&](int64_t j) {
+                  return At(table, numbers[static_cast<size_t>(r)] * row + j) + At(bias, j);
+                };
                 float most = sum(0);
                 for (int64_t j = 0; j < row; ++j) most = std::max(most, sum(j));
-                for (int64_t j = 0; j < row; ++j) ASSERT_EQ(At(out, r * row + j), sum(j) - (has_reductions ? most : 0)) << row << " " << r << " " << j;
+                for (int64_t j = 0; j < row; ++j)
+                  ASSERT_EQ(At(out, r * row + j), sum(j) - (has_reductions ? most : 0)) << row << " " << r << " " << j;
               }
             }
 }
@@ -223,22 +250,27 @@ TEST(Edges, IndicesOfNoRowFailBeforeAnythingIsWritten) {
   for (const Level level : Levels())
     for (const bool has_reductions : {false, true})
       for (const uint32_t dtype : {TENON_DT_INT32, TENON_DT_INT64})
-        for (const int64_t bad : {int64_t{-1}, int64_t{7}, int64_t{INT32_MIN}, int64_t{INT32_MAX}, dtype == TENON_DT_INT32 ? -2 : INT64_MIN, dtype == TENON_DT_INT32 ? 8 : INT64_MAX}) {
+        for (const int64_t bad : {int64_t{-1}, int64_t{7}, int64_t{INT32_MIN}, int64_t{INT32_MAX},
+                                  dtype == TENON_DT_INT32 ? -2 : INT64_MIN, dtype == TENON_DT_INT32 ? 8 : INT64_MAX}) {
           const auto made = Make(GatherRegion(level, 3, 40, has_reductions));
-          Value table(TENON_DT_FLOAT, {7, 40}, 0), indices = IndicesOf(dtype, {0, 6, bad}), bias(TENON_DT_FLOAT, {40}, 0), out(TENON_DT_FLOAT, {3, 40}, 0);
+          Value table(TENON_DT_FLOAT, {7, 40}, 0), indices = IndicesOf(dtype, {0, 6, bad}),
+                                                   bias(TENON_DT_FLOAT, {40}, 0), out(TENON_DT_FLOAT, {3, 40}, 0);
           std::memset(out.data, 0x55, out.bytes());
-          EXPECT_EQ(FailureOf(*made, {&table, &indices, &bias}, &out), "node 'g' (GatherV2): indices[2] = " + std::to_string(bad) + " is not in [0, 7)");
+          EXPECT_EQ(FailureOf(*made, {&table, &indices, &bias}, &out),
+                    "node 'g' (GatherV2): indices[2] = " + std::to_string(bad) + " is not in [0, 7)");
           EXPECT_TRUE(std::all_of(out.data, out.data + out.bytes(), [](char each) { return each == 0x55; }));
           // A table of other rows than were expected.
           Value other(TENON_DT_FLOAT, {7, 41}, 0);
-          EXPECT_NE(FailureOf(*made, {&other, &indices, &bias}, &out).find("do not give the output's shape"), std::string::npos);
+          EXPECT_NE(FailureOf(*made, {&other, &indices, &bias}, &out).find("do not give the output's shape"),
+                    std::string::npos);
         }
 }
 
 // ---- Where parts lie ----
 
 TEST(Edges, RowsOfConcatenations) {
-  const std::vector<int64_t> own = {3, 4, 5}, last = {3, 4, 10}, middle = {3, 8, 5}, first = {6, 4, 5}, unknown = {-1, 4, 5}, unknown_last = {-1, 4, 10};
+  const std::vector<int64_t> own = {3, 4, 5}, last = {3, 4, 10}, middle = {3, 8, 5}, first = {6, 4, 5},
+                             unknown = {-1, 4, 5}, unknown_last = {-1, 4, 10};
   EXPECT_EQ(RowOfConcatenated(own, last), 5);
   EXPECT_EQ(RowOfConcatenated(own, middle), 20);
   EXPECT_EQ(RowOfConcatenated(own, first), 60);

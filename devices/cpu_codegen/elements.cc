@@ -25,7 +25,11 @@ constexpr int64_t kPiece = 8192;             // elements of a unit, where nothin
 
 class ElementMaker {
  public:
-  explicit ElementMaker(Region region) : program_(std::move(region.program)), shapes_(std::move(region.shapes)), out_(std::move(region.shape)), made_(std::make_unique<ElementExecutable>()) {
+  explicit ElementMaker(Region region)
+      : program_(std::move(region.program)),
+        shapes_(std::move(region.shapes)),
+        out_(std::move(region.shape)),
+        made_(std::make_unique<ElementExecutable>()) {
     made_->sources_ = std::move(region.sources);
     made_->update_ = std::move(region.update);
     made_->shape_ = out_;
@@ -54,14 +58,16 @@ class ElementMaker {
     std::vector<const Part*> part_of(count, nullptr);
     for (Part& part : made.parts_) {
       if (part.gather) part.gather->workspace = AddWorkspace(part.gather->rows);
-      if (part.gather || !part.is_one_row) shapes.push_back(DimsOfRow(shapes_[static_cast<size_t>(part.input)], part.row));
+      if (part.gather || !part.is_one_row)
+        shapes.push_back(DimsOfRow(shapes_[static_cast<size_t>(part.input)], part.row));
       part_of[static_cast<size_t>(part.input)] = &part;
     }
     for (const Target& target : made.targets_)
       if (target.stride != 0) shapes.push_back(DimsOfRow(out_, target.row));
     made.dims_ = DimsOfSpreads(shapes, out_, &steps);
     for (size_t i = 0; i < count; ++i) {
-      const int64_t size = static_cast<int64_t>(sdk::ElementSize(program_.inputs[i].dtype)), own = sdk::Count(shapes_[i]);
+      const int64_t size = static_cast<int64_t>(sdk::ElementSize(program_.inputs[i].dtype)),
+                    own = sdk::Count(shapes_[i]);
       program_.inputs[i].is_single = own == 1;
       made.sizes_.push_back(size);
       made.steps_.push_back(own == 1 ? 0 : size);
@@ -71,19 +77,24 @@ class ElementMaker {
       made.spreads_.push_back({static_cast<int32_t>(i), size, std::move(steps[i]), false});
       made.part_of_.push_back(is_part ? static_cast<int32_t>(part_of[i] - made.parts_.data()) : -1);
     }
-    for (const int output : program_.outputs) made.sizes_.push_back(static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(output))));
+    for (const int output : program_.outputs)
+      made.sizes_.push_back(static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(output))));
     made.cost_ = Stages::CostOf(program_);
-    const bool has_targets = std::any_of(made.targets_.begin(), made.targets_.end(), [](const Target& target) { return target.stride != 0; });
+    const bool has_targets = std::any_of(made.targets_.begin(), made.targets_.end(),
+                                         [](const Target& target) { return target.stride != 0; });
     if (made.spreads_.empty() && !has_targets) {
       made.dims_ = {{}, made.total_};
       made.piece_ = std::min(kPiece, made.total_);
       return;
     }
-    const bool takes_long = std::any_of(program_.nodes.begin(), program_.nodes.end(), [](const Node& node) { return IsApproximate(node.function); });
+    const bool takes_long = std::any_of(program_.nodes.begin(), program_.nodes.end(),
+                                        [](const Node& node) { return IsApproximate(node.function); });
     ListRows();
-    if (made.by_row_ && made.dims_.inner < kLeastCalledRow) sdk::Fail(TENON_UNIMPLEMENTED, "gathers whose rows are cut into short ones");
+    if (made.by_row_ && made.dims_.inner < kLeastCalledRow)
+      sdk::Fail(TENON_UNIMPLEMENTED, "gathers whose rows are cut into short ones");
     made.lays_out_ = made.dims_.inner < (takes_long ? kLeastRow : 2);
-    if (made.lays_out_ && (has_targets || !made.parts_.empty())) sdk::Fail(TENON_UNIMPLEMENTED, "parts beside what is broadcast in short rows");
+    if (made.lays_out_ && (has_targets || !made.parts_.empty()))
+      sdk::Fail(TENON_UNIMPLEMENTED, "parts beside what is broadcast in short rows");
     if (made.lays_out_) return ChooseTile();
     made.piece_ = made.dims_.inner >= kPiece ? kPiece : kPiece / made.dims_.inner * made.dims_.inner;
     made.cost_ += (made.by_row_ ? 20.0 : 4.0) / static_cast<double>(made.dims_.inner);
@@ -97,7 +108,8 @@ class ElementMaker {
   void ListRows() {
     for (const Part& part : made_->parts_) {
       if (!part.gather) continue;
-      program_.inputs[static_cast<size_t>(part.input)].is_listed = part.row == made_->dims_.inner && part.row <= kMostListed;
+      program_.inputs[static_cast<size_t>(part.input)].is_listed =
+          part.row == made_->dims_.inner && part.row <= kMostListed;
       made_->by_row_ = made_->by_row_ || !program_.inputs[static_cast<size_t>(part.input)].is_listed;
     }
   }
@@ -126,14 +138,18 @@ class ElementMaker {
   void MakeStages() {
     int64_t bytes = 0;
     for (const int64_t size : made_->sizes_) bytes += size * made_->total_;
-    if (made_->update_.has_value()) bytes -= static_cast<int64_t>(made_->update_->scalar_count()) * static_cast<int64_t>(sdk::ElementSize(made_->update_->wide())) * made_->total_;
-    program_.streams = bytes >= kStreamedBytes && std::all_of(made_->part_of_.begin(), made_->part_of_.end(), [](int32_t part) { return part >= 0; });
+    if (made_->update_.has_value())
+      bytes -= static_cast<int64_t>(made_->update_->scalar_count()) *
+               static_cast<int64_t>(sdk::ElementSize(made_->update_->wide())) * made_->total_;
+    program_.streams = bytes >= kStreamedBytes && std::all_of(made_->part_of_.begin(), made_->part_of_.end(),
+                                                              [](int32_t part) { return part >= 0; });
     made_->stages_ = Stages(program_);
     const bool is_listed = std::any_of(program_.inputs.begin(), program_.inputs.end(), std::mem_fn(&Input::is_listed));
     if (is_listed && made_->stages_.most_in_turn() < made_->dims_.inner) {
       for (Input& input : program_.inputs) input.is_listed = false;
       made_->by_row_ = true;
-      if (made_->dims_.inner < kLeastCalledRow) sdk::Fail(TENON_UNIMPLEMENTED, "gathers whose rows are called one by one");
+      if (made_->dims_.inner < kLeastCalledRow)
+        sdk::Fail(TENON_UNIMPLEMENTED, "gathers whose rows are called one by one");
       made_->stages_ = Stages(program_);
     }
     for (Part& part : made_->parts_) part.is_listed = program_.inputs[static_cast<size_t>(part.input)].is_listed;
@@ -146,22 +162,28 @@ class ElementMaker {
     for (int32_t i = 0; i < static_cast<int32_t>(made_->sources_.size()); ++i) {
       if (!made_->is_even_[static_cast<size_t>(i)] || IsMovedFrom(made_->sources_[static_cast<size_t>(i)])) continue;
       for (size_t k = 0; k < program_.outputs.size() - updated; ++k)
-        if (made_->targets_[k].stride == 0 && made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)] && Stages::MayLieInPlace(program_, i, static_cast<int32_t>(k))) made_->in_place.push_back({made_->sources_[static_cast<size_t>(i)], made_->targets_[k].output});
+        if (made_->targets_[k].stride == 0 &&
+            made_->sizes_[static_cast<size_t>(inputs) + k] == made_->sizes_[static_cast<size_t>(i)] &&
+            Stages::MayLieInPlace(program_, i, static_cast<int32_t>(k)))
+          made_->in_place.push_back({made_->sources_[static_cast<size_t>(i)], made_->targets_[k].output});
     }
   }
   // Whether a part is taken from the frame's input too, whose elements are then read anywhere.
   bool IsMovedFrom(int32_t source) const {
-    return std::any_of(made_->parts_.begin(), made_->parts_.end(), [&](const Part& part) { return made_->sources_[static_cast<size_t>(part.input)] == source; });
+    return std::any_of(made_->parts_.begin(), made_->parts_.end(),
+                       [&](const Part& part) { return made_->sources_[static_cast<size_t>(part.input)] == source; });
   }
   // New values may lie where the old ones do.
   void CheckUpdate() const {
     const size_t count = made_->update_->op().variables;
     for (size_t k = 0; k < count; ++k)
-      if (!Stages::MayLieInPlace(program_, static_cast<int32_t>(program_.inputs.size() - count + k), static_cast<int32_t>(program_.outputs.size() - count + k)))
+      if (!Stages::MayLieInPlace(program_, static_cast<int32_t>(program_.inputs.size() - count + k),
+                                 static_cast<int32_t>(program_.outputs.size() - count + k)))
         sdk::Fail(TENON_UNIMPLEMENTED, "an update whose old values are read behind it");
     if (MayWriteOverInputs(count)) made_->update_flags_ = TENON_UPDATE_OVER_INPUTS;
   }
-  // Whether an input may be a variable's memory: each of its elements lies where the variable's does, or it is one element, which RunUpdate() reads before.
+  // Whether an input may be a variable's memory: each of its elements lies where the variable's does, or it is one
+  // element, which RunUpdate() reads before.
   bool MayWriteOverInputs(size_t variables) const {
     const auto size = static_cast<int64_t>(sdk::ElementSize(made_->update_->dtype()));
     for (size_t i = 0; i < made_->sources_.size(); ++i) {
@@ -188,19 +210,27 @@ void ElementExecutable::Run(tenon_frame& frame) const {
   if (total_ == 0) return;
   const auto parts = [](int64_t all, int64_t part) { return (all + part - 1) / part; };
   // Pieces of rows, or of all elements; a piece of several rows is whole rows.
-  const int64_t units = lays_out_ || piece_ >= dims_.inner ? parts(total_, piece_) : parts(dims_.inner, piece_) * (total_ / dims_.inner);
+  const int64_t units =
+      lays_out_ || piece_ >= dims_.inner ? parts(total_, piece_) : parts(dims_.inner, piece_) * (total_ / dims_.inner);
   const double cost = cost_ * static_cast<double>(std::min(piece_, total_));
   Bases bases;
-  for (size_t i = 0; i < sources_.size(); ++i) bases.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[sources_[i]]));
+  for (size_t i = 0; i < sources_.size(); ++i)
+    bases.at[i] = const_cast<char*>(sdk::Data<const char>(*frame.inputs[sources_[i]]));
   for (const Part& part : parts_) {
     char*& base = bases.at[static_cast<size_t>(part.input)];
     if (part.gather) part.gather->ListRows(c);
     base = part.gather ? c.workspace<char>(part.gather->workspace) : base + part.offset;
   }
-  for (size_t k = 0; k < targets_.size(); ++k) bases.at[steps_.size() + k] = sdk::Data<char>(*frame.outputs[targets_[k].output]) + targets_[k].offset;
-  for (const auto& [part, output] : copies_) CopyPart(c, parts_[static_cast<size_t>(part)], bases.at[static_cast<size_t>(parts_[static_cast<size_t>(part)].input)], sdk::Count(*frame.outputs[output]), sdk::Data<char>(*frame.outputs[output]));
+  for (size_t k = 0; k < targets_.size(); ++k)
+    bases.at[steps_.size() + k] = sdk::Data<char>(*frame.outputs[targets_[k].output]) + targets_[k].offset;
+  for (const auto& [part, output] : copies_)
+    CopyPart(c, parts_[static_cast<size_t>(part)],
+             bases.at[static_cast<size_t>(parts_[static_cast<size_t>(part)].input)], sdk::Count(*frame.outputs[output]),
+             sdk::Data<char>(*frame.outputs[output]));
   if (update_.has_value()) return RunUpdate(c, bases, units, cost);
-  c.ParallelFor(units, cost, [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(bases, begin, end) : RunRows(bases, begin, end); });
+  c.ParallelFor(units, cost, [&](int64_t begin, int64_t end) {
+    lays_out_ ? RunTiles(bases, begin, end) : RunRows(bases, begin, end);
+  });
 }
 
 void ElementExecutable::RunUpdate(const sdk::RunContext& c, Bases& bases, int64_t units, double cost) const {
@@ -208,16 +238,20 @@ void ElementExecutable::RunUpdate(const sdk::RunContext& c, Bases& bases, int64_
   alignas(16) std::array<std::array<char, 16>, kMostInputs> singles;
   if (update_flags_ != 0)
     for (size_t i = 0; i < sources_.size(); ++i)
-      if (!is_even_[i]) bases.at[i] = static_cast<char*>(std::memcpy(singles[i].data(), bases.at[i], static_cast<size_t>(sizes_[i])));
+      if (!is_even_[i])
+        bases.at[i] = static_cast<char*>(std::memcpy(singles[i].data(), bases.at[i], static_cast<size_t>(sizes_[i])));
   update_->Run(c, shape_, update_flags_, [&](const RegionUpdate::Places& places) {
     for (size_t i = 0; i < scalars; ++i) bases.at[sources_.size() + i] = const_cast<char*>(places.scalars[i]);
     // What was just read is in the caches, and is written there.
-    bases.may_stream = !std::ranges::any_of(std::views::iota(size_t{0}, variables), [&](size_t k) { return places.olds[k] == places.news[k]; });
+    bases.may_stream = !std::ranges::any_of(std::views::iota(size_t{0}, variables),
+                                            [&](size_t k) { return places.olds[k] == places.news[k]; });
     for (size_t k = 0; k < variables; ++k) {
       bases.at[sources_.size() + scalars + k] = const_cast<char*>(places.olds[k]);
       bases.at[news + k] = places.news[k];
     }
-    c.UninterruptedFor(units, cost, [&](int64_t begin, int64_t end) { lays_out_ ? RunTiles(bases, begin, end) : RunRows(bases, begin, end); });
+    c.UninterruptedFor(units, cost, [&](int64_t begin, int64_t end) {
+      lays_out_ ? RunTiles(bases, begin, end) : RunRows(bases, begin, end);
+    });
   });
 }
 
@@ -229,17 +263,22 @@ Operands ElementExecutable::OperandsAt(const Bases& bases, int64_t element) cons
     operands.row[i] = is_even_[i] ? dims_.inner * steps_[i] : 0;
   }
   for (size_t k = inputs; k < sizes_.size(); ++k) {
-    const Target* const target = k - inputs < targets_.size() && targets_[k - inputs].stride != 0 ? &targets_[k - inputs] : nullptr;
-    operands.at[k] = bases.at[k] + (target == nullptr ? element * sizes_[k] : element / target->row * target->stride + element % target->row * sizes_[k]);
+    const Target* const target =
+        k - inputs < targets_.size() && targets_[k - inputs].stride != 0 ? &targets_[k - inputs] : nullptr;
+    operands.at[k] =
+        bases.at[k] + (target == nullptr ? element * sizes_[k]
+                                         : element / target->row * target->stride + element % target->row * sizes_[k]);
     operands.row[k] = target == nullptr || dims_.inner < target->row ? dims_.inner * sizes_[k] : target->stride;
   }
   return operands;
 }
 
-void ElementExecutable::PlaceSpread(const Bases& bases, size_t index, int64_t row, int64_t at, Operands* operands) const {
+void ElementExecutable::PlaceSpread(const Bases& bases, size_t index, int64_t row, int64_t at,
+                                    Operands* operands) const {
   const Spread& spread = spreads_[index];
   const auto own = static_cast<size_t>(spread.input);
-  const int64_t element = spread.steps.OfRow(dims_, row) + spread.steps.inner * at, step = spread.steps.outer.empty() ? 0 : spread.steps.outer.back();
+  const int64_t element = spread.steps.OfRow(dims_, row) + spread.steps.inner * at,
+                step = spread.steps.outer.empty() ? 0 : spread.steps.outer.back();
   if (part_of_[index] < 0) {
     operands->at[own] += element * spread.size;
     operands->row[own] = step * spread.size;
@@ -280,7 +319,8 @@ void ElementExecutable::RunTiles(const Bases& bases, int64_t begin, int64_t end)
     Operands operands = OperandsAt(bases, at);
     char* slot = slots;
     for (const Spread& spread : spreads_) {
-      if (tile == begin || !spread.is_same_in_all) LayOut(dims_, spread, bases.at[static_cast<size_t>(spread.input)], at, count, slot);
+      if (tile == begin || !spread.is_same_in_all)
+        LayOut(dims_, spread, bases.at[static_cast<size_t>(spread.input)], at, count, slot);
       operands.at[static_cast<size_t>(spread.input)] = slot;
       slot += piece_ * spread.size;
     }

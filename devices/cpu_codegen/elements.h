@@ -36,11 +36,13 @@ struct ElementExecutable : Executable {
   void RunUpdate(const sdk::RunContext& c, Bases& bases, int64_t units, double cost) const;
 
   Stages stages_;
-  std::vector<int32_t> sources_;        // of inputs: numbers among the frame's; not of the update's own, which are the last ones
+  std::vector<int32_t>
+      sources_;  // of inputs: numbers among the frame's; not of the update's own, which are the last ones
   std::optional<RegionUpdate> update_;
   uint32_t update_flags_ = 0;           // TENON_UPDATE_*
   std::vector<int64_t> shape_;          // of elements
-  std::vector<int64_t> steps_, sizes_;  // of inputs: bytes from element to element as the code walks; then bytes of outputs' elements
+  std::vector<int64_t> steps_,
+      sizes_;  // of inputs: bytes from element to element as the code walks; then bytes of outputs' elements
   std::vector<bool> is_even_;           // of inputs: they are read where the shape's elements are
   SpreadDims dims_;
   std::vector<Spread> spreads_;

@@ -29,12 +29,16 @@ class Frame : public Functions {
       return Place{offset, static_cast<int>(next++), 0, is_listed};
     };
     places_.assign(values_.size(), Place());
-    for (size_t k = 0; k < program_.outputs.size(); ++k) results_.push_back(place(offsetof(Call, outputs) + 8 * k, !of_row[Index(program_.outputs[k])]));
-    for (size_t i = 0; i < program_.inputs.size(); ++i) places_[i] = place(offsetof(Call, inputs) + 8 * i, !program_.inputs[i].is_single, program_.inputs[i].is_listed);
+    for (size_t k = 0; k < program_.outputs.size(); ++k)
+      results_.push_back(place(offsetof(Call, outputs) + 8 * k, !of_row[Index(program_.outputs[k])]));
+    for (size_t i = 0; i < program_.inputs.size(); ++i)
+      places_[i] = place(offsetof(Call, inputs) + 8 * i, !program_.inputs[i].is_single, program_.inputs[i].is_listed);
     for (const auto& [key, reg] : held_) {
       size_ = key.second;
       const auto reading = Constant(key.first, key.second);
-      wide_ ? (size_ == 4 ? vbroadcastss(reading.reg(), ptr[reading.memory().getRegExp()]) : Spread8(reading.reg(), ptr[reading.memory().getRegExp()])) : vmovups(reading.reg(), reading.memory());
+      wide_ ? (size_ == 4 ? vbroadcastss(reading.reg(), ptr[reading.memory().getRegExp()])
+                          : Spread8(reading.reg(), ptr[reading.memory().getRegExp()]))
+            : vmovups(reading.reg(), reading.memory());
     }
   }
 
@@ -128,12 +132,14 @@ class Frame : public Functions {
     if (place.pointer < 0 && place.is_listed) mov(rax, ptr[rax]);
     return ptr[base + r15 * bytes + place.beyond + at_ * bytes];
   }
-  // Lanes behind the last element of a sum are nobody's: there is memory for them, and what is read with a mask from what was written with one waits for the cache.
+  // Lanes behind the last element of a sum are nobody's: there is memory for them, and what is read with a mask from
+  // what was written with one waits for the cache.
   bool IsSum(int v) const { return program_.IsSum(v); }
   void Load(int v, int reg) {
     const uint32_t dtype = values_[Index(v)].dtype;
     if (IsSum(v)) return LoadFrom(At(places_[Index(v)], BytesOf(dtype)), R(reg, SizeOf(dtype)), dtype);
-    if (masked_ && values_[Index(v)].tail >= 0) return vmovups(R(reg, SizeOf(dtype)), ptr[rsp + values_[Index(v)].tail]);
+    if (masked_ && values_[Index(v)].tail >= 0)
+      return vmovups(R(reg, SizeOf(dtype)), ptr[rsp + values_[Index(v)].tail]);
     const int bytes = BytesOf(dtype);
     const Address from = At(places_[Index(v)], bytes);
     const Xmm to = R(reg, SizeOf(dtype));

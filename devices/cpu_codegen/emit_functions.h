@@ -51,13 +51,16 @@ class Functions : public Instructions {
     ProductPlus(d, square, low);
   }
   static constexpr double kLog2E = 1.44269504, kMagic = 0x1.8p23;
-  // ln 2 in two parts, of which products with the first are exact; both positive, so that infinity times them is no NaN.
+  // ln 2 in two parts, of which products with the first are exact; both positive, so that infinity times them is no
+  // NaN.
   static constexpr double kLn2High = 0x1.62e4p-1, kLn2Low = 1.42860677e-6;
   // (e^r - 1 - r) / r^2 for r at most half of ln 2.
-  static constexpr std::array<double, 5> kExponential = {0.0013814318, 0.0083688516, 0.0416684002, 0.1666651964, 0.49999994};
+  static constexpr std::array<double, 5> kExponential = {0.0013814318, 0.0083688516, 0.0416684002, 0.1666651964,
+                                                         0.49999994};
 
   // The same for e^r within 2 ulp.
-  static constexpr std::array<double, 4> kShortExponential = {0.008312520325825872, 0.04189015709376832, 0.16667114648881054, 0.49999231492720864};
+  static constexpr std::array<double, 4> kShortExponential = {0.008312520325825872, 0.04189015709376832,
+                                                              0.16667114648881054, 0.49999231492720864};
 
   // 2^n of whole n within [-252, 254] as two factors, by which d is multiplied.
   void TimesPower(const Xmm& d, const Xmm& n) {
@@ -90,7 +93,8 @@ class Functions : public Instructions {
     PolynomialOf(d, r, square, kExponential);
     vfmadd213ps(d, square, r);
     vaddps(d, d, C(1));
-    // What is 0 in the end, as of scores that a mask leaves out, is 0 before: a result that is too small for its type takes some hundred cycles.
+    // What is 0 in the end, as of scores that a mask leaves out, is 0 before: a result that is too small for its type
+    // takes some hundred cycles.
     if (wide_) {
       Pass(d, Compare(n, C(-150.5), kIsNotLessEqual), d);
     } else {
@@ -103,7 +107,8 @@ class Functions : public Instructions {
   void OneAndExponentialOfLess(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
     const Xmm r = T(), n = T();
-    vminps(r, Filled(C(87)), x);  // whose e^-x is the smallest that is no denormal number, which would take long, and nothing beside 1
+    vminps(r, Filled(C(87)),
+           x);  // whose e^-x is the smallest that is no denormal number, which would take long, and nothing beside 1
     vmaxps(r, Filled(C(-90)), r);
     vmulps(n, r, C(-kLog2E));
     Whole(n, n, kNearest);
@@ -157,7 +162,9 @@ class Functions : public Instructions {
   }
 
   // (log(1 + f) - f + f^2 / 2) / f^3 for f within [-1/4, 1/2].
-  static constexpr std::array<double, 8> kLogarithm = {-4.507478261e-02, 1.046302071e-01, -1.316119371e-01, 1.447839529e-01, -1.664731219e-01, 1.999086121e-01, -2.500009584e-01, 3.333344911e-01};
+  static constexpr std::array<double, 8> kLogarithm = {-4.507478261e-02, 1.046302071e-01,  -1.316119371e-01,
+                                                       1.447839529e-01,  -1.664731219e-01, 1.999086121e-01,
+                                                       -2.500009584e-01, 3.333344911e-01};
   void Logarithm(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
     const Xmm exponent = T(), f = T(), square = T();
@@ -222,18 +229,25 @@ class Functions : public Instructions {
     vmaxps(clamped, Filled(C(-9.02)), x);
     vminps(clamped, Filled(C(9.02)), clamped);
     vmulps(square, clamped, clamped);
-    Polynomial(d, square, std::array<double, 5>{1.3383116236438739e-08, 2.063496884589155e-05, 3.497406183544345e-03, 1.3382644263726284e-01, 1});
-    Polynomial(below, square, std::array<double, 5>{7.789765713107819e-07, 3.2884327309603146e-04, 2.5884166004685936e-02, 4.671596553971251e-01, 1});
+    Polynomial(d, square,
+               std::array<double, 5>{1.3383116236438739e-08, 2.063496884589155e-05, 3.497406183544345e-03,
+                                     1.3382644263726284e-01, 1});
+    Polynomial(below, square,
+               std::array<double, 5>{7.789765713107819e-07, 3.2884327309603146e-04, 2.5884166004685936e-02,
+                                     4.671596553971251e-01, 1});
     vmulps(d, d, clamped);
     vdivps(d, d, below);
   }
-  // x + x P(x^2) up to 1, and from there on 1 - e^-Q(|x|) with the sign of x: its logarithm is nearly a parabola. Fitted to be least wrong at worst.
+  // x + x P(x^2) up to 1, and from there on 1 - e^-Q(|x|) with the sign of x: its logarithm is nearly a parabola.
+  // Fitted to be least wrong at worst.
   void ErrorFunction(const Xmm& d, const Xmm& x) {
     const Scope scope(this);
     const Xmm magnitude = T(), other = T();
     Magnitude(magnitude, x);
     vminps(other, Filled(C(4)), magnitude);  // a NaN is the second operand, which stays
-    Polynomial(d, other, std::array<double, 7>{-0.00018557407, 0.002939608, -0.02180532, 0.10303737, 0.63822567, 1.12704, 0.00035371876});
+    Polynomial(d, other,
+               std::array<double, 7>{-0.00018557407, 0.002939608, -0.02180532, 0.10303737, 0.63822567, 1.12704,
+                                     0.00035371876});
     Xor(d, d, SignBit());
     Exponential(other, d);
     Fill(d, C(1));
@@ -242,7 +256,9 @@ class Functions : public Instructions {
     Or(other, other, d);
     const Mask small = Compare(magnitude, C(1), kIsLessEqual);
     vmulps(magnitude, x, x);
-    Polynomial(d, magnitude, std::array<double, 7>{7.853861e-05, -0.000801019371, 0.00518832773, -0.0268538129, 0.112835854, -0.37612626, 0.128379166});
+    Polynomial(d, magnitude,
+               std::array<double, 7>{7.853861e-05, -0.000801019371, 0.00518832773, -0.0268538129, 0.112835854,
+                                     -0.37612626, 0.128379166});
     vfmadd213ps(d, x, x);
     Choose(other, small, d);
     Move(d, other);

@@ -8,16 +8,29 @@
 namespace tenon::cpu_codegen {
 
 // Comparisons, as the instructions number them. Of NaN: false, but for the two that say "not".
-enum Predicate : uint8_t { kIsEqual = 0, kIsLess = 17, kIsLessEqual = 18, kIsUnordered = 3, kIsNotEqual = 4, kIsNotLessEqual = 22, kIsOrdered = 7, kIsGreaterEqual = 29, kIsGreater = 30 };
-inline constexpr uint8_t kNearest = 0, kDown = 1, kUp = 2, kToZero = 3;  // of roundings; without a report of what was lost
+enum Predicate : uint8_t {
+  kIsEqual = 0,
+  kIsLess = 17,
+  kIsLessEqual = 18,
+  kIsUnordered = 3,
+  kIsNotEqual = 4,
+  kIsNotLessEqual = 22,
+  kIsOrdered = 7,
+  kIsGreaterEqual = 29,
+  kIsGreater = 30
+};
+inline constexpr uint8_t kNearest = 0, kDown = 1, kUp = 2,
+                         kToZero = 3;  // of roundings; without a report of what was lost
 inline constexpr uint8_t kQuiet = 8;
 
 class Instructions : public Registers {
  protected:
   using Registers::Registers;
 
-#define TENON_OF_REALS(Name, instruction) \
-  void Name(const Xmm& d, const Xmm& a, const Operand& b) { size_ == 8 ? instruction##pd(d, a, b) : instruction##ps(d, a, b); }
+#define TENON_OF_REALS(Name, instruction)                             \
+  void Name(const Xmm& d, const Xmm& a, const Operand& b) {           \
+    size_ == 8 ? instruction##pd(d, a, b) : instruction##ps(d, a, b); \
+  }
   TENON_OF_REALS(Plus, vadd)
   TENON_OF_REALS(Minus, vsub)
   TENON_OF_REALS(Times, vmul)
@@ -40,15 +53,21 @@ class Instructions : public Registers {
     if (wide_) return size_ == 8 ? vrndscalepd(d, x, way | kQuiet) : vrndscaleps(d, x, way | kQuiet);
     size_ == 8 ? vroundpd(d, x, way | kQuiet) : vroundps(d, x, way | kQuiet);
   }
-  void Magnitude(const Xmm& d, const Xmm& x) { And(d, x, I(std::numeric_limits<int64_t>::max() >> (size_ == 8 ? 0 : 32))); }
+  void Magnitude(const Xmm& d, const Xmm& x) {
+    And(d, x, I(std::numeric_limits<int64_t>::max() >> (size_ == 8 ? 0 : 32)));
+  }
   Lanes SignBit() { return I(size_ == 8 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int32_t>::min()); }
 
-#define TENON_OF_INTEGERS(Name, instruction) \
-  void Name(const Xmm& d, const Xmm& a, const Operand& b) { size_ == 8 ? instruction##q(d, a, b) : instruction##d(d, a, b); }
+#define TENON_OF_INTEGERS(Name, instruction)                        \
+  void Name(const Xmm& d, const Xmm& a, const Operand& b) {         \
+    size_ == 8 ? instruction##q(d, a, b) : instruction##d(d, a, b); \
+  }
   TENON_OF_INTEGERS(PlusI, vpadd)
   TENON_OF_INTEGERS(MinusI, vpsub)
 #undef TENON_OF_INTEGERS
-  void TimesI(const Xmm& d, const Xmm& a, const Operand& b) { size_ == 8 ? vpmullq(d, a, b) : vpmulld(d, a, b); }  // of 8 bytes: AVX-512
+  void TimesI(const Xmm& d, const Xmm& a, const Operand& b) {
+    size_ == 8 ? vpmullq(d, a, b) : vpmulld(d, a, b);
+  }  // of 8 bytes: AVX-512
   // vpmaxsq and its like are of AVX-512 alone.
   void MaxI(const Xmm& d, const Xmm& a, const Xmm& b) {
     if (size_ == 4) return vpmaxsd(d, a, b);

@@ -49,13 +49,15 @@ class Nodes : public Frame {
   // Of halves the result is one.
   static bool IsExact(Function f) {
     using enum Function;
-    return f == kNeg || f == kAbs || f == kSign || f == kMaximum || f == kMinimum || f == kRelu || f == kClip || f == kAddN;
+    return f == kNeg || f == kAbs || f == kSign || f == kMaximum || f == kMinimum || f == kRelu || f == kClip ||
+           f == kAddN;
   }
 
   void Ask(Function f, const Xmm& d, const Xmm& x, const Xmm& y, bool is_integer) {
     using enum Function;
     if (is_integer) {
-      const bool swapped = f == kLess || f == kGreaterEqual, negated = f == kNotEqual || f == kLessEqual || f == kGreaterEqual;
+      const bool swapped = f == kLess || f == kGreaterEqual,
+                 negated = f == kNotEqual || f == kLessEqual || f == kGreaterEqual;
       ToTruths(d, f == kEqual || f == kNotEqual ? IsEqualI(x, y) : swapped ? IsGreaterI(y, x) : IsGreaterI(x, y));
       size_ = 4;
       if (negated) vxorps(d, d, I(-1));
@@ -277,7 +279,9 @@ class Nodes : public Frame {
         Times(d, d, x(1));
         return not_where_zero(x(1));
       }
-      case kReluGrad: case kRelu6Grad: {  // a product with 0, or what came: of that a product with 1 would be 0 below the smallest normal number
+      case kReluGrad:
+      case kRelu6Grad: {  // a product with 0, or what came: of that a product with 1 would be 0 below the smallest
+                          // normal number
         const Xmm t = Copied(C(1));
         Pass(t, Compare(x(1), zero(), kIsGreater), t);
         if (node.function == kRelu6Grad) Pass(t, Compare(x(1), C(6), kIsLess), t);

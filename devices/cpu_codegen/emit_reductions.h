@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of a row. Lanes are those of devices/cpu's kernels, whatever registers there are: 16 in short blocks, 64 in long ones, element i in lane i % 64; halves of the lanes are combined until
-// one is left; blocks are added in double. So results have the kernels' bits, and hang neither on threads nor on where a row lies.
+// Reductions of a row. Lanes are those of devices/cpu's kernels, whatever registers there are: 16 in short blocks, 64
+// in long ones, element i in lane i % 64; halves of the lanes are combined until one is left; blocks are added in
+// double. So results have the kernels' bits, and hang neither on threads nor on where a row lies.
 #ifndef TENON_DEVICES_CPU_CODEGEN_EMIT_REDUCTIONS_H_
 #define TENON_DEVICES_CPU_CODEGEN_EMIT_REDUCTIONS_H_
 
@@ -22,7 +23,8 @@ class Reductions : public Nodes {
     }
   }
 
-  Reductions(const Program& program, uint8_t* buffer, size_t size, const Held& held) : Nodes(program, buffer, size, held) {
+  Reductions(const Program& program, uint8_t* buffer, size_t size, const Held& held)
+      : Nodes(program, buffer, size, held) {
     for (size_t n = 0; n < program.nodes.size(); ++n)
       if (IsReduction(program.nodes[n].function)) reductions_.push_back({static_cast<int>(n), 0, {}});
     lane_bytes_ = 64 * kMostLanes / lanes_;
@@ -38,9 +40,13 @@ class Reductions : public Nodes {
   uint32_t OperandType(const Reduction& reduction) const { return program_.DtypeOf(NodeOf(reduction).operands[0]); }
   int ValueOf(int node) const { return static_cast<int>(program_.inputs.size()) + node; }
   int64_t FirstBlock() const { return std::min(program_.row, kReducedBlock); }
-  int CountOf(const Reduction& reduction, int64_t elements) const { return (elements < ManyFrom(NodeOf(reduction).function) ? kFewLanes : kMostLanes) / lanes_; }
+  int CountOf(const Reduction& reduction, int64_t elements) const {
+    return (elements < ManyFrom(NodeOf(reduction).function) ? kFewLanes : kMostLanes) / lanes_;
+  }
   // Where a reduction's lanes and its sum of blocks are on the stack.
-  int LanesAt(const Reduction& reduction) const { return StackOfValues() + static_cast<int>(&reduction - reductions_.data()) * (lane_bytes_ + 64); }
+  int LanesAt(const Reduction& reduction) const {
+    return StackOfValues() + static_cast<int>(&reduction - reductions_.data()) * (lane_bytes_ + 64);
+  }
   Address Total(const Reduction& reduction) const { return ptr[rsp + LanesAt(reduction) + lane_bytes_]; }
 
   // ---- A block ----
@@ -74,7 +80,8 @@ class Reductions : public Nodes {
     if (f == kSum || f == kMean) return Zero(d);
     if (f == kProd) return fill(IsInteger(dtype) ? I(1) : C(1));
     const bool least = f == kMax || f == kLargest;
-    if (!IsInteger(dtype)) return fill(C(least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()));
+    if (!IsInteger(dtype))
+      return fill(C(least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()));
     if (size_ == 8) return fill(I(least ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max()));
     fill(I(least ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int32_t>::max()));
   }
@@ -183,12 +190,20 @@ class Reductions : public Nodes {
 
   static bool IsSum(Function f) { return f == Function::kSum || f == Function::kMean; }
   // Sums of blocks of floats are added in double.
-  bool IsTotalDouble(const Reduction& reduction) const { return IsSum(NodeOf(reduction).function) && !IsInteger(OperandType(reduction)); }
-  int SizeOfTotal(const Reduction& reduction) const { return IsTotalDouble(reduction) ? 8 : SizeOf(OperandType(reduction)); }
+  bool IsTotalDouble(const Reduction& reduction) const {
+    return IsSum(NodeOf(reduction).function) && !IsInteger(OperandType(reduction));
+  }
+  int SizeOfTotal(const Reduction& reduction) const {
+    return IsTotalDouble(reduction) ? 8 : SizeOf(OperandType(reduction));
+  }
 
   Xmm Scalar() { return Xmm(Take(kTemporary)); }
-  void LoadTotal(const Reduction& reduction, const Xmm& x) { SizeOfTotal(reduction) == 8 ? vmovsd(x, Total(reduction)) : vmovss(x, Total(reduction)); }
-  void StoreTotal(const Reduction& reduction, const Xmm& x) { SizeOfTotal(reduction) == 8 ? vmovsd(Total(reduction), x) : vmovss(Total(reduction), x); }
+  void LoadTotal(const Reduction& reduction, const Xmm& x) {
+    SizeOfTotal(reduction) == 8 ? vmovsd(x, Total(reduction)) : vmovss(x, Total(reduction));
+  }
+  void StoreTotal(const Reduction& reduction, const Xmm& x) {
+    SizeOfTotal(reduction) == 8 ? vmovsd(Total(reduction), x) : vmovss(Total(reduction), x);
+  }
 
   void BeginTotal(Reduction& reduction) {
     const Scope scope(this);
@@ -206,7 +221,8 @@ class Reductions : public Nodes {
       if (size_ == 4) vcvtss2sd(x, x, x);
       vaddsd(total, total, x);
     } else {
-      Combine(NodeOf(reduction).function, IsInteger(OperandType(reduction)), R(total.getIdx(), size_), R(total.getIdx(), size_), R(x.getIdx(), size_));
+      Combine(NodeOf(reduction).function, IsInteger(OperandType(reduction)), R(total.getIdx(), size_),
+              R(total.getIdx(), size_), R(x.getIdx(), size_));
     }
     StoreTotal(reduction, total);
   }

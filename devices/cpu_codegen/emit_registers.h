@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values in registers: which has one, which is on the stack, and the constants that the code reads. The lowest of the layers of which a generator is made; emit_instructions.h,
-// emit_functions.h, emit_frame.h and emit_nodes.h stand on it, each on the one before.
+// Values in registers: which has one, which is on the stack, and the constants that the code reads. The lowest of the
+// layers of which a generator is made; emit_instructions.h, emit_functions.h, emit_frame.h and emit_nodes.h stand on
+// it, each on the one before.
 //
-// Every value has one register, whatever its type: where there is a type of 8 bytes, those of 4 fill half of theirs. Halves are floats that were rounded to their type, truths are
-// 32 bits of ones or zeros.
+// Every value has one register, whatever its type: where there is a type of 8 bytes, those of 4 fill half of theirs.
+// Halves are floats that were rounded to their type, truths are 32 bits of ones or zeros.
 #ifndef TENON_DEVICES_CPU_CODEGEN_EMIT_REGISTERS_H_
 #define TENON_DEVICES_CPU_CODEGEN_EMIT_REGISTERS_H_
 
@@ -31,7 +32,9 @@ using Xbyak::Xmm;
 inline constexpr int kNever = 1 << 30;
 
 inline int SizeOf(uint32_t dtype) { return dtype == TENON_DT_DOUBLE || dtype == TENON_DT_INT64 ? 8 : 4; }
-inline int BytesOf(uint32_t dtype) { return dtype == TENON_DT_BOOL ? 1 : dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16 ? 2 : SizeOf(dtype); }
+inline int BytesOf(uint32_t dtype) {
+  return dtype == TENON_DT_BOOL ? 1 : dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16 ? 2 : SizeOf(dtype);
+}
 inline bool IsInteger(uint32_t dtype) { return dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64; }
 inline bool IsHalf(uint32_t dtype) { return dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16; }
 
@@ -45,7 +48,11 @@ class Registers : public Xbyak::CodeGenerator {
     std::vector<ConstantKey> constants;
   };
   Registers(const Program& program, uint8_t* buffer, size_t size, const Held& held)
-      : CodeGenerator(size, buffer), program_(program), wide_(program.level == Level::kAvx512), lanes_(program.Lanes()), values_(program.inputs.size() + program.nodes.size()) {
+      : CodeGenerator(size, buffer),
+        program_(program),
+        wide_(program.level == Level::kAvx512),
+        lanes_(program.Lanes()),
+        values_(program.inputs.size() + program.nodes.size()) {
     for (size_t v = 0; v < values_.size(); ++v) values_[v].dtype = program.DtypeOf(static_cast<int>(v));
     for (size_t n = 0; n < program.nodes.size(); ++n)
       for (const int operand : program.nodes[n].operands) values_[Index(operand)].uses.push_back(static_cast<int>(n));
@@ -139,7 +146,8 @@ class Registers : public Xbyak::CodeGenerator {
     }
     owner_[Index(reg)] = owner;
     locked_[Index(reg)] = true;
-    most_taken_ = std::max(most_taken_, owner_.size() - static_cast<size_t>(std::count(owner_.begin(), owner_.end(), kFree)));
+    most_taken_ =
+        std::max(most_taken_, owner_.size() - static_cast<size_t>(std::count(owner_.begin(), owner_.end(), kFree)));
     if (owner == kTemporary) temporaries_.push_back(reg);
     return reg;
   }
@@ -188,7 +196,8 @@ class Registers : public Xbyak::CodeGenerator {
     FreeTemporaries(0);
     for (size_t r = 0; r < owner_.size(); ++r) {
       locked_[r] = false;
-      if (owner_[r] >= 0 && (values_[Index(owner_[r])].uses.empty() || values_[Index(owner_[r])].uses.back() <= node_)) Release(owner_[r]);
+      if (owner_[r] >= 0 && (values_[Index(owner_[r])].uses.empty() || values_[Index(owner_[r])].uses.back() <= node_))
+        Release(owner_[r]);
     }
   }
 
@@ -204,7 +213,9 @@ class Registers : public Xbyak::CodeGenerator {
    public:
     explicit Lanes(const Address& memory) : memory_(memory) {}
     Lanes(const Address& memory, const Xmm& reg) : memory_(memory), reg_(reg), is_held_(true) {}
-    operator const Operand&() const { return is_held_ ? static_cast<const Operand&>(reg_) : memory_; }  // NOLINT(google-explicit-constructor)
+    operator const Operand&() const {
+      return is_held_ ? static_cast<const Operand&>(reg_) : memory_;
+    }  // NOLINT(google-explicit-constructor)
     const Address& memory() const { return memory_; }
     const Xmm& reg() const { return reg_; }
     bool is_held() const { return is_held_; }
@@ -233,7 +244,9 @@ class Registers : public Xbyak::CodeGenerator {
     if (size_ == 8) return Constant(std::bit_cast<uint64_t>(number), 8);
     return Constant(std::bit_cast<uint32_t>(static_cast<float>(number)), 4);
   }
-  Lanes I(int64_t number) { return Constant(size_ == 8 ? static_cast<uint64_t>(number) : static_cast<uint32_t>(number), size_); }
+  Lanes I(int64_t number) {
+    return Constant(size_ == 8 ? static_cast<uint64_t>(number) : static_cast<uint32_t>(number), size_);
+  }
   void Fill(const Xmm& to, const Lanes& constant) {
     if (constant.is_held()) return vmovaps(to, constant.reg());
     if (!wide_) return vmovups(to, constant.memory());

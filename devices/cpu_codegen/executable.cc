@@ -16,7 +16,8 @@ std::unique_ptr<Executable> Executable::Make(const tenon_compile_args& args, Lev
     return ElementExecutable::Make(std::move(region));
   }
   const bool moves = !region.parts.empty() || region.has_targets();
-  if (moves && (region.leading > 0 || region.is_whole)) sdk::Fail(TENON_UNIMPLEMENTED, "parts in a region that reduces columns, or all");
+  if (moves && (region.leading > 0 || region.is_whole))
+    sdk::Fail(TENON_UNIMPLEMENTED, "parts in a region that reduces columns, or all");
   if (region.leading > 0) return ColumnExecutable::Make(std::move(region));
   if (region.reduced == 0) return ElementExecutable::Make(std::move(region));
   return region.is_whole ? WholeExecutable::Make(std::move(region)) : RowExecutable::Make(std::move(region));

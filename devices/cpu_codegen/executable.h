@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A claim that was compiled: elements of one shape (elements.h), rows (rows.h), columns (columns.h), or elements that are reduced to one (whole.h).
+// A claim that was compiled: elements of one shape (elements.h), rows (rows.h), columns (columns.h), or elements that
+// are reduced to one (whole.h).
 #ifndef TENON_DEVICES_CPU_CODEGEN_EXECUTABLE_H_
 #define TENON_DEVICES_CPU_CODEGEN_EXECUTABLE_H_
 

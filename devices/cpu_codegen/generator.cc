@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over the elements, a register's worth at a time: inputs are loaded where they are first read, values stay in registers (or on the stack, where there are too many),
-// results are stored where they are made. The last elements are the same code again with masks.
+// One pass over the elements, a register's worth at a time: inputs are loaded where they are first read, values stay in
+// registers (or on the stack, where there are too many), results are stored where they are made. The last elements are
+// the same code again with masks.
 #include "generator.h"
 
 #include <memory>
@@ -54,7 +55,8 @@ class Generator : public Nodes {
       const int result = inputs + node_;
       Emit(program_.nodes[Index(node_)], result);
       const auto output = std::find(program_.outputs.begin(), program_.outputs.end(), result);
-      if (output != program_.outputs.end()) Store(result, results_[Index(static_cast<int>(output - program_.outputs.begin()))]);
+      if (output != program_.outputs.end())
+        Store(result, results_[Index(static_cast<int>(output - program_.outputs.begin()))]);
       ReleaseUnused();
     }
   }

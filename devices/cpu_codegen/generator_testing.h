@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of generated code share: the levels of this machine, threads, types, and memory between pages that nobody may touch.
+// What tests of generated code share: the levels of this machine, threads, types, and memory between pages that nobody
+// may touch.
 #ifndef TENON_DEVICES_CPU_CODEGEN_GENERATOR_TESTING_H_
 #define TENON_DEVICES_CPU_CODEGEN_GENERATOR_TESTING_H_
 
@@ -45,7 +46,9 @@ inline tenon_frame_services ServicesOf(decltype(tenon_frame_services::parallel_f
 // Memory that ends, or begins, at a page that nobody may touch.
 class Guarded {
  public:
-  Guarded() : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))), memory_(static_cast<char*>(mmap(nullptr, 3 * page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+  Guarded()
+      : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))),
+        memory_(static_cast<char*>(mmap(nullptr, 3 * page_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     EXPECT_EQ(mprotect(memory_ + page_, page_, PROT_READ | PROT_WRITE), 0);
   }
   ~Guarded() { munmap(memory_, 3 * page_); }
@@ -63,7 +66,8 @@ struct Kind {
   uint32_t dtype;
   size_t size;
 };
-inline constexpr Kind kKinds[] = {{TENON_DT_FLOAT, 4}, {TENON_DT_DOUBLE, 8}, {TENON_DT_INT32, 4}, {TENON_DT_INT64, 8}, {TENON_DT_HALF, 2}, {TENON_DT_BFLOAT16, 2}, {TENON_DT_BOOL, 1}};
+inline constexpr Kind kKinds[] = {{TENON_DT_FLOAT, 4}, {TENON_DT_DOUBLE, 8},   {TENON_DT_INT32, 4}, {TENON_DT_INT64, 8},
+                                  {TENON_DT_HALF, 2},  {TENON_DT_BFLOAT16, 2}, {TENON_DT_BOOL, 1}};
 
 }  // namespace tenon::cpu_codegen
 

@@ -18,32 +18,45 @@ constexpr int kFewLanes = 4;               // of single elements: narrow registe
 constexpr int64_t kTurns = 4096;           // between questions whether the step was given up
 constexpr double kNanoseconds = 3000;      // of a loop, of which nobody knows the turns
 
-bool PassesOn(std::string_view op) { return sdk::IsOneOf(op, {"Identity", "Snapshot", "StopGradient", "PreventGradient"}); }
-bool IsTaken(uint32_t dtype) { return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64 || dtype == TENON_DT_BOOL; }
+bool PassesOn(std::string_view op) {
+  return sdk::IsOneOf(op, {"Identity", "Snapshot", "StopGradient", "PreventGradient"});
+}
+bool IsTaken(uint32_t dtype) {
+  return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64 ||
+         dtype == TENON_DT_BOOL;
+}
 
 }  // namespace
 
 class LoopMaker {
  public:
-  LoopMaker(const tenon_compile_args& args, const tenon_compile_loop& loop, Level level) : args_(args), loop_(loop), made_(std::make_unique<LoopExecutable>()) { program_.body.level = level; }
+  LoopMaker(const tenon_compile_args& args, const tenon_compile_loop& loop, Level level)
+      : args_(args), loop_(loop), made_(std::make_unique<LoopExecutable>()) {
+    program_.body.level = level;
+  }
 
   std::unique_ptr<LoopExecutable> Make() {
-    if (args_.input_count > kMostInputs || loop_.variable_count > args_.input_count) sdk::Fail(TENON_UNIMPLEMENTED, "a loop with ", args_.input_count, " inputs");
+    if (args_.input_count > kMostInputs || loop_.variable_count > args_.input_count)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a loop with ", args_.input_count, " inputs");
     if (args_.node_count > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a loop of ", args_.node_count, " nodes");
     for (uint64_t n = 0; n < args_.node_count; ++n) CheckKind(args_.nodes[n]);
     FindShape();
-    for (uint64_t i = 0; i < args_.input_count; ++i) AddInput(args_.inputs[i], i < loop_.variable_count ? loop_.variables[i].current : args_.inputs[i]);
+    for (uint64_t i = 0; i < args_.input_count; ++i)
+      AddInput(args_.inputs[i], i < loop_.variable_count ? loop_.variables[i].current : args_.inputs[i]);
     for (uint64_t n = 0; n < args_.node_count; ++n) {
       if (n == loop_.condition_node_count) program_.condition_nodes = Nodes();
       AddNode(args_.nodes[n]);
     }
     if (loop_.condition_node_count >= args_.node_count) program_.condition_nodes = Nodes();
     program_.condition = ValueOf(loop_.condition);
-    if (!is_single_[static_cast<size_t>(program_.condition)]) sdk::Fail(TENON_UNIMPLEMENTED, "a condition of many elements");
+    if (!is_single_[static_cast<size_t>(program_.condition)])
+      sdk::Fail(TENON_UNIMPLEMENTED, "a condition of many elements");
     for (uint64_t v = 0; v < loop_.variable_count; ++v) program_.next.push_back(NextOf(v));
     for (uint64_t k = 0; k < args_.output_count; ++k) made_->results_.push_back(VariableOf(args_.outputs[k]));
-    if (program_.body.nodes.size() > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a loop of ", program_.body.nodes.size(), " nodes");
-    if (std::all_of(is_single_.begin(), is_single_.end(), [](bool single) { return single; })) program_.body.lanes = kFewLanes;
+    if (program_.body.nodes.size() > kMostNodes)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a loop of ", program_.body.nodes.size(), " nodes");
+    if (std::all_of(is_single_.begin(), is_single_.end(), [](bool single) { return single; }))
+      program_.body.lanes = kFewLanes;
     made_->lanes_ = program_.body.Lanes();
     made_->code_ = CodeOfLoop(program_);
     if (made_->code_ == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "no code can be had");
@@ -65,7 +78,8 @@ class LoopMaker {
   }
   int ValueOf(const tenon_output& output) const {
     const auto found = values_.find(KeyOf(output));
-    if (found == values_.end()) sdk::Fail(TENON_UNIMPLEMENTED, "what a loop reads is neither made in it nor comes from outside");
+    if (found == values_.end())
+      sdk::Fail(TENON_UNIMPLEMENTED, "what a loop reads is neither made in it nor comes from outside");
     return found->second;
   }
 
@@ -75,7 +89,8 @@ class LoopMaker {
     const tenon_node* node = cursor.node(cursor.graph, id);
     if (cursor.node_services->output_count(node) == 1) return;
     sdk::NodeContext context(cursor.node_services, node);
-    sdk::Fail(TENON_UNIMPLEMENTED, context.op(), " is not generated: it has ", cursor.node_services->output_count(node), " outputs");
+    sdk::Fail(TENON_UNIMPLEMENTED, context.op(), " is not generated: it has ", cursor.node_services->output_count(node),
+              " outputs");
   }
 
   // That of the first value with more elements than one.
@@ -92,7 +107,8 @@ class LoopMaker {
   bool IsSingle(const tenon_output& output) const {
     const std::vector<int64_t> shape = ShapeOf(output);
     if (sdk::Count(shape) == 1) return true;
-    if (shape != shape_) sdk::Fail(TENON_UNIMPLEMENTED, "a loop over shapes ", sdk::Dims(shape_), " and ", sdk::Dims(shape));
+    if (shape != shape_)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a loop over shapes ", sdk::Dims(shape_), " and ", sdk::Dims(shape));
     return false;
   }
 
@@ -129,10 +145,13 @@ class LoopMaker {
     }
     node.function = FunctionOf(op);
     node.dtype = types.output;
-    if (!IsTaken(types.output) || !IsGenerated(node.function, types.inputs, types.output, program_.body.level)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
-    if (op == "BiasAdd" && context.String("data_format") == "NCHW") sdk::Fail(TENON_UNIMPLEMENTED, "its channels are not the last dim");
+    if (!IsTaken(types.output) || !IsGenerated(node.function, types.inputs, types.output, program_.body.level))
+      sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
+    if (op == "BiasAdd" && context.String("data_format") == "NCHW")
+      sdk::Fail(TENON_UNIMPLEMENTED, "its channels are not the last dim");
     if (op == "Cast" && context.Bool("Truncate")) sdk::Fail(TENON_UNIMPLEMENTED, "a cast that truncates");
-    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad) node.alpha = context.Float("alpha");
+    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad)
+      node.alpha = context.Float("alpha");
     sdk::Check(context.Finish());
     values_.emplace(Key(id, 0), Add(std::move(node), IsSingle({id, 0, 0})));
   }
@@ -141,10 +160,12 @@ class LoopMaker {
     const bool may_be_scalar = (op == "ClipByValue" && input > 0) || (op == "Select" && input == 0);
     if (!may_be_scalar && !sdk::IsOneOf(op, {"ClipByValue", "Select", "AddN", "BiasAdd"})) return;
     const std::vector<int64_t> shape = ShapeOf(source);
-    if (shape != ShapeOf({id, 0, 0}) && !(may_be_scalar && shape.empty())) sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
+    if (shape != ShapeOf({id, 0, 0}) && !(may_be_scalar && shape.empty()))
+      sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
   }
 
-  // What is carried becomes what a node made: where it becomes another input, that is copied first, as it may change at the same time.
+  // What is carried becomes what a node made: where it becomes another input, that is copied first, as it may change at
+  // the same time.
   int NextOf(uint64_t variable) {
     const int next = ValueOf(loop_.variables[variable].next);
     if (next >= static_cast<int>(program_.body.inputs.size()) || next == static_cast<int>(variable)) return next;
@@ -166,13 +187,17 @@ class LoopMaker {
   bool has_shape_ = false;
 };
 
-std::unique_ptr<LoopExecutable> LoopExecutable::Make(const tenon_compile_args& args, const tenon_compile_loop& loop, Level level) { return LoopMaker(args, loop, level).Make(); }
+std::unique_ptr<LoopExecutable> LoopExecutable::Make(const tenon_compile_args& args, const tenon_compile_loop& loop,
+                                                     Level level) {
+  return LoopMaker(args, loop, level).Make();
+}
 
 void LoopExecutable::Run(tenon_frame& frame) const {
   // What is single is computed whether or not there is anything else.
   const int64_t parts = std::max<int64_t>(1, (total_ + lanes_ - 1) / lanes_);
   sdk::RunContext(&frame).ParallelFor(parts, kNanoseconds, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) RunElements(frame, part * lanes_, std::min(lanes_, total_ - part * lanes_));
+    for (int64_t part = begin; part < end; ++part)
+      RunElements(frame, part * lanes_, std::min(lanes_, total_ - part * lanes_));
   });
 }
 
@@ -194,7 +219,8 @@ void LoopExecutable::RunElements(tenon_frame& frame, int64_t begin, int64_t coun
     const Value& value = inputs_[input];
     if (value.is_single && begin > 0) continue;
     const auto size = static_cast<int64_t>(sdk::ElementSize(value.dtype));
-    Store(value, states + input * kStateBytes, value.is_single ? 1 : count, sdk::Data<char>(*frame.outputs[k]) + (value.is_single ? 0 : begin * size));
+    Store(value, states + input * kStateBytes, value.is_single ? 1 : count,
+          sdk::Data<char>(*frame.outputs[k]) + (value.is_single ? 0 : begin * size));
   }
 }
 
@@ -205,7 +231,9 @@ void LoopExecutable::Load(const Value& value, const void* from, int64_t begin, i
     const auto* const elements = static_cast<const Element*>(from);
     const int64_t own = value.is_single ? 1 : count;
     for (int64_t lane = 0; lane < lanes_; ++lane) {
-      const Element element = own == 0 ? Element() : value.is_single ? elements[0] : elements[begin + (lane < own ? lane : 0)];
+      const Element element = own == 0          ? Element()
+                              : value.is_single ? elements[0]
+                                                : elements[begin + (lane < own ? lane : 0)];
       to[lane] = std::is_same_v<Kept, Element> ? static_cast<Kept>(element) : static_cast<Kept>(element != 0 ? -1 : 0);
     }
   };
@@ -222,7 +250,8 @@ void LoopExecutable::Store(const Value& value, const uint8_t* state, int64_t cou
     std::memcpy(to, state, static_cast<size_t>(count) * sdk::ElementSize(value.dtype));
     return;
   }
-  for (int64_t lane = 0; lane < count; ++lane) static_cast<uint8_t*>(to)[lane] = reinterpret_cast<const int32_t*>(state)[lane] != 0 ? 1 : 0;
+  for (int64_t lane = 0; lane < count; ++lane)
+    static_cast<uint8_t*>(to)[lane] = reinterpret_cast<const int32_t*>(state)[lane] != 0 ? 1 : 0;
 }
 
 }  // namespace tenon::cpu_codegen

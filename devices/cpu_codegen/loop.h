@@ -12,11 +12,13 @@
 
 namespace tenon::cpu_codegen {
 
-// A loop (tenon_compile_loop) of element-wise nodes, whose values have one element or all the same shape. Its condition hangs on single elements alone, so elements never meet: a register's worth of
-// them after the other goes through all turns. Immutable; any thread.
+// A loop (tenon_compile_loop) of element-wise nodes, whose values have one element or all the same shape. Its condition
+// hangs on single elements alone, so elements never meet: a register's worth of them after the other goes through all
+// turns. Immutable; any thread.
 struct LoopExecutable : sdk::Compiled {
   // Fails with UNIMPLEMENTED where turn by turn is what is left.
-  static std::unique_ptr<LoopExecutable> Make(const tenon_compile_args& args, const tenon_compile_loop& loop, Level level);
+  static std::unique_ptr<LoopExecutable> Make(const tenon_compile_args& args, const tenon_compile_loop& loop,
+                                              Level level);
   // Fails with CANCELLED when the step was given up, which it asks every few thousand turns.
   void Run(tenon_frame& frame) const;
 

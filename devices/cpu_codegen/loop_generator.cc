@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop in registers: what is carried stays in registers of its own, as far as there are any, or in places on the stack; a turn is the nodes in order, with the condition's question between.
+// A loop in registers: what is carried stays in registers of its own, as far as there are any, or in places on the
+// stack; a turn is the nodes in order, with the condition's question between.
 #include <memory>
 
 #include "emit_nodes.h"
@@ -10,7 +11,8 @@ namespace {
 
 class LoopGenerator : public Nodes {
  public:
-  LoopGenerator(const Loop& loop, uint8_t* buffer, const Held& held) : Nodes(loop.body, buffer, kMostCode, held), loop_(loop) {}
+  LoopGenerator(const Loop& loop, uint8_t* buffer, const Held& held)
+      : Nodes(loop.body, buffer, kMostCode, held), loop_(loop) {}
 
   size_t Make() {
     const auto end = static_cast<int>(program_.nodes.size());

@@ -83,9 +83,12 @@ class LoopCode : public ::testing::TestWithParam<std::tuple<Level, bool>> {
 // i, a, b = i + 1, b, a + b: the second is a copy of the first, as both change at once.
 TEST_P(LoopCode, FibonacciNumbersWhereverTheCallsEnd) {
   Maker maker = Make();
-  const int i = maker.Input(TENON_DT_INT32), a = maker.Input(TENON_DT_INT64), b = maker.Input(TENON_DT_INT64), limit = maker.Input(TENON_DT_INT32), one = maker.Input(TENON_DT_INT32);
+  const int i = maker.Input(TENON_DT_INT32), a = maker.Input(TENON_DT_INT64), b = maker.Input(TENON_DT_INT64),
+            limit = maker.Input(TENON_DT_INT32), one = maker.Input(TENON_DT_INT32);
   maker.Condition(maker.Add(Function::kLess, TENON_DT_BOOL, {i, limit}));
-  const int next = maker.Add(Function::kAdd, TENON_DT_INT32, {i, one}), sum = maker.Add(Function::kAdd, TENON_DT_INT64, {a, b}), copy = maker.Add(Function::kCast, TENON_DT_INT64, {b});
+  const int next = maker.Add(Function::kAdd, TENON_DT_INT32, {i, one}),
+            sum = maker.Add(Function::kAdd, TENON_DT_INT64, {a, b}),
+            copy = maker.Add(Function::kCast, TENON_DT_INT64, {b});
   maker.Next({next, copy, sum});
   const auto code = CodeOfLoop(maker.loop());
   ASSERT_NE(code, nullptr);
@@ -110,32 +113,41 @@ TEST_P(LoopCode, MoreVariablesThanRegisters) {
   maker.Condition(maker.Add(Function::kLess, TENON_DT_BOOL, {0, limit}));
   std::vector<int> products, next;
   for (int v = 0; v < kVariables; ++v) products.push_back(maker.Add(Function::kMul, TENON_DT_FLOAT, {v, half}));
-  for (int v = 0; v < kVariables; ++v) next.push_back(maker.Add(Function::kAdd, TENON_DT_FLOAT, {(v + 1) % kVariables, products[static_cast<size_t>((v + 7) % kVariables)]}));
+  for (int v = 0; v < kVariables; ++v)
+    next.push_back(maker.Add(Function::kAdd, TENON_DT_FLOAT,
+                             {(v + 1) % kVariables, products[static_cast<size_t>((v + 7) % kVariables)]}));
   maker.Next(next);
   const auto code = CodeOfLoop(maker.loop());
   ASSERT_NE(code, nullptr);
   std::vector<float> right(kVariables);
   States states;
-  for (int v = 0; v < kVariables; ++v) states.Set<float>(static_cast<size_t>(v), {right[static_cast<size_t>(v)] = static_cast<float>(v % 5)});
+  for (int v = 0; v < kVariables; ++v)
+    states.Set<float>(static_cast<size_t>(v), {right[static_cast<size_t>(v)] = static_cast<float>(v % 5)});
   states.Set<float>(static_cast<size_t>(limit), {1e4f});
   states.Set<float>(static_cast<size_t>(half), {0.5f});
   while (right[0] < 1e4f) {
     std::vector<float> turned;
-    for (int v = 0; v < kVariables; ++v) turned.push_back(right[static_cast<size_t>((v + 1) % kVariables)] + right[static_cast<size_t>((v + 7) % kVariables)] * 0.5f);
+    for (int v = 0; v < kVariables; ++v)
+      turned.push_back(right[static_cast<size_t>((v + 1) % kVariables)] +
+                       right[static_cast<size_t>((v + 7) % kVariables)] * 0.5f);
     right = turned;
   }
   EXPECT_GE(states.Run(*code, kVariables + 2, 4), 3);
-  for (int v = 0; v < kVariables; ++v) EXPECT_EQ(states.Get<float>(static_cast<size_t>(v)), right[static_cast<size_t>(v)]) << v;
+  for (int v = 0; v < kVariables; ++v)
+    EXPECT_EQ(states.Get<float>(static_cast<size_t>(v)), right[static_cast<size_t>(v)]) << v;
 }
 
 // Lanes of their own, a truth that is carried, and what is made before the condition is asked.
 TEST_P(LoopCode, EveryLaneGoesItsOwnWay) {
   Maker maker = Make();
-  const int x = maker.Input(TENON_DT_FLOAT), goes = maker.Input(TENON_DT_BOOL), i = maker.Input(TENON_DT_INT32), of = maker.Input(TENON_DT_FLOAT), half = maker.Input(TENON_DT_FLOAT), one = maker.Input(TENON_DT_INT32),
+  const int x = maker.Input(TENON_DT_FLOAT), goes = maker.Input(TENON_DT_BOOL), i = maker.Input(TENON_DT_INT32),
+            of = maker.Input(TENON_DT_FLOAT), half = maker.Input(TENON_DT_FLOAT), one = maker.Input(TENON_DT_INT32),
             limit = maker.Input(TENON_DT_INT32);
   const int ratio = maker.Add(Function::kDiv, TENON_DT_FLOAT, {of, x});
   maker.Condition(goes);
-  const int sum = maker.Add(Function::kAdd, TENON_DT_FLOAT, {ratio, x}), better = maker.Add(Function::kMul, TENON_DT_FLOAT, {sum, half}), turn = maker.Add(Function::kAdd, TENON_DT_INT32, {i, one}),
+  const int sum = maker.Add(Function::kAdd, TENON_DT_FLOAT, {ratio, x}),
+            better = maker.Add(Function::kMul, TENON_DT_FLOAT, {sum, half}),
+            turn = maker.Add(Function::kAdd, TENON_DT_INT32, {i, one}),
             more = maker.Add(Function::kLess, TENON_DT_BOOL, {turn, limit});
   maker.Next({better, more, turn});
   const auto code = CodeOfLoop(maker.loop());
@@ -174,8 +186,12 @@ TEST_P(LoopCode, NoTurnAtAllLeavesAllAsItIs) {
   EXPECT_EQ(states.Get<double>(0), 3.5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, LoopCode, ::testing::Combine(::testing::Values(Level::kAvx2, Level::kAvx512), ::testing::Bool()),
-                         [](const auto& info) { return std::string(std::get<0>(info.param) == Level::kAvx2 ? "Avx2" : "Avx512") + (std::get<1>(info.param) ? "Single" : "Lanes"); });
+INSTANTIATE_TEST_SUITE_P(Levels, LoopCode,
+                         ::testing::Combine(::testing::Values(Level::kAvx2, Level::kAvx512), ::testing::Bool()),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param) == Level::kAvx2 ? "Avx2" : "Avx512") +
+                                  (std::get<1>(info.param) ? "Single" : "Lanes");
+                         });
 
 // What decides about equal code is in the key.
 TEST(LoopKey, TellsLoopsApart) {

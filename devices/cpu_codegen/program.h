@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the generator makes code of: element-wise functions of values of one shape, in order; and of rows, whose sums and the like the functions behind them read.
+// What the generator makes code of: element-wise functions of values of one shape, in order; and of rows, whose sums
+// and the like the functions behind them read.
 #ifndef TENON_DEVICES_CPU_CODEGEN_PROGRAM_H_
 #define TENON_DEVICES_CPU_CODEGEN_PROGRAM_H_
 
@@ -17,22 +18,90 @@ Level BestLevel();
 
 enum class Function : uint8_t {
   // Of one value.
-  kNeg, kAbs, kSign, kSquare, kReciprocal, kSqrt, kRsqrt, kFloor, kCeil, kRound, kExp, kExpm1, kLog, kLog1p, kTanh, kSigmoid, kErf,
-  kRelu, kRelu6, kLeakyRelu, kElu, kSelu, kSoftplus, kSoftsign, kNot, kIsNan, kIsInf, kIsFinite, kCast,
+  kNeg,
+  kAbs,
+  kSign,
+  kSquare,
+  kReciprocal,
+  kSqrt,
+  kRsqrt,
+  kFloor,
+  kCeil,
+  kRound,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kTanh,
+  kSigmoid,
+  kErf,
+  kRelu,
+  kRelu6,
+  kLeakyRelu,
+  kElu,
+  kSelu,
+  kSoftplus,
+  kSoftsign,
+  kNot,
+  kIsNan,
+  kIsInf,
+  kIsFinite,
+  kCast,
   // Of two.
-  kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kSquaredDifference, kFloorDiv, kTruncateDiv, kDivNoNan, kMulNoNan, kXdivy, kXlogy,
-  kTanhGrad, kSigmoidGrad, kSqrtGrad, kRsqrtGrad, kReciprocalGrad, kReluGrad, kRelu6Grad, kLeakyReluGrad, kEluGrad, kSeluGrad, kSoftplusGrad, kSoftsignGrad,
-  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMaximum,
+  kMinimum,
+  kSquaredDifference,
+  kFloorDiv,
+  kTruncateDiv,
+  kDivNoNan,
+  kMulNoNan,
+  kXdivy,
+  kXlogy,
+  kTanhGrad,
+  kSigmoidGrad,
+  kSqrtGrad,
+  kRsqrtGrad,
+  kReciprocalGrad,
+  kReluGrad,
+  kRelu6Grad,
+  kLeakyReluGrad,
+  kEluGrad,
+  kSeluGrad,
+  kSoftplusGrad,
+  kSoftsignGrad,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kAnd,
+  kOr,
   // Of three, and of any number. Of x, y and z: x y + z, x y - z and z - x y, rounded once.
-  kSelect, kClip, kPlusProduct, kProductMinus, kMinusProduct, kAddN,
+  kSelect,
+  kClip,
+  kPlusProduct,
+  kProductMinus,
+  kMinusProduct,
+  kAddN,
   // Of a row: one value. kLargest passes NaN over.
-  kSum, kMean, kProd, kMax, kMin, kLargest,
+  kSum,
+  kMean,
+  kProd,
+  kMax,
+  kMin,
+  kLargest,
   kUnknown
 };
 
 // What the op computes; kUnknown: nothing that is generated.
 Function FunctionOf(std::string_view op);
-// Whether it is generated with these types (TENON_DT_*; of the inputs, which are alike where the op says so, and of the output).
+// Whether it is generated with these types (TENON_DT_*; of the inputs, which are alike where the op says so, and of the
+// output).
 bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_t output, Level level);
 // What the op computes of rows or columns (kSum to kMin), or kUnknown; and whether that is generated.
 Function ReductionOf(std::string_view op);
@@ -48,7 +117,8 @@ bool IsApproximate(Function function);
 struct Input {
   uint32_t dtype = 0;
   bool is_single = false;  // one element, read again for each call
-  bool is_sum = false;     // the memory of the result that the only node makes which reads it: each row adds to what the one before has left there. It has whole registers' worth of elements
+  bool is_sum = false;  // the memory of the result that the only node makes which reads it: each row adds to what the
+                        // one before has left there. It has whole registers' worth of elements
   bool is_listed = false;  // the call gives a list of pointers, one for each row; input_steps is of the list
 };
 struct Node {
@@ -72,7 +142,8 @@ struct Program {
   }
   // Whether the value is a sum that rows add to, as an input or as the result.
   bool IsSum(int value) const;
-  // Of values: whether they are one of a row, as single inputs, reductions, and what is made of these alone. Of programs without reductions single inputs.
+  // Of values: whether they are one of a row, as single inputs, reductions, and what is made of these alone. Of
+  // programs without reductions single inputs.
   std::vector<bool> OfRows() const;
   // Equal for programs of equal code.
   std::string Key() const;
@@ -80,7 +151,8 @@ struct Program {
   int Lanes() const;
 };
 
-// A while loop over a program: the first inputs of the body are what is carried; others stay. All values are registers' worth of elements, or one element.
+// A while loop over a program: the first inputs of the body are what is carried; others stay. All values are registers'
+// worth of elements, or one element.
 struct Loop {
   Program body;               // without outputs; all inputs single
   std::vector<int> next;      // of each that is carried: the value that it is in the next turn: a node's, or itself

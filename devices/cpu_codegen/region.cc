@@ -29,7 +29,8 @@ class Reader {
     AddInputs();
     CollectNodes();
     for (size_t k = 0; k < args_.output_count; ++k) AddOutput(args_.outputs[k], static_cast<int32_t>(k));
-    if (region_.program.outputs.empty() && update_ < 0) sdk::Fail(TENON_UNIMPLEMENTED, "a region that only moves elements");
+    if (region_.program.outputs.empty() && update_ < 0)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region that only moves elements");
     region_.program.outputs.insert(region_.program.outputs.end(), news_.begin(), news_.end());
     if (region_.program.outputs.size() > kMostOutputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of so many outputs");
     return std::move(region_);
@@ -52,7 +53,9 @@ class Reader {
     const sdk::Dims dims = sdk::DimsOf(ViewOf(output));
     return {dims.begin(), dims.end()};
   }
-  std::string_view OpOf(int64_t id) const { return sdk::ToText(cursor_.node_services->op(cursor_.node(cursor_.graph, id))); }
+  std::string_view OpOf(int64_t id) const {
+    return sdk::ToText(cursor_.node_services->op(cursor_.node(cursor_.graph, id)));
+  }
   tenon_output InputOf(int64_t id, int32_t index) const {
     tenon_output source = {-1, 0, 0};
     sdk::Check(cursor_.input(cursor_.graph, id, index, &source));
@@ -60,8 +63,15 @@ class Reader {
   }
   // Of the nodes that move elements at the region's edge.
   EdgeOp EdgeOpAt(int64_t id) const { return EdgeOpOf(OpOf(id)); }
-  bool HasEdges() const { return std::any_of(args_.nodes, args_.nodes + args_.node_count, [&](int64_t id) { return EdgeOpAt(id) != EdgeOp::kNone; }); }
-  bool IsAxes(const tenon_output& edge) const { return std::find_if(axes_.begin(), axes_.end(), [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; }) != axes_.end(); }
+  bool HasEdges() const {
+    return std::any_of(args_.nodes, args_.nodes + args_.node_count,
+                       [&](int64_t id) { return EdgeOpAt(id) != EdgeOp::kNone; });
+  }
+  bool IsAxes(const tenon_output& edge) const {
+    return std::find_if(axes_.begin(), axes_.end(), [&](const tenon_output& each) {
+             return each.node == edge.node && each.index == edge.index;
+           }) != axes_.end();
+  }
 
   // The node that changes variables: one at most.
   void FindUpdate() {
@@ -70,10 +80,12 @@ class Reader {
       const UpdateOp* const op = UpdateOpOf(OpOf(id));
       if (op == nullptr) continue;
       const tenon_node* const node = cursor_.node(cursor_.graph, id);
-      if (update_ >= 0 || !IsGeneratedUpdate(*op, *cursor_.node_services, node, level_)) sdk::Fail(TENON_UNIMPLEMENTED, "a region of other updates than one that is generated");
+      if (update_ >= 0 || !IsGeneratedUpdate(*op, *cursor_.node_services, node, level_))
+        sdk::Fail(TENON_UNIMPLEMENTED, "a region of other updates than one that is generated");
       update_ = id;
       region_.update.emplace(*op, *cursor_.node_services, node);
-      for (size_t k = 0; k < op->variables; ++k) region_.update->handles.push_back(NumberOf(InputOf(id, static_cast<int32_t>(k))));
+      for (size_t k = 0; k < op->variables; ++k)
+        region_.update->handles.push_back(NumberOf(InputOf(id, static_cast<int32_t>(k))));
       for (const int32_t scalar : op->scalars) {
         region_.update->scalars.push_back(NumberOf(InputOf(id, scalar)));
         if (!DimsOf(InputOf(id, scalar)).empty()) sdk::Fail(TENON_UNIMPLEMENTED, "an update whose scalars are none");
@@ -83,7 +95,9 @@ class Reader {
   // Among the frame's inputs.
   int32_t NumberOf(const tenon_output& edge) const {
     const auto* const end = args_.inputs + args_.input_count;
-    const auto* const found = std::find_if(args_.inputs, end, [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; });
+    const auto* const found = std::find_if(args_.inputs, end, [&](const tenon_output& each) {
+      return each.node == edge.node && each.index == edge.index;
+    });
     if (found == end) sdk::Fail(TENON_UNIMPLEMENTED, "what is no element is made in its region");
     return static_cast<int32_t>(found - args_.inputs);
   }
@@ -93,10 +107,13 @@ class Reader {
       const int64_t id = args_.nodes[n];
       const EdgeOp op = EdgeOpAt(id);
       if (IsPartOp(op)) continue;
-      const int32_t count = cursor_.node_services->input_count(cursor_.node(cursor_.graph, id)) - (op == EdgeOp::kConcat ? 1 : 0);
+      const int32_t count =
+          cursor_.node_services->input_count(cursor_.node(cursor_.graph, id)) - (op == EdgeOp::kConcat ? 1 : 0);
       for (int32_t i = 0; i < count; ++i) {
         const tenon_output input = InputOf(id, i);
-        if ((id != update_ || i == region_.update->op().gradient) && input.node == edge.node && input.index == edge.index) return true;
+        if ((id != update_ || i == region_.update->op().gradient) && input.node == edge.node &&
+            input.index == edge.index)
+          return true;
       }
     }
     return false;
@@ -119,7 +136,9 @@ class Reader {
       const bool reduces = ReductionOf(op) != Function::kUnknown;
       if (!reduces && !IsSoftmax(op)) continue;
       const std::vector<int64_t> shape = DimsOf(InputOf(args_.nodes[n], 0));
-      if (is_found && shape != region_.shape) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces shapes ", sdk::Dims(shape), " and ", sdk::Dims(region_.shape));
+      if (is_found && shape != region_.shape)
+        sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces shapes ", sdk::Dims(shape), " and ",
+                  sdk::Dims(region_.shape));
       is_found = true;
       region_.shape = shape;
       if (!reduces) has_softmax_ = true;
@@ -129,8 +148,10 @@ class Reader {
     const size_t rank = region_.shape.size();
     region_.is_whole = !has_softmax_ && region_.reduced == rank;
     if (region_.is_whole && region_.total() < 2) sdk::Fail(TENON_UNIMPLEMENTED, "one element, which is its own sum");
-    if (!region_.is_whole && region_.reduced > 0 && (region_.row() < kLeastReduced || region_.row() > kMostReduced)) sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", region_.row(), " elements");
-    if (region_.leading > 0 && region_.reduced > 0 && region_.leading + region_.reduced != rank) sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces various dims");
+    if (!region_.is_whole && region_.reduced > 0 && (region_.row() < kLeastReduced || region_.row() > kMostReduced))
+      sdk::Fail(TENON_UNIMPLEMENTED, "rows of ", region_.row(), " elements");
+    if (region_.leading > 0 && region_.reduced > 0 && region_.leading + region_.reduced != rank)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region that reduces various dims");
     row_shape_ = region_.shape;
     std::fill(row_shape_.end() - static_cast<int64_t>(region_.reduced), row_shape_.end(), 1);
   }
@@ -154,7 +175,8 @@ class Reader {
     if (view.dl.data == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "axes that are not known");
     if (!IsAxes(axes)) axes_.push_back(axes);
     const ReducedDims found = DimsOfAxes(view, rank);
-    if (found.trailing + found.leading == 0) sdk::Fail(TENON_UNIMPLEMENTED, "axes that are neither the first nor the last ones");
+    if (found.trailing + found.leading == 0)
+      sdk::Fail(TENON_UNIMPLEMENTED, "axes that are neither the first nor the last ones");
     return found;
   }
 
@@ -172,7 +194,8 @@ class Reader {
     for (uint64_t n = 0; n < args_.node_count; ++n)
       if (IsPartOp(EdgeOpAt(args_.nodes[n]))) AddParts(args_.nodes[n]);
     if (update_ >= 0) AddInputsOfUpdate();
-    if (region_.program.inputs.size() > kMostInputs) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.inputs.size(), " inputs");
+    if (region_.program.inputs.size() > kMostInputs)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.inputs.size(), " inputs");
   }
 
   // Those outputs of the node that somebody reads, and that are not fed.
@@ -182,7 +205,8 @@ class Reader {
     std::vector<const tenon_tensor_view*> inputs;
     std::vector<sdk::Dims> outputs;
     for (int32_t i = 0, count = services.input_count(node); i < count; ++i) inputs.push_back(&ViewOf(InputOf(id, i)));
-    for (int32_t k = 0, count = services.output_count(node); k < count; ++k) outputs.push_back(sdk::DimsOf(ViewOf({id, k, 0})));
+    for (int32_t k = 0, count = services.output_count(node); k < count; ++k)
+      outputs.push_back(sdk::DimsOf(ViewOf({id, k, 0})));
     const EdgeOp op = EdgeOpAt(id);
     for (int32_t k = 0; k < static_cast<int32_t>(outputs.size()); ++k) {
       const tenon_output own{id, k, 0};
@@ -202,14 +226,16 @@ class Reader {
     }
   }
   bool IsFetched(const tenon_output& edge) const {
-    return std::any_of(args_.outputs, args_.outputs + args_.output_count, [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; });
+    return std::any_of(args_.outputs, args_.outputs + args_.output_count,
+                       [&](const tenon_output& each) { return each.node == edge.node && each.index == edge.index; });
   }
 
   // Values that leave the region: computed ones, parts of others, or computed ones side by side.
   void AddOutput(const tenon_output& output, int32_t number) {
     if (EdgeOpAt(output.node) == EdgeOp::kConcat) return AddConcatenation(output.node, number);
     const int value = values_.at({output.node, output.index});
-    const auto part = std::find_if(region_.parts.begin(), region_.parts.end(), [value](const Part& each) { return each.input == value; });
+    const auto part = std::find_if(region_.parts.begin(), region_.parts.end(),
+                                   [value](const Part& each) { return each.input == value; });
     if (part != region_.parts.end()) {
       region_.copies.emplace_back(static_cast<int32_t>(part - region_.parts.begin()), number);
       return;
@@ -219,7 +245,8 @@ class Reader {
   void AddConcatenation(int64_t id, int32_t number) {
     const int32_t count = cursor_.node_services->input_count(cursor_.node(cursor_.graph, id)) - 1;
     const tenon_tensor_view& axis_view = ViewOf(InputOf(id, count));
-    if (axis_view.dl.data == nullptr || sdk::Count(axis_view) != 1) sdk::Fail(TENON_UNIMPLEMENTED, "an axis that is not known");
+    if (axis_view.dl.data == nullptr || sdk::Count(axis_view) != 1)
+      sdk::Fail(TENON_UNIMPLEMENTED, "an axis that is not known");
     const auto rank = static_cast<int64_t>(region_.shape.size());
     int64_t axis = sdk::IndexAt(sdk::Data<const void>(axis_view), axis_view.dtype, 0);
     if (axis < 0) axis += rank;
@@ -228,7 +255,8 @@ class Reader {
     if (row < kLeastEdgeRow) sdk::Fail(TENON_UNIMPLEMENTED, "a concatenation of rows of ", row, " elements");
     for (int32_t i = 0; i < count; ++i) {
       const int value = Operand(InputOf(id, i));
-      if (IsInput(value) || KindOf(value) != Kind::kElements) sdk::Fail(TENON_UNIMPLEMENTED, "a concatenation of other values than a region's");
+      if (IsInput(value) || KindOf(value) != Kind::kElements)
+        sdk::Fail(TENON_UNIMPLEMENTED, "a concatenation of other values than a region's");
       const auto bytes = row * static_cast<int64_t>(sdk::ElementSize(region_.program.DtypeOf(value)));
       AddProgramOutput(value, {number, row, count * bytes, i * bytes});
     }
@@ -236,7 +264,8 @@ class Reader {
   void AddProgramOutput(int value, const Target& target) {
     if (IsInput(value)) sdk::Fail(TENON_UNIMPLEMENTED, "a value of a region comes from outside of it");
     std::vector<int>& outputs = region_.program.outputs;
-    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) sdk::Fail(TENON_UNIMPLEMENTED, "a value that is to lie in two places");
+    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end())
+      sdk::Fail(TENON_UNIMPLEMENTED, "a value that is to lie in two places");
     outputs.push_back(value);
     region_.targets.push_back(target);
   }
@@ -270,14 +299,18 @@ class Reader {
     }
     for (const Source& source : sources)
       if (needed.contains(source.id)) AddNode(source);
-    if (region_.program.nodes.size() > kMostNodes) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.nodes.size(), " nodes");
+    if (region_.program.nodes.size() > kMostNodes)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", region_.program.nodes.size(), " nodes");
     const auto columns = static_cast<int64_t>(region_.columns.size());
-    const auto reductions = std::count_if(region_.program.nodes.begin(), region_.program.nodes.end(), [](const Node& node) { return IsReduction(node.function); }) - columns;
+    const auto reductions = std::count_if(region_.program.nodes.begin(), region_.program.nodes.end(),
+                                          [](const Node& node) { return IsReduction(node.function); }) -
+                            columns;
     if (columns == 0) region_.leading = 0;
     if (reductions > kMostReductions) sdk::Fail(TENON_UNIMPLEMENTED, "a region of ", reductions, " reductions");
     if (reductions > 0) return;
     region_.reduced = 0;  // nobody asked for them
-    if (std::find(region_.of_row.begin(), region_.of_row.end(), true) != region_.of_row.end()) sdk::Fail(TENON_UNIMPLEMENTED, "a region of two shapes");
+    if (std::find(region_.of_row.begin(), region_.of_row.end(), true) != region_.of_row.end())
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region of two shapes");
   }
 
   void AddNode(const Source& source) {
@@ -292,8 +325,10 @@ class Reader {
     Node node;
     node.function = FunctionOf(op);
     node.dtype = types.output;
-    if (!IsGenerated(node.function, types.inputs, types.output, level_)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
-    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad) node.alpha = context.Float("alpha");
+    if (!IsGenerated(node.function, types.inputs, types.output, level_))
+      sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
+    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad)
+      node.alpha = context.Float("alpha");
     sdk::Check(context.Finish());
     const std::vector<int64_t> shape = DimsOf({source.id, 0, 0});
     const Kind kind = KindOfShape(shape);
@@ -303,12 +338,14 @@ class Reader {
   }
   Kind KindOfShape(const std::vector<int64_t>& shape) const {
     if (shape == region_.shape) return Kind::kElements;
-    if (region_.reduced == 0 || region_.is_whole || shape != row_shape_) sdk::Fail(TENON_UNIMPLEMENTED, "a region of shapes ", sdk::Dims(region_.shape), " and ", sdk::Dims(shape));
+    if (region_.reduced == 0 || region_.is_whole || shape != row_shape_)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region of shapes ", sdk::Dims(region_.shape), " and ", sdk::Dims(shape));
     return Kind::kOfRow;
   }
   int OperandOf(std::string_view op, const tenon_output& input, Kind kind) const {
     const int operand = Operand(input);
-    const bool fits = IsInput(operand) || KindOf(operand) == Kind::kOfRow || (KindOf(operand) == Kind::kElements && kind == Kind::kElements);
+    const bool fits = IsInput(operand) || KindOf(operand) == Kind::kOfRow ||
+                      (KindOf(operand) == Kind::kElements && kind == Kind::kElements);
     if (!fits) sdk::Fail(TENON_UNIMPLEMENTED, op, " of a value that is reduced in the same region");
     return operand;
   }
@@ -318,8 +355,10 @@ class Reader {
     const int power = PowerOf(ViewOf(source.inputs.at(1)));
     const Kind kind = KindOfShape(DimsOf({source.id, 0, 0}));
     const int operand = OperandOf("Pow", source.inputs[0], kind);
-    const uint32_t dtype = region_.program.DtypeOf(operand), wide = dtype == TENON_DT_DOUBLE ? TENON_DT_DOUBLE : TENON_DT_FLOAT;
-    if (power == 0 || !IsGenerated(Function::kReciprocal, {dtype}, dtype, level_)) sdk::Fail(TENON_UNIMPLEMENTED, "a power that products do not compute");
+    const uint32_t dtype = region_.program.DtypeOf(operand),
+                   wide = dtype == TENON_DT_DOUBLE ? TENON_DT_DOUBLE : TENON_DT_FLOAT;
+    if (power == 0 || !IsGenerated(Function::kReciprocal, {dtype}, dtype, level_))
+      sdk::Fail(TENON_UNIMPLEMENTED, "a power that products do not compute");
     const int x = dtype == wide ? operand : Append({Function::kCast, wide, {operand}}, kind);
     int result = Append({Function::kSquare, wide, {x}}, kind);
     if (power == 3) result = Append({Function::kMul, wide, {result, x}}, kind);
@@ -329,11 +368,16 @@ class Reader {
 
   void AddUpdate(std::string_view op, const Source& source) {
     const RegionUpdate& update = *region_.update;
-    const auto cast = [&](int value, uint32_t to) { return region_.program.DtypeOf(value) == to ? value : Append({Function::kCast, to, {value}}, Kind::kElements); };
-    const int gradient = cast(WholeOperand(op, source.inputs.at(static_cast<size_t>(update.op().gradient))), update.wide());
+    const auto cast = [&](int value, uint32_t to) {
+      return region_.program.DtypeOf(value) == to ? value : Append({Function::kCast, to, {value}}, Kind::kElements);
+    };
+    const int gradient =
+        cast(WholeOperand(op, source.inputs.at(static_cast<size_t>(update.op().gradient))), update.wide());
     std::vector<int> olds;
     for (const int old : olds_) olds.push_back(cast(old, update.wide()));
-    news_ = update.NewValues(gradient, scalars_.data(), olds.data(), [&](Function function, std::vector<int> operands) { return Append({function, update.wide(), std::move(operands)}, Kind::kElements); });
+    news_ = update.NewValues(gradient, scalars_.data(), olds.data(), [&](Function function, std::vector<int> operands) {
+      return Append({function, update.wide(), std::move(operands)}, Kind::kElements);
+    });
     for (int& each : news_) each = cast(each, update.dtype());
   }
 
@@ -364,10 +408,14 @@ class Reader {
     const int operand = WholeOperand(op, source.inputs.at(0));
     const uint32_t dtype = region_.program.DtypeOf(operand);
     if (!IsGenerated(kExp, {dtype}, dtype, level_)) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
-    const auto add = [&](Function function, std::vector<int> operands, Kind kind) { return Append({function, TENON_DT_FLOAT, std::move(operands)}, kind); };
+    const auto add = [&](Function function, std::vector<int> operands, Kind kind) {
+      return Append({function, TENON_DT_FLOAT, std::move(operands)}, kind);
+    };
     const int x = dtype == TENON_DT_FLOAT ? operand : add(kCast, {operand}, Kind::kElements);
-    const int less = add(kSub, {x, add(kLargest, {x}, Kind::kOfRow)}, Kind::kElements), power = add(kExp, {less}, Kind::kElements), sum = add(kSum, {power}, Kind::kOfRow);
-    int result = op == "Softmax" ? add(kMul, {power, add(kReciprocal, {sum}, Kind::kOfRow)}, Kind::kElements) : add(kSub, {less, add(kLog, {sum}, Kind::kOfRow)}, Kind::kElements);
+    const int less = add(kSub, {x, add(kLargest, {x}, Kind::kOfRow)}, Kind::kElements),
+              power = add(kExp, {less}, Kind::kElements), sum = add(kSum, {power}, Kind::kOfRow);
+    int result = op == "Softmax" ? add(kMul, {power, add(kReciprocal, {sum}, Kind::kOfRow)}, Kind::kElements)
+                                 : add(kSub, {less, add(kLog, {sum}, Kind::kOfRow)}, Kind::kElements);
     if (dtype != TENON_DT_FLOAT) result = Append({kCast, dtype, {result}}, Kind::kElements);
     values_.emplace(std::pair(source.id, 0), result);
   }
@@ -390,18 +438,25 @@ class Reader {
 
   bool IsInput(int value) const { return value < static_cast<int>(region_.program.inputs.size()); }
   Kind KindOf(int value) const { return kinds_[static_cast<size_t>(value) - region_.program.inputs.size()]; }
-  const std::vector<int64_t>& ShapeOf(int value) const { return IsInput(value) ? region_.shapes[static_cast<size_t>(value)] : KindOf(value) == Kind::kElements ? region_.shape : row_shape_; }
+  const std::vector<int64_t>& ShapeOf(int value) const {
+    return IsInput(value)                     ? region_.shapes[static_cast<size_t>(value)]
+           : KindOf(value) == Kind::kElements ? region_.shape
+                                              : row_shape_;
+  }
   // What broadcasts by other rules than numpy's, or not at all.
   void CheckShapes(std::string_view op, const Node& node, const std::vector<int64_t>& out) const {
     const auto must = [&](bool holds) {
       if (!holds) sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
     };
-    if (op == "BiasAdd") must(out.size() >= 2 && ShapeOf(node.operands[0]) == out && ShapeOf(node.operands[1]) == std::vector<int64_t>{out.back()});
+    if (op == "BiasAdd")
+      must(out.size() >= 2 && ShapeOf(node.operands[0]) == out &&
+           ShapeOf(node.operands[1]) == std::vector<int64_t>{out.back()});
     if (op == "AddN")
       for (const int operand : node.operands) must(ShapeOf(operand) == out);
     if (op == "ClipByValue") {
       must(ShapeOf(node.operands[0]) == out);
-      for (const int bound : {node.operands[1], node.operands[2]}) must(ShapeOf(bound).empty() || ShapeOf(bound) == out);
+      for (const int bound : {node.operands[1], node.operands[2]})
+        must(ShapeOf(bound).empty() || ShapeOf(bound) == out);
     }
     if (op == "Select") {
       for (const int each : {node.operands[1], node.operands[2]}) must(ShapeOf(each) == out);
@@ -424,7 +479,9 @@ class Reader {
 
 }  // namespace
 
-Region ReadRegion(const tenon_compile_args& args, Level level, int64_t least) { return Reader(args, level).Read(least); }
+Region ReadRegion(const tenon_compile_args& args, Level level, int64_t least) {
+  return Reader(args, level).Read(least);
+}
 
 int PowerOf(const tenon_tensor_view& exponent) {
   if (exponent.dl.data == nullptr || sdk::Count(exponent) != 1) return 0;
@@ -433,14 +490,18 @@ int PowerOf(const tenon_tensor_view& exponent) {
     case TENON_DT_FLOAT: value = static_cast<double>(*sdk::Data<const float>(exponent)); break;
     case TENON_DT_DOUBLE: value = *sdk::Data<const double>(exponent); break;
     case TENON_DT_HALF: value = static_cast<double>(static_cast<float>(*sdk::Data<const sdk::Half>(exponent))); break;
-    case TENON_DT_BFLOAT16: value = static_cast<double>(static_cast<float>(*sdk::Data<const sdk::Bfloat16>(exponent))); break;
+    case TENON_DT_BFLOAT16:
+      value = static_cast<double>(static_cast<float>(*sdk::Data<const sdk::Bfloat16>(exponent)));
+      break;
     default: break;
   }
   return value == 2 ? 2 : value == 3 ? 3 : 0;
 }
 
 ReducedDims DimsOfAxes(const tenon_tensor_view& axes, size_t rank) {
-  if (axes.dl.data == nullptr || (axes.dtype != TENON_DT_INT32 && axes.dtype != TENON_DT_INT64) || rank > TENON_MAX_RANK) return {};
+  if (axes.dl.data == nullptr || (axes.dtype != TENON_DT_INT32 && axes.dtype != TENON_DT_INT64) ||
+      rank > TENON_MAX_RANK)
+    return {};
   const int64_t count = sdk::Count(axes), all = static_cast<int64_t>(rank);
   if (count < 1 || count > all) return {};
   std::vector<bool> is_chosen(rank, false);
@@ -452,7 +513,8 @@ ReducedDims DimsOfAxes(const tenon_tensor_view& axes, size_t rank) {
   }
   const auto chosen = static_cast<size_t>(count);
   if (std::all_of(is_chosen.end() - count, is_chosen.end(), std::identity())) return {chosen, 0};
-  return std::all_of(is_chosen.begin(), is_chosen.begin() + count, std::identity()) ? ReducedDims{0, chosen} : ReducedDims{};
+  return std::all_of(is_chosen.begin(), is_chosen.begin() + count, std::identity()) ? ReducedDims{0, chosen}
+                                                                                    : ReducedDims{};
 }
 
 }  // namespace tenon::cpu_codegen

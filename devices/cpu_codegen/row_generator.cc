@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over a row, one for each reduction that waits for another (row_plan.h). Its length is part of the code, so that loops, masks and the order of additions are fixed.
+// Passes over a row, one for each reduction that waits for another (row_plan.h). Its length is part of the code, so
+// that loops, masks and the order of additions are fixed.
 //
-// Lanes of reductions (emit_reductions.h) stand in registers where the loop can be unrolled as often as they are registers, else on the stack. Values of a row fill a register with what each lane
-// would be, and are computed by the same code as elements.
+// Lanes of reductions (emit_reductions.h) stand in registers where the loop can be unrolled as often as they are
+// registers, else on the stack. Values of a row fill a register with what each lane would be, and are computed by the
+// same code as elements.
 #include <memory>
 #include <utility>
 
@@ -26,7 +28,8 @@ class RowGenerator : public Reductions {
     Held held;
     std::vector<Pass> passes;
   };
-  RowGenerator(const Program& program, const RowPlan& plan, uint8_t* buffer, Chosen chosen) : Reductions(program, buffer, kMostCode, chosen.held), plan_(plan), chosen_(std::move(chosen)) {
+  RowGenerator(const Program& program, const RowPlan& plan, uint8_t* buffer, Chosen chosen)
+      : Reductions(program, buffer, kMostCode, chosen.held), plan_(plan), chosen_(std::move(chosen)) {
     chosen_.passes.resize(static_cast<size_t>(plan.passes));
     for (size_t v = 0; v < values_.size(); ++v) {
       if (!plan.homes[v].is_kept()) continue;
@@ -73,7 +76,8 @@ class RowGenerator : public Reductions {
       size_t free = owner_.size() - std::min(owner_.size(), pass.taken);
       int lanes = 0, most = 1, nodes = 0;
       for (const Reduction& reduction : reductions_)
-        if (plan_.pass[Index(reduction.node)] == p) lanes += CountOf(reduction, FirstBlock()), most = std::max(most, CountOf(reduction, FirstBlock()));
+        if (plan_.pass[Index(reduction.node)] == p)
+          lanes += CountOf(reduction, FirstBlock()), most = std::max(most, CountOf(reduction, FirstBlock()));
       for (size_t n = 0; n < program_.nodes.size(); ++n) nodes += IsOfPass(static_cast<int>(n), p) ? 1 : 0;
       pass.unrolls = lanes > 0 && static_cast<size_t>(lanes) <= free && (most == 1 || most * nodes <= kMostUnrolled);
       if (pass.unrolls) free -= static_cast<size_t>(lanes);
@@ -85,15 +89,22 @@ class RowGenerator : public Reductions {
   }
 
  private:
-  bool IsOfPass(int node, int pass) const { return plan_.pass[Index(node)] == pass && (!plan_.of_row[Index(ValueOf(node))] || IsReduction(program_.nodes[Index(node)].function)); }
-  bool IsRowNode(int node, int pass) const { return plan_.pass[Index(node)] == pass && plan_.of_row[Index(ValueOf(node))] && !IsReduction(program_.nodes[Index(node)].function); }
+  bool IsOfPass(int node, int pass) const {
+    return plan_.pass[Index(node)] == pass &&
+           (!plan_.of_row[Index(ValueOf(node))] || IsReduction(program_.nodes[Index(node)].function));
+  }
+  bool IsRowNode(int node, int pass) const {
+    return plan_.pass[Index(node)] == pass && plan_.of_row[Index(ValueOf(node))] &&
+           !IsReduction(program_.nodes[Index(node)].function);
+  }
   // Values of the row that the pass reads.
   std::vector<int> LastingOf(int pass) const {
     std::vector<int> found;
     for (int n = 0; n < static_cast<int>(program_.nodes.size()); ++n) {
       if (!IsOfPass(n, pass)) continue;
       for (const int operand : program_.nodes[Index(n)].operands)
-        if (plan_.of_row[Index(operand)] && std::find(found.begin(), found.end(), operand) == found.end()) found.push_back(operand);
+        if (plan_.of_row[Index(operand)] && std::find(found.begin(), found.end(), operand) == found.end())
+          found.push_back(operand);
     }
     return found;
   }
@@ -157,7 +168,9 @@ class RowGenerator : public Reductions {
       owner_[Index(value.reg)] = kKept;
       value.is_kept = true;
     }
-    const bool reduces = std::any_of(reductions_.begin(), reductions_.end(), [&](const Reduction& reduction) { return plan_.pass[Index(reduction.node)] == pass; });
+    const bool reduces = std::any_of(reductions_.begin(), reductions_.end(), [&](const Reduction& reduction) {
+      return plan_.pass[Index(reduction.node)] == pass;
+    });
     xor_(r15d, r15d);
     if (reduces) {
       Blocks();
@@ -207,7 +220,9 @@ class RowGenerator : public Reductions {
       const Node& node = program_.nodes[Index(node_)];
       const int result = ValueOf(node_);
       if (IsReduction(node.function)) {
-        Accumulate(*std::find_if(reductions_.begin(), reductions_.end(), [&](const Reduction& each) { return each.node == node_; }), i);
+        Accumulate(*std::find_if(reductions_.begin(), reductions_.end(),
+                                 [&](const Reduction& each) { return each.node == node_; }),
+                   i);
       } else {
         Emit(node, result);
         StoreElements(result);
@@ -215,12 +230,14 @@ class RowGenerator : public Reductions {
       ReleaseUnused();
     }
   }
-  // Where it is a result, and where later passes find it. The last elements wait on the stack: what was written with a mask a processor cannot read again before it has left for the cache.
+  // Where it is a result, and where later passes find it. The last elements wait on the stack: what was written with a
+  // mask a processor cannot read again before it has left for the cache.
   void StoreElements(int v) {
     const Value& value = values_[Index(v)];
     if (masked_ && value.tail >= 0) vmovups(ptr[rsp + value.tail], R(value.reg, SizeOf(value.dtype)));
     const auto output = std::find(program_.outputs.begin(), program_.outputs.end(), v);
-    if (output != program_.outputs.end()) Store(v, results_[Index(static_cast<int>(output - program_.outputs.begin()))]);
+    if (output != program_.outputs.end())
+      Store(v, results_[Index(static_cast<int>(output - program_.outputs.begin()))]);
     else if (value.tail >= 0 && !masked_) Store(v, places_[Index(v)]);
   }
 

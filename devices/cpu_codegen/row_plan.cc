@@ -10,7 +10,8 @@ namespace {
 
 class Planner {
  public:
-  explicit Planner(const Program& program) : program_(program), inputs_(program.inputs.size()), users_(inputs_ + program.nodes.size()) {
+  explicit Planner(const Program& program)
+      : program_(program), inputs_(program.inputs.size()), users_(inputs_ + program.nodes.size()) {
     plan_.of_row = program.OfRows();
     for (size_t n = 0; n < program.nodes.size(); ++n)
       for (const int operand : program.nodes[n].operands) users_[static_cast<size_t>(operand)].push_back(n);
@@ -25,7 +26,10 @@ class Planner {
 
  private:
   bool IsElements(size_t value) const { return value >= inputs_ && !plan_.of_row[value]; }
-  bool IsOutput(size_t value) const { return std::find(program_.outputs.begin(), program_.outputs.end(), static_cast<int>(value)) != program_.outputs.end(); }
+  bool IsOutput(size_t value) const {
+    return std::find(program_.outputs.begin(), program_.outputs.end(), static_cast<int>(value)) !=
+           program_.outputs.end();
+  }
 
   void PlacePasses() {
     for (size_t n = 0; n < program_.nodes.size(); ++n) {
@@ -54,7 +58,8 @@ class Planner {
       for (const int operand : program_.nodes[n].operands) {
         const auto from = static_cast<size_t>(operand);
         const auto is_late = [&](size_t user) { return user != n && plan_.pass[user] > plan_.pass[from - inputs_]; };
-        if (IsElements(from) && !IsOutput(from) && std::none_of(users_[from].begin(), users_[from].end(), is_late)) ++more;
+        if (IsElements(from) && !IsOutput(from) && std::none_of(users_[from].begin(), users_[from].end(), is_late))
+          ++more;
       }
       if (more <= 1) plan_.pass[n] = first;
     }
@@ -72,7 +77,9 @@ class Planner {
     return life;
   }
   // Whether the first is read for the last time before the second is written.
-  static bool IsBefore(const Written& a, const Written& b) { return a.end < b.begin || (a.end == b.begin && a.first <= b.value); }
+  static bool IsBefore(const Written& a, const Written& b) {
+    return a.end < b.begin || (a.end == b.begin && a.first <= b.value);
+  }
 
   void FindHomes() {
     plan_.homes.resize(users_.size());
@@ -83,17 +90,23 @@ class Planner {
       if (life.end == life.begin) continue;
       RowPlan::Home& home = plan_.homes[value];
       const auto output = std::find(program_.outputs.begin(), program_.outputs.end(), static_cast<int>(value));
-      home.output = output != program_.outputs.end() ? static_cast<int>(output - program_.outputs.begin()) : MemoryFor(value, life, taken);
+      home.output = output != program_.outputs.end() ? static_cast<int>(output - program_.outputs.begin())
+                                                     : MemoryFor(value, life, taken);
       if (home.output >= 0) continue;
       home.scratch = plan_.scratch_bytes;
-      plan_.scratch_bytes += (program_.row * static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) + 63) / 64 * 64;
+      plan_.scratch_bytes +=
+          (program_.row * static_cast<int64_t>(sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) + 63) / 64 *
+          64;
     }
   }
   // A result's memory that is free as long as the value lives.
   int MemoryFor(size_t value, const Written& life, std::vector<std::vector<Written>>& taken) const {
     for (size_t k = 0; k < program_.outputs.size(); ++k) {
       const auto output = static_cast<size_t>(program_.outputs[k]);
-      if (!IsElements(output) || program_.IsSum(static_cast<int>(output)) || sdk::ElementSize(program_.DtypeOf(static_cast<int>(output))) != sdk::ElementSize(program_.DtypeOf(static_cast<int>(value)))) continue;
+      if (!IsElements(output) || program_.IsSum(static_cast<int>(output)) ||
+          sdk::ElementSize(program_.DtypeOf(static_cast<int>(output))) !=
+              sdk::ElementSize(program_.DtypeOf(static_cast<int>(value))))
+        continue;
       const Written result{output - inputs_, 0, plan_.pass[output - inputs_], plan_.passes};
       const auto is_apart = [&](const Written& other) { return IsBefore(other, life) || IsBefore(life, other); };
       if (!IsBefore(life, result) || !std::all_of(taken[k].begin(), taken[k].end(), is_apart)) continue;
@@ -122,12 +135,15 @@ bool MayLieInPlace(const Program& program, const RowPlan& plan, int input, int o
   size_t writer = own;
   for (size_t n = 0; n < program.nodes.size(); ++n) {
     const RowPlan::Home& home = plan.homes[static_cast<size_t>(inputs) + n];
-    if (home.output == output && (plan.pass[n] < first_pass || (plan.pass[n] == first_pass && n < writer))) first_pass = plan.pass[n], writer = n;
+    if (home.output == output && (plan.pass[n] < first_pass || (plan.pass[n] == first_pass && n < writer)))
+      first_pass = plan.pass[n], writer = n;
   }
   // In the pass that writes, the input is read once, where it is first needed.
   bool reads_then = false, is_first_before = false;
   for (size_t n = 0; n < program.nodes.size(); ++n) {
-    if (std::find(program.nodes[n].operands.begin(), program.nodes[n].operands.end(), input) == program.nodes[n].operands.end()) continue;
+    if (std::find(program.nodes[n].operands.begin(), program.nodes[n].operands.end(), input) ==
+        program.nodes[n].operands.end())
+      continue;
     if (plan.pass[n] > first_pass) return false;
     if (plan.pass[n] < first_pass || reads_then) continue;
     reads_then = true;

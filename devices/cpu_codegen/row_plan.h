@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program with reductions goes over a row: in passes, since what reads a reduction's result begins when the row has been read to its end.
+// How a program with reductions goes over a row: in passes, since what reads a reduction's result begins when the row
+// has been read to its end.
 //
-// A value of elements that a later pass reads is kept in memory: where it is a result, there; else where a result will stand that nobody has written yet; else in scratch
-// memory. A row is a few kilobytes, which stay in the processor's nearest cache.
+// A value of elements that a later pass reads is kept in memory: where it is a result, there; else where a result will
+// stand that nobody has written yet; else in scratch memory. A row is a few kilobytes, which stay in the processor's
+// nearest cache.
 #ifndef TENON_DEVICES_CPU_CODEGEN_ROW_PLAN_H_
 #define TENON_DEVICES_CPU_CODEGEN_ROW_PLAN_H_
 
@@ -22,7 +24,8 @@ struct RowPlan {
     bool is_kept() const { return output >= 0 || scratch >= 0; }
   };
   std::vector<bool> of_row;  // of values: Program::OfRows
-  // Of nodes: the pass that computes their elements, or reads those that they reduce; of other values of a row, the pass before which they are computed.
+  // Of nodes: the pass that computes their elements, or reads those that they reduce; of other values of a row, the
+  // pass before which they are computed.
   std::vector<int> pass;
   int passes = 0;
   std::vector<Home> homes;  // of values
@@ -30,7 +33,8 @@ struct RowPlan {
 };
 RowPlan PlanRows(const Program& program);
 
-// Whether the output may have the input's memory: nothing is written there before all of the input has been read that is read at all.
+// Whether the output may have the input's memory: nothing is written there before all of the input has been read that
+// is read at all.
 bool MayLieInPlace(const Program& program, const RowPlan& plan, int input, int output);
 
 inline int64_t ElementBytes(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }

@@ -22,7 +22,8 @@ struct RowInput {
   SpreadSteps steps;  // in its own rows
   int32_t part = -1;  // which one it is; -1: none
 };
-// Those of the region whose last `reduced` dims are a row. Fails with UNIMPLEMENTED where one is broadcast otherwise than by rows or within a row of one dim.
+// Those of the region whose last `reduced` dims are a row. Fails with UNIMPLEMENTED where one is broadcast otherwise
+// than by rows or within a row of one dim.
 std::vector<RowInput> RowInputs(const Region& region, size_t reduced, SpreadDims* out_dims);
 
 struct RowExecutable : Executable {

@@ -11,9 +11,11 @@
 
 namespace tenon::cpu_codegen {
 
-SpreadDims DimsOfSpreads(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& out, std::vector<SpreadSteps>* out_steps) {
+SpreadDims DimsOfSpreads(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& out,
+                         std::vector<SpreadSteps>* out_steps) {
   for (const std::vector<int64_t>& shape : shapes)
-    if (shape.size() > out.size()) sdk::Fail(TENON_UNIMPLEMENTED, "a region with shapes ", sdk::Dims(shape), " and ", sdk::Dims(out));
+    if (shape.size() > out.size())
+      sdk::Fail(TENON_UNIMPLEMENTED, "a region with shapes ", sdk::Dims(shape), " and ", sdk::Dims(out));
   std::vector<sdk::BroadcastDim> dims = sdk::BroadcastDims({shapes.begin(), shapes.end()}, out, "a region");
   if (dims.empty()) dims.push_back({1, std::vector<int64_t>(shapes.size(), 0)});
   SpreadDims found{{}, dims[0].size};

@@ -21,7 +21,8 @@ struct SpreadSteps {
   int64_t OfRow(const SpreadDims& dims, int64_t row) const;
 };
 // Fails with UNIMPLEMENTED where an input does not broadcast to the shape. out_steps: of each input.
-SpreadDims DimsOfSpreads(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& out, std::vector<SpreadSteps>* out_steps);
+SpreadDims DimsOfSpreads(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& out,
+                         std::vector<SpreadSteps>* out_steps);
 
 struct Spread {
   int32_t input = 0;  // of the program

@@ -34,7 +34,8 @@ const UpdateOp* UpdateOpOf(std::string_view op) {
                                   {"ResourceApplyRMSProp", Optimizer::kRmsProp, 3, 7, {3, 4, 5, 6}},
                                   {"ResourceApplyAdam", Optimizer::kAdam, 3, 9, {3, 4, 5, 6, 7, 8}}};
   if (!op.starts_with("ResourceApply") && !op.starts_with("Assign")) return nullptr;
-  const auto* const found = std::find_if(std::begin(kAll), std::end(kAll), [&](const UpdateOp& each) { return each.name == op; });
+  const auto* const found =
+      std::find_if(std::begin(kAll), std::end(kAll), [&](const UpdateOp& each) { return each.name == op; });
   return found == std::end(kAll) ? nullptr : found;
 }
 
@@ -47,10 +48,12 @@ bool IsGeneratedUpdate(const UpdateOp& op, const tenon_node_services& services, 
     if (services.input_dtype(node, scalar) != dtype) return false;
   // Slots that stay as they are would be no results.
   if (!FlagOf(services, node, "update_slots", true)) return false;
-  return IsOfNumbers(op.optimizer) ? IsGenerated(Function::kAdd, {dtype, dtype}, dtype, level) : IsGenerated(Function::kSqrt, {dtype}, dtype, level);
+  return IsOfNumbers(op.optimizer) ? IsGenerated(Function::kAdd, {dtype, dtype}, dtype, level)
+                                   : IsGenerated(Function::kSqrt, {dtype}, dtype, level);
 }
 
-RegionUpdate::RegionUpdate(const UpdateOp& op, const tenon_node_services& services, const tenon_node* node) : op_(&op), dtype_(services.input_dtype(node, op.gradient)) {
+RegionUpdate::RegionUpdate(const UpdateOp& op, const tenon_node_services& services, const tenon_node* node)
+    : op_(&op), dtype_(services.input_dtype(node, op.gradient)) {
   const bool is_half = dtype_ == TENON_DT_HALF || dtype_ == TENON_DT_BFLOAT16;
   wide_ = is_half && !IsOfNumbers(op.optimizer) ? TENON_DT_FLOAT : dtype_;
   lock_ = FlagOf(services, node, "use_locking", false) ? TENON_UPDATE_LOCK : 0u;
@@ -96,7 +99,8 @@ void RegionUpdate::PrepareAny(const sdk::RunContext& c, char* to) const {
   }
 }
 
-std::vector<int> RegionUpdate::NewValues(int g, const int* s, const int* v, const std::function<int(Function, std::vector<int>)>& add) const {
+std::vector<int> RegionUpdate::NewValues(int g, const int* s, const int* v,
+                                         const std::function<int(Function, std::vector<int>)>& add) const {
   using enum Function;
   switch (op_->optimizer) {
     case Optimizer::kAdd: return {add(kAdd, {v[0], g})};
@@ -114,15 +118,19 @@ std::vector<int> RegionUpdate::NewValues(int g, const int* s, const int* v, cons
     }
     case Optimizer::kAdagrad: case Optimizer::kAdagradV2: {  // rate, epsilon
       const int sum = add(kPlusProduct, {g, g, v[1]}), root = add(kSqrt, {sum}), moved = add(kMul, {s[0], g});
-      return {add(kSub, {v[0], add(kDiv, {moved, op_->optimizer == Optimizer::kAdagrad ? root : add(kAdd, {root, s[1]})})}), sum};
+      return {
+          add(kSub, {v[0], add(kDiv, {moved, op_->optimizer == Optimizer::kAdagrad ? root : add(kAdd, {root, s[1]})})}),
+          sum};
     }
     case Optimizer::kRmsProp: {  // rate, 1 - rho, momentum, epsilon
-      const int square = add(kPlusProduct, {add(kProductMinus, {g, g, v[1]}), s[1], v[1]}), root = add(kSqrt, {add(kAdd, {square, s[3]})});
+      const int square = add(kPlusProduct, {add(kProductMinus, {g, g, v[1]}), s[1], v[1]}),
+                root = add(kSqrt, {add(kAdd, {square, s[3]})});
       const int step = add(kPlusProduct, {v[2], s[2], add(kDiv, {add(kMul, {g, s[0]}), root})});
       return {add(kSub, {v[0], step}), square, step};
     }
     case Optimizer::kAdam: {  // alpha, 1 - beta1, 1 - beta2, epsilon, beta1
-      const int m = add(kPlusProduct, {add(kSub, {g, v[1]}), s[1], v[1]}), square = add(kPlusProduct, {add(kProductMinus, {g, g, v[2]}), s[2], v[2]});
+      const int m = add(kPlusProduct, {add(kSub, {g, v[1]}), s[1], v[1]}),
+                square = add(kPlusProduct, {add(kProductMinus, {g, g, v[2]}), s[2], v[2]});
       const int ahead = nesterov_ ? add(kPlusProduct, {g, s[1], add(kMul, {s[4], m})}) : m;
       const int moved = add(kMul, {s[0], ahead}), root = add(kAdd, {add(kSqrt, {square}), s[3]});
       return {add(kSub, {v[0], add(kDiv, {moved, root})}), m, square};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a chain that changes variables: an optimizer's step, AssignAddVariableOp or AssignSubVariableOp. The gradient is used where it is made.
+// The end of a chain that changes variables: an optimizer's step, AssignAddVariableOp or AssignSubVariableOp. The
+// gradient is used where it is made.
 //
-// The formulas are those of tenon/sdk/kernel/optimizer.h as nodes, rounded as they are there; of halves all of it is of floats, and what the variables get is rounded. Old values are
-// inputs of the program, new ones its last results, which may lie where the old ones do; scalars are inputs of one element, which Update() makes of the node's once a run.
+// The formulas are those of tenon/sdk/kernel/optimizer.h as nodes, rounded as they are there; of halves all of it is of
+// floats, and what the variables get is rounded. Old values are inputs of the program, new ones its last results, which
+// may lie where the old ones do; scalars are inputs of one element, which Update() makes of the node's once a run.
 #ifndef TENON_DEVICES_CPU_CODEGEN_UPDATE_H_
 #define TENON_DEVICES_CPU_CODEGEN_UPDATE_H_
 
@@ -22,7 +24,17 @@
 
 namespace tenon::cpu_codegen {
 
-enum class Optimizer : uint8_t { kAdd, kSubtract, kGradientDescent, kMomentum, kKerasMomentum, kAdagrad, kAdagradV2, kRmsProp, kAdam };
+enum class Optimizer : uint8_t {
+  kAdd,
+  kSubtract,
+  kGradientDescent,
+  kMomentum,
+  kKerasMomentum,
+  kAdagrad,
+  kAdagradV2,
+  kRmsProp,
+  kAdam
+};
 
 inline constexpr size_t kMostVariables = 3, kMostScalars = 6, kNodesOfUpdate = 24;
 
@@ -48,11 +60,14 @@ class RegionUpdate {
   uint32_t wide() const { return wide_; }  // of scalars and formulas
   // How many scalars the formula reads.
   size_t scalar_count() const;
-  // The new values by nodes that add() adds, which gives their numbers. gradient, scalars and olds are numbers of values, all of type wide().
-  std::vector<int> NewValues(int gradient, const int* scalars, const int* olds, const std::function<int(Function, std::vector<int>)>& add) const;
+  // The new values by nodes that add() adds, which gives their numbers. gradient, scalars and olds are numbers of
+  // values, all of type wide().
+  std::vector<int> NewValues(int gradient, const int* scalars, const int* olds,
+                             const std::function<int(Function, std::vector<int>)>& add) const;
 
-  // Begins the update of every variable, gives function() where scalars, old and new values are, and commits what it has done. Fails as the kernel does; a variable that nothing
-  // was written to keeps its value. flags: TENON_UPDATE_*, besides the node's.
+  // Begins the update of every variable, gives function() where scalars, old and new values are, and commits what it
+  // has done. Fails as the kernel does; a variable that nothing was written to keeps its value. flags: TENON_UPDATE_*,
+  // besides the node's.
   struct Places {
     std::array<const char*, kMostScalars> scalars;
     std::array<const char*, kMostVariables> olds;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of variables as code, without an engine: the bits of the optimizers' formulas (tenon/sdk/kernel/optimizer.h), old and new values in one memory and in two, at the end of pages.
+// Updates of variables as code, without an engine: the bits of the optimizers' formulas (tenon/sdk/kernel/optimizer.h),
+// old and new values in one memory and in two, at the end of pages.
 #include "update.h"
 
 #include <gtest/gtest.h>
@@ -46,8 +47,13 @@ tenon_node_services NodeServices() {
   tenon_node_services services{};
   services.name = [](const tenon_node*) -> tenon_span { return TENON_SPAN("update"); };
   services.attr = &Attr;
-  services.input_count = [](const tenon_node* node) { return static_cast<int32_t>(Of(node).op->variables + Of(node).op->scalars.size()) + 1; };
-  services.input_dtype = [](const tenon_node* node, int32_t index) { return index < static_cast<int32_t>(Of(node).op->variables) ? static_cast<uint32_t>(TENON_DT_RESOURCE) : Of(node).dtype; };
+  services.input_count = [](const tenon_node* node) {
+    return static_cast<int32_t>(Of(node).op->variables + Of(node).op->scalars.size()) + 1;
+  };
+  services.input_dtype = [](const tenon_node* node, int32_t index) {
+    return index < static_cast<int32_t>(Of(node).op->variables) ? static_cast<uint32_t>(TENON_DT_RESOURCE)
+                                                                : Of(node).dtype;
+  };
   return services;
 }
 
@@ -72,12 +78,15 @@ tenon_frame_services FrameServices() {
     *out = reinterpret_cast<tenon_resource*>(&Of(frame).variables[static_cast<size_t>(index)]);
     return nullptr;
   };
-  services.variable_begin_update = [](tenon_frame*, tenon_resource* handle, uint32_t, uint32_t, tenon_shape, uint64_t, tenon_tensor_view* old, tenon_tensor_view* fresh) -> tenon_status* {
+  services.variable_begin_update = [](tenon_frame*, tenon_resource* handle, uint32_t, uint32_t, tenon_shape, uint64_t,
+                                      tenon_tensor_view* old, tenon_tensor_view* fresh) -> tenon_status* {
     old->dl.data = Of(handle).old;
     fresh->dl.data = Of(handle).fresh;
     return nullptr;
   };
-  services.variable_end_update = [](tenon_frame*, tenon_resource* handle, uint32_t outcome) { Of(handle).outcome = outcome; };
+  services.variable_end_update = [](tenon_frame*, tenon_resource* handle, uint32_t outcome) {
+    Of(handle).outcome = outcome;
+  };
   return services;
 }
 
@@ -104,7 +113,8 @@ O With(bool nesterov) {
   return std::bit_cast<O>(bytes);
 }
 template <class T>
-void ApplyAny(Optimizer optimizer, bool nesterov, const Wide<T>* s, size_t count, const T* g, std::vector<std::vector<T>>* v) {
+void ApplyAny(Optimizer optimizer, bool nesterov, const Wide<T>* s, size_t count, const T* g,
+              std::vector<std::vector<T>>* v) {
   const auto by = [&]<class O>(O o) { Apply(typename O::template Step<Wide<T>>(o, s), count, g, v); };
   switch (optimizer) {
     case Optimizer::kGradientDescent: return by(With<sdk::GradientDescent>(nesterov));
@@ -129,16 +139,22 @@ Program ProgramOf(const RegionUpdate& update, Level level) {
   const size_t scalars = update.scalar_count(), variables = update.op().variables;
   program.inputs.push_back({update.dtype(), false});
   std::vector<int> s, v;
-  for (size_t i = 0; i < scalars; ++i) s.push_back(static_cast<int>(program.inputs.size())), program.inputs.push_back({update.wide(), true});
-  for (size_t k = 0; k < variables; ++k) v.push_back(static_cast<int>(program.inputs.size())), program.inputs.push_back({update.dtype(), false});
+  for (size_t i = 0; i < scalars; ++i)
+    s.push_back(static_cast<int>(program.inputs.size())), program.inputs.push_back({update.wide(), true});
+  for (size_t k = 0; k < variables; ++k)
+    v.push_back(static_cast<int>(program.inputs.size())), program.inputs.push_back({update.dtype(), false});
   const auto add = [&](Function function, uint32_t dtype, std::vector<int> operands) {
     program.nodes.push_back({function, dtype, std::move(operands)});
     return static_cast<int>(program.inputs.size() + program.nodes.size()) - 1;
   };
-  const auto cast = [&](int value, uint32_t to) { return program.DtypeOf(value) == to ? value : add(Function::kCast, to, {value}); };
+  const auto cast = [&](int value, uint32_t to) {
+    return program.DtypeOf(value) == to ? value : add(Function::kCast, to, {value});
+  };
   const int g = cast(0, update.wide());
   for (int& each : v) each = cast(each, update.wide());
-  program.outputs = update.NewValues(g, s.data(), v.data(), [&](Function function, std::vector<int> operands) { return add(function, update.wide(), std::move(operands)); });
+  program.outputs = update.NewValues(g, s.data(), v.data(), [&](Function function, std::vector<int> operands) {
+    return add(function, update.wide(), std::move(operands));
+  });
   for (int& each : program.outputs) each = cast(each, update.dtype());
   return program;
 }
@@ -153,8 +169,10 @@ void Try(const char* name, uint32_t dtype, bool nesterov, Level level, bool in_p
   RegionUpdate update(op, node_services, handle);
   std::mt19937 random(static_cast<unsigned>(count) + 7);
   const auto number = [&](bool is_slot) {
-    const float special[] = {0.f, -0.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e-39f};
-    const float x = random() % 30 == 0 ? special[random() % std::size(special)] : static_cast<float>(random() % 4001) / 1000 - 2;
+    const float special[] = {0.f, -0.f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
+                             1e-39f};
+    const float x =
+        random() % 30 == 0 ? special[random() % std::size(special)] : static_cast<float>(random() % 4001) / 1000 - 2;
     return static_cast<T>(is_slot ? std::fabs(x) : x);
   };
   std::vector<T> g;
@@ -189,7 +207,9 @@ void Try(const char* name, uint32_t dtype, bool nesterov, Level level, bool in_p
   ApplyAny<T>(op.optimizer, nesterov, wide.data(), count, g.data(), &right);
   const Program program = ProgramOf(update, level);
   for (size_t k = 0; k < op.variables; ++k)
-    EXPECT_TRUE(Stages::MayLieInPlace(program, static_cast<int32_t>(program.inputs.size() - op.variables + k), static_cast<int32_t>(k))) << name;
+    EXPECT_TRUE(Stages::MayLieInPlace(program, static_cast<int32_t>(program.inputs.size() - op.variables + k),
+                                      static_cast<int32_t>(k)))
+        << name;
   const auto code = CodeOf(program);
   ASSERT_NE(code, nullptr);
   const int64_t dims[] = {static_cast<int64_t>(count)};
@@ -208,15 +228,19 @@ void Try(const char* name, uint32_t dtype, bool nesterov, Level level, bool in_p
     EXPECT_EQ(frame.variables[k].outcome, TENON_UPDATE_COMMIT);
     const T* const got = reinterpret_cast<const T*>(frame.variables[k].fresh);
     for (size_t i = 0; i < count; ++i) {
-      const auto x = static_cast<double>(static_cast<Wide<T>>(got[i])), y = static_cast<double>(static_cast<Wide<T>>(right[k][i]));
-      ASSERT_TRUE(std::memcmp(&got[i], &right[k][i], sizeof(T)) == 0 || (std::isnan(x) && std::isnan(y))) << name << (nesterov ? " nesterov" : "") << " of type " << dtype << ", level " << static_cast<int>(level) << ", variable " << k << ", element " << i << ": " << x << ", not " << y;
+      const auto x = static_cast<double>(static_cast<Wide<T>>(got[i])),
+                 y = static_cast<double>(static_cast<Wide<T>>(right[k][i]));
+      ASSERT_TRUE(std::memcmp(&got[i], &right[k][i], sizeof(T)) == 0 || (std::isnan(x) && std::isnan(y)))
+          << name << (nesterov ? " nesterov" : "") << " of type " << dtype << ", level " << static_cast<int>(level)
+          << ", variable " << k << ", element " << i << ": " << x << ", not " << y;
     }
   }
 }
 
 TEST(Update, HasTheBitsOfTheFormulas) {
-  for (const char* name : {"AssignAddVariableOp", "AssignSubVariableOp", "ResourceApplyGradientDescent", "ResourceApplyMomentum", "ResourceApplyKerasMomentum", "ResourceApplyAdagrad", "ResourceApplyAdagradV2",
-                           "ResourceApplyRMSProp", "ResourceApplyAdam"})
+  for (const char* name : {"AssignAddVariableOp", "AssignSubVariableOp", "ResourceApplyGradientDescent",
+                           "ResourceApplyMomentum", "ResourceApplyKerasMomentum", "ResourceApplyAdagrad",
+                           "ResourceApplyAdagradV2", "ResourceApplyRMSProp", "ResourceApplyAdam"})
     for (const Level level : Levels())
       for (const bool nesterov : {false, true})
         for (const bool in_place : {false, true})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order is that of devices/cpu's kernels: blocks of 1,024 elements, 64 of which are a share; sums of floats are added in double.
+// The order is that of devices/cpu's kernels: blocks of 1,024 elements, 64 of which are a share; sums of floats are
+// added in double.
 #include "whole.h"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ Total Reduced(const Block* blocks, int64_t count) {
   Total all = Neutral<kFunction, Total>();
   for (int64_t share = 0; share < count; share += kWholeShareBlocks) {
     Total own = Neutral<kFunction, Total>();
-    for (int64_t i = share; i < std::min(count, share + kWholeShareBlocks); ++i) own = Combined<kFunction>(own, static_cast<Total>(blocks[i]));
+    for (int64_t i = share; i < std::min(count, share + kWholeShareBlocks); ++i)
+      own = Combined<kFunction>(own, static_cast<Total>(blocks[i]));
     if (count <= kWholeShareBlocks) return own;
     all = Combined<kFunction>(all, own);
   }
@@ -56,7 +58,8 @@ std::unique_ptr<Executable> WholeExecutable::Make(Region region) {
   if (slot_bytes > kWholeSlotBytes) sdk::Fail(TENON_UNIMPLEMENTED, "so many inputs that are broadcast");
   for (const int output : program.outputs) {
     Node& node = program.nodes[static_cast<size_t>(output) - program.inputs.size()];
-    Output own{ElementBytes(node.dtype), IsReduction(node.function) ? node.function : Function::kUnknown, node.dtype, node.dtype, 0};
+    Output own{ElementBytes(node.dtype), IsReduction(node.function) ? node.function : Function::kUnknown, node.dtype,
+               node.dtype, 0};
     if (own.function != Function::kUnknown) {
       // The code gives a block's sum as it is.
       if (node.function == Function::kMean) node.function = Function::kSum;
@@ -67,7 +70,8 @@ std::unique_ptr<Executable> WholeExecutable::Make(Region region) {
     made->outputs_.push_back(own);
   }
   for (const Node& node : program.nodes) made->cost_ += IsApproximate(node.function) ? 0.2 : 0.04;
-  made->cost_ = (made->cost_ + 0.05 * static_cast<double>(program.inputs.size() + program.outputs.size())) * static_cast<double>(kReducedBlock);
+  made->cost_ = (made->cost_ + 0.05 * static_cast<double>(program.inputs.size() + program.outputs.size())) *
+                static_cast<double>(kReducedBlock);
   const auto code = [&](int64_t row) -> std::shared_ptr<const Code> {
     if (row == 0) return nullptr;
     program.row = row;
@@ -78,11 +82,14 @@ std::unique_ptr<Executable> WholeExecutable::Make(Region region) {
   made->code_ = code(made->total_ >= kReducedBlock ? kReducedBlock : 0);
   made->last_ = code(made->total_ % kReducedBlock);
   const RowPlan plan = PlanRows(program);
-  if (!std::equal(region.of_row.begin(), region.of_row.end(), plan.of_row.begin() + static_cast<int64_t>(region.shapes.size()))) sdk::Fail(TENON_UNIMPLEMENTED, "values that are not read element by element");
+  if (!std::equal(region.of_row.begin(), region.of_row.end(),
+                  plan.of_row.begin() + static_cast<int64_t>(region.shapes.size())))
+    sdk::Fail(TENON_UNIMPLEMENTED, "values that are not read element by element");
   for (size_t i = 0; i < region.shapes.size(); ++i) {
     if (region.shapes[i] != region.shape || program.inputs[i].is_single) continue;
     for (size_t k = 0; k < program.outputs.size(); ++k)
-      if (made->outputs_[k].function == Function::kUnknown && made->outputs_[k].size == made->inputs_[i].step && MayLieInPlace(program, plan, static_cast<int>(i), static_cast<int>(k)))
+      if (made->outputs_[k].function == Function::kUnknown && made->outputs_[k].size == made->inputs_[i].step &&
+          MayLieInPlace(program, plan, static_cast<int>(i), static_cast<int>(k)))
         made->in_place.push_back({region.sources[i], static_cast<int32_t>(k)});
   }
   return made;
@@ -93,7 +100,9 @@ void WholeExecutable::Run(tenon_frame& frame) const {
   c.ParallelFor(Blocks(), cost_, [&](int64_t begin, int64_t end) { RunBlocks(frame, begin, end); });
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const Output& output = outputs_[k];
-    if (output.function != Function::kUnknown) Finish(output.dtype, output.function, static_cast<const char*>(frame.workspace) + output.workspace, Blocks(), total_, sdk::Data<char>(*frame.outputs[k]));
+    if (output.function != Function::kUnknown)
+      Finish(output.dtype, output.function, static_cast<const char*>(frame.workspace) + output.workspace, Blocks(),
+             total_, sdk::Data<char>(*frame.outputs[k]));
   }
 }
 
@@ -127,7 +136,9 @@ void WholeExecutable::CallBlocks(const tenon_frame& frame, int64_t block, int64_
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const Output& output = outputs_[k];
     const bool is_reduced = output.function != Function::kUnknown;
-    call.outputs[k] = is_reduced ? static_cast<char*>(frame.workspace) + output.workspace + block * ElementBytes(output.sum) : sdk::Data<char>(*frame.outputs[k]) + at * output.size;
+    call.outputs[k] = is_reduced
+                          ? static_cast<char*>(frame.workspace) + output.workspace + block * ElementBytes(output.sum)
+                          : sdk::Data<char>(*frame.outputs[k]) + at * output.size;
     call.output_steps[k] = is_reduced ? ElementBytes(output.sum) : elements * output.size;
   }
   (count == 0 ? last_ : code_)->Run(call);

@@ -15,10 +15,12 @@
 
 namespace tenon::cpu_onednn {
 
-// Both packages' answers, of type T, agree for every number of threads. configure sets the attributes; constant: the input that is one; -1: none.
-// Sums in another order part in their last bits of float32, which may round either way: by a unit in bfloat16's last place.
+// Both packages' answers, of type T, agree for every number of threads. configure sets the attributes; constant: the
+// input that is one; -1: none. Sums in another order part in their last bits of float32, which may round either way: by
+// a unit in bfloat16's last place.
 template <class T, class Configure>
-void CompareWithPlain(const char* op, uint32_t type, const std::vector<testing::Tensor>& inputs, const std::vector<int64_t>& out, const Configure& configure, int constant) {
+void CompareWithPlain(const char* op, uint32_t type, const std::vector<testing::Tensor>& inputs,
+                      const std::vector<int64_t>& out, const Configure& configure, int constant) {
   constexpr float kRounding = std::is_same_v<T, float> ? 0 : 0x1p-7f;
   cpu::Kernel plain(op, type);
   configure(plain);
@@ -34,7 +36,8 @@ void CompareWithPlain(const char* op, uint32_t type, const std::vector<testing::
     const auto a = testing::Values<T>(want[0]), b = testing::Values<T>(got[0]);
     for (size_t i = 0; i < a.size(); ++i) {
       const float wanted = static_cast<float>(a[i]);
-      ASSERT_NEAR(wanted, static_cast<float>(b[i]), kRounding * std::fabs(wanted) + 1e-4f * (1 + std::fabs(wanted))) << op << " at " << i << ", " << threads << " threads";
+      ASSERT_NEAR(wanted, static_cast<float>(b[i]), kRounding * std::fabs(wanted) + 1e-4f * (1 + std::fabs(wanted)))
+          << op << " at " << i << ", " << threads << " threads";
     }
   }
 }
@@ -50,18 +53,23 @@ struct ConvCase {
   }
   std::vector<int64_t> filter() const { return {kernel, kernel, in / groups, out}; }
   void operator()(cpu::Kernel& k) const {
-    const auto sides = [&](int64_t v) { return channels_first ? std::vector<int64_t>{1, 1, v, v} : std::vector<int64_t>{1, v, v, 1}; };
-    k.Attr("strides", sides(stride)).Attr("dilations", sides(dilation)).Attr("padding", std::string(same ? "SAME" : "VALID"));
+    const auto sides = [&](int64_t v) {
+      return channels_first ? std::vector<int64_t>{1, 1, v, v} : std::vector<int64_t>{1, v, v, 1};
+    };
+    k.Attr("strides", sides(stride))
+        .Attr("dilations", sides(dilation))
+        .Attr("padding", std::string(same ? "SAME" : "VALID"));
     k.Attr("data_format", std::string(channels_first ? "NCHW" : "NHWC"));
   }
 };
-inline constexpr ConvCase kConvCases[] = {{2, 8, 3, 16, 3, 1, 1, 1, true, false}, {1, 9, 16, 32, 3, 2, 1, 1, true, false},
-                                          {3, 8, 16, 8, 3, 1, 1, 1, true, true},  {2, 9, 8, 8, 3, 1, 2, 1, false, false},
-                                          {2, 8, 8, 16, 3, 1, 1, 2, true, false}, {1, 7, 4, 4, 1, 1, 1, 1, false, false},
-                                          {5, 6, 8, 8, 5, 1, 1, 1, true, false},  {2, 10, 8, 16, 1, 2, 1, 1, true, false},
-                                          {3, 10, 8, 8, 3, 2, 1, 1, false, false}, {2, 12, 1, 8, 5, 1, 1, 1, true, false},
-                                          {3, 9, 24, 40, 1, 3, 1, 1, false, false}, {2, 25, 24, 16, 1, 1, 1, 1, true, false},
-                                          {1, 48, 16, 32, 1, 1, 1, 1, true, false}, {4, 11, 40, 24, 1, 2, 1, 1, true, false}};
+inline constexpr ConvCase kConvCases[] = {
+    {2, 8, 3, 16, 3, 1, 1, 1, true, false},   {1, 9, 16, 32, 3, 2, 1, 1, true, false},
+    {3, 8, 16, 8, 3, 1, 1, 1, true, true},    {2, 9, 8, 8, 3, 1, 2, 1, false, false},
+    {2, 8, 8, 16, 3, 1, 1, 2, true, false},   {1, 7, 4, 4, 1, 1, 1, 1, false, false},
+    {5, 6, 8, 8, 5, 1, 1, 1, true, false},    {2, 10, 8, 16, 1, 2, 1, 1, true, false},
+    {3, 10, 8, 8, 3, 2, 1, 1, false, false},  {2, 12, 1, 8, 5, 1, 1, 1, true, false},
+    {3, 9, 24, 40, 1, 3, 1, 1, false, false}, {2, 25, 24, 16, 1, 1, 1, 1, true, false},
+    {1, 48, 16, 32, 1, 1, 1, 1, true, false}, {4, 11, 40, 24, 1, 2, 1, 1, true, false}};
 
 // Calls check(configure, image, result) for windows of three by two, with and without padding, in both layouts.
 template <class Check>

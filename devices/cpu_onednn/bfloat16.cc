@@ -13,7 +13,13 @@ constexpr sdk::MixedPrecisionDevice kDevice = {
     .type = "CPU",
     .can = &HasBfloat16,
     .cannot = "this processor has no bfloat16 (AVX-512 BF16), without which it would take longer than in float32",
-    .costs = {.product = 0.004, .smallest_product = 100e3, .cast = 0.1, .call = 300, .moved = 0.03, .computed = 0.02, .curve = 0.05},
+    .costs = {.product = 0.004,
+              .smallest_product = 100e3,
+              .cast = 0.1,
+              .call = 300,
+              .moved = 0.03,
+              .computed = 0.02,
+              .curve = 0.05},
 };
 
 void Run(sdk::PassContext& p) { sdk::RunMixedPrecisionPass(p, kDevice); }

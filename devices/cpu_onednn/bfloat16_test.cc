@@ -15,7 +15,9 @@ using testing::Tensor;
 using testing::Vector;
 using I = std::vector<int64_t>;
 
-Tensor Numbers(I dims, uint32_t seed) { return testing::ValuesOf(TENON_DT_BFLOAT16, testing::RandomFloatsOf(std::move(dims), seed)); }
+Tensor Numbers(I dims, uint32_t seed) {
+  return testing::ValuesOf(TENON_DT_BFLOAT16, testing::RandomFloatsOf(std::move(dims), seed));
+}
 
 class OnednnBfloat16 : public ::testing::Test {
  protected:
@@ -26,7 +28,8 @@ class OnednnBfloat16 : public ::testing::Test {
   void TearDown() override { use_always = false; }
 
   template <class T = sdk::Bfloat16, class Configure>
-  static void Compare(const char* op, const std::vector<Tensor>& inputs, const I& out, const Configure& configure, int constant = -1) {
+  static void Compare(const char* op, const std::vector<Tensor>& inputs, const I& out, const Configure& configure,
+                      int constant = -1) {
     CompareWithPlain<T>(op, TENON_DT_BFLOAT16, inputs, out, configure, constant);
   }
 };
@@ -35,7 +38,8 @@ TEST_F(OnednnBfloat16, MultipliesMatricesOfEveryTransposition) {
   for (int t = 0; t < 4; ++t) {
     const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
     const auto configure = [&](Kernel& k) { k.Attr("transpose_a", ta).Attr("transpose_b", tb); };
-    for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 300, 17}, {300, 5, 64}, {130, 257, 100}, {1, 512, 300}, {300, 1, 70}}) {
+    for (const auto& [m, n, k] :
+         {std::tuple{1, 1, 1}, {5, 300, 17}, {300, 5, 64}, {130, 257, 100}, {1, 512, 300}, {300, 1, 70}}) {
       const Tensor a = Numbers(ta ? I{k, m} : I{m, k}, 1), b = Numbers(tb ? I{n, k} : I{k, n}, 2);
       Compare("MatMul", {a, b}, {m, n}, configure);
       Compare("MatMul", {a, b}, {m, n}, configure, 1);
@@ -47,7 +51,11 @@ TEST_F(OnednnBfloat16, MultipliesStacksAndGivesSums) {
   struct Case {
     I a, b, out;
   };
-  for (const Case& c : {Case{{2, 3, 20, 16}, {2, 3, 16, 40}, {2, 3, 20, 40}}, {{7, 20, 16}, {16, 40}, {7, 20, 40}}, {{2, 1, 20, 16}, {3, 16, 8}, {2, 3, 20, 8}}, {{1, 5, 20, 16}, {1, 1, 16, 8}, {1, 5, 20, 8}}, {{20, 16}, {16, 40}, {20, 40}}}) {
+  for (const Case& c : {Case{{2, 3, 20, 16}, {2, 3, 16, 40}, {2, 3, 20, 40}},
+                        {{7, 20, 16}, {16, 40}, {7, 20, 40}},
+                        {{2, 1, 20, 16}, {3, 16, 8}, {2, 3, 20, 8}},
+                        {{1, 5, 20, 16}, {1, 1, 16, 8}, {1, 5, 20, 8}},
+                        {{20, 16}, {16, 40}, {20, 40}}}) {
     for (int t = 0; t < 4; ++t) {
       I a = c.a, b = c.b;
       if ((t & 1) != 0) std::swap(a[a.size() - 1], a[a.size() - 2]);
@@ -57,7 +65,9 @@ TEST_F(OnednnBfloat16, MultipliesStacksAndGivesSums) {
       const auto third = [&](auto tag) {
         return [&, tag](Kernel& k) {
           configure(k);
-          k.Attr("Ta", testing::Type{TENON_DT_BFLOAT16}).Attr("Tb", testing::Type{TENON_DT_BFLOAT16}).Attr("Tout", testing::Type{sdk::DtypeOf<decltype(tag)>::value});
+          k.Attr("Ta", testing::Type{TENON_DT_BFLOAT16})
+              .Attr("Tb", testing::Type{TENON_DT_BFLOAT16})
+              .Attr("Tout", testing::Type{sdk::DtypeOf<decltype(tag)>::value});
         };
       };
       Compare<float>("BatchMatMulV3", {Numbers(a, 1), Numbers(b, 2)}, c.out, third(float{}));
@@ -69,17 +79,20 @@ TEST_F(OnednnBfloat16, MultipliesStacksAndGivesSums) {
 TEST_F(OnednnBfloat16, ConvolvesForwardAndBackward) {
   for (const ConvCase& c : kConvCases) {
     const I in = c.image(c.size, c.in), out = c.image(c.to(), c.out);
-    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3),
+                 sizes = Vector<int32_t>({0, 0, 0, 0});
     Compare("Conv2D", {x, f}, out, c);
     Compare("Conv2D", {x, f}, out, c, 1);
     Compare("Conv2DBackpropInput", {sizes, f, dy}, in, c);
     Compare<float>("Tenon>Conv2DBackpropFilterSums", {x, sizes, dy}, c.filter(), c);
-    if (!c.channels_first && c.groups == 1 && c.dilation == 1) Compare("DepthwiseConv2dNative", {x, Numbers({c.kernel, c.kernel, c.in, 2}, 4)}, c.image(c.to(), 2 * c.in), c);
+    if (!c.channels_first && c.groups == 1 && c.dilation == 1)
+      Compare("DepthwiseConv2dNative", {x, Numbers({c.kernel, c.kernel, c.in, 2}, 4)}, c.image(c.to(), 2 * c.in), c);
   }
 }
 
 TEST_F(OnednnBfloat16, Pools) {
-  ForPools([](const auto& configure, const I& in, const I& out) { Compare("AvgPool", {Numbers(in, 1)}, out, configure); });
+  ForPools(
+      [](const auto& configure, const I& in, const I& out) { Compare("AvgPool", {Numbers(in, 1)}, out, configure); });
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace {
 // A node with its attributes.
 class ChainNode : public sdk::NodeContext {
  public:
-  ChainNode(const tenon_graph_cursor& cursor, int64_t id) : NodeContext(cursor.node_services, cursor.node(cursor.graph, id)), cursor_(cursor), id_(id) {}
+  ChainNode(const tenon_graph_cursor& cursor, int64_t id)
+      : NodeContext(cursor.node_services, cursor.node(cursor.graph, id)), cursor_(cursor), id_(id) {}
   int64_t id() const { return id_; }
   tenon_output source(int32_t input) const {
     tenon_output source = {-1, 0, 0};
@@ -38,7 +39,9 @@ class ChainNode : public sdk::NodeContext {
   }
 
   bool IsConvolution() const { return op() == "Conv2D" || op() == "DepthwiseConv2dNative"; }
-  bool IsNormalization() const { return op() == "FusedBatchNorm" || op() == "FusedBatchNormV2" || op() == "FusedBatchNormV3"; }
+  bool IsNormalization() const {
+    return op() == "FusedBatchNorm" || op() == "FusedBatchNormV2" || op() == "FusedBatchNormV3";
+  }
   bool IsSum() const { return op() == "Add" || op() == "AddV2"; }
 
  private:
@@ -78,7 +81,9 @@ class Finder {
   std::vector<int64_t> From(int64_t first) const {
     std::vector<int64_t> chain = {first};
     ChainNode convolution(cursor_, first);
-    if (convolution.output_type(0) != TENON_DT_FLOAT && !(convolution.output_type(0) == TENON_DT_BFLOAT16 && HasBfloat16())) return chain;
+    if (convolution.output_type(0) != TENON_DT_FLOAT &&
+        !(convolution.output_type(0) == TENON_DT_BFLOAT16 && HasBfloat16()))
+      return chain;
     const std::string format(convolution.String("data_format"));
     bool summed = false, activated = false;
     for (bool goes_on = true; goes_on;) {
@@ -89,7 +94,8 @@ class Finder {
       if (!may_[static_cast<size_t>(reader.node)] || taken_[static_cast<size_t>(reader.node)]) break;
       ChainNode node(cursor_, reader.node);
       // The sums of bfloat16 may be wanted as they are.
-      if (node.op() == "Cast" && node.input_type(0) == TENON_DT_BFLOAT16 && node.output_type(0) == TENON_DT_FLOAT && !summed) {
+      if (node.op() == "Cast" && node.input_type(0) == TENON_DT_BFLOAT16 && node.output_type(0) == TENON_DT_FLOAT &&
+          !summed) {
         chain.push_back(reader.node);
         break;
       }
@@ -109,7 +115,8 @@ class Finder {
   // Whether the node belongs to the chain and more may follow.
   bool Follows(ChainNode& node, int32_t input, const std::string& format, bool* summed) const {
     if (node.op() == "BiasAdd") return input == 0 && !*summed && node.String("data_format") == format;
-    if (node.IsNormalization()) return input == 0 && !*summed && !node.Bool("is_training") && node.String("data_format") == format;
+    if (node.IsNormalization())
+      return input == 0 && !*summed && !node.Bool("is_training") && node.String("data_format") == format;
     if (!node.IsSum()) return false;
     const int32_t rank = Rank(node.source(1 - input));
     if (rank == 1 && format == "NHWC") return !*summed;
@@ -145,7 +152,8 @@ void ClaimChains(const tenon_graph_cursor& cursor, std::span<const int64_t> node
     if (!finder.MayTake(nodes[i]) || !is_convolution(nodes[i])) continue;
     const std::vector<int64_t> chain = finder.From(nodes[i]);
     if (chain.size() < 2) {
-      claims.Refuse(nodes[i], TENON_REFUSE_COST, "nothing that it could take along follows this convolution: nothing is saved");
+      claims.Refuse(nodes[i], TENON_REFUSE_COST,
+                    "nothing that it could take along follows this convolution: nothing is saved");
       continue;
     }
     finder.Take(chain);
@@ -160,7 +168,8 @@ struct ChannelValues {
   const void* data;
   ElementType type;
   float operator[](int64_t i) const {
-    return type == ElementType::bf16 ? static_cast<float>(static_cast<const sdk::Bfloat16*>(data)[i]) : static_cast<const float*>(data)[i];
+    return type == ElementType::bf16 ? static_cast<float>(static_cast<const sdk::Bfloat16*>(data)[i])
+                                     : static_cast<const float*>(data)[i];
   }
 };
 
@@ -182,7 +191,8 @@ struct Affine {
         for (int64_t i = 0; i < channels; ++i) shift[i] += first[i];
         continue;
       }
-      const ChannelValues offset = value(step.inputs[1]), mean = value(step.inputs[2]), variance = value(step.inputs[3]);
+      const ChannelValues offset = value(step.inputs[1]), mean = value(step.inputs[2]),
+                          variance = value(step.inputs[3]);
       for (int64_t i = 0; i < channels; ++i) {
         const float factor = first[i] / std::sqrt(variance[i] + step.epsilon);
         scale[i] *= factor;
@@ -202,7 +212,12 @@ struct Executable : sdk::Compiled {
   void Run(tenon_frame& frame) const {
     const sdk::RunContext c(&frame);
     if (!affine.steps.empty())
-      affine.Compute(channels, [&](int32_t input) { return ChannelValues{c.input<char>(input), TypeOf(c.input_view(input))}; }, c.workspace<float>(scale_at), c.workspace<float>(shift_at));
+      affine.Compute(
+          channels,
+          [&](int32_t input) {
+            return ChannelValues{c.input<char>(input), TypeOf(c.input_view(input))};
+          },
+          c.workspace<float>(scale_at), c.workspace<float>(shift_at));
     shares.Run(c);
   }
 
@@ -257,8 +272,10 @@ void Builder::Add(ChainNode& node) {
   if (node.op() == "BiasAdd") {
     affine_.steps.push_back({true, {Vector(node.source(1))}, 0});
   } else if (node.IsNormalization()) {
-    affine_.steps.push_back({false, {Vector(node.source(1)), Vector(node.source(2)), Vector(node.source(3)), Vector(node.source(4))},
-                             node.Float("epsilon")});
+    affine_.steps.push_back(
+        {false,
+         {Vector(node.source(1)), Vector(node.source(2)), Vector(node.source(3)), Vector(node.source(4))},
+         node.Float("epsilon")});
   } else if (node.op() == "Cast") {
     widened_ = true;
   } else if (node.IsSum()) {
@@ -267,7 +284,8 @@ void Builder::Add(ChainNode& node) {
       affine_.steps.push_back({true, {Vector(other)}, 0});
     } else {
       const auto ours = sdk::DimsOf(View(value_)), theirs = sdk::DimsOf(View(other));
-      if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end())) sdk::Fail(TENON_UNIMPLEMENTED, "a sum of ", ours, " and ", theirs);
+      if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end()))
+        sdk::Fail(TENON_UNIMPLEMENTED, "a sum of ", ours, " and ", theirs);
       epilogue_.addend = InputOf(other);
     }
   } else {
@@ -282,7 +300,8 @@ std::unique_ptr<Executable> Builder::Build() {
   const bool depthwise = first.op() == "DepthwiseConv2dNative";
   const int32_t image = InputOf(first.source(0)), filter = InputOf(first.source(1));
   value_ = {first.id(), 0, 0};
-  const sdk::Dims x = sdk::DimsOf(View(first.source(0))), w = sdk::DimsOf(View(first.source(1))), y = sdk::DimsOf(View(value_));
+  const sdk::Dims x = sdk::DimsOf(View(first.source(0))), w = sdk::DimsOf(View(first.source(1))),
+                  y = sdk::DimsOf(View(value_));
   if (w.size() != 4 || x.size() != 4 || y.size() != 4) sdk::Fail(TENON_UNIMPLEMENTED, "a filter of shape ", w);
   const std::array<int64_t, 4> grouped = DepthwiseFilter(w);
   Convolution convolution(first.Window(), x, depthwise ? sdk::Dims(grouped) : w, y, TypeOf(View(first.source(0))));
@@ -292,26 +311,47 @@ std::unique_ptr<Executable> Builder::Build() {
     Add(node);
   }
   if (widened_) convolution.result = ElementType::f32;
-  if (value_.node != args_.outputs[0].node || args_.outputs[0].index != 0) sdk::Fail(TENON_UNIMPLEMENTED, "a value within the chain is wanted");
+  if (value_.node != args_.outputs[0].node || args_.outputs[0].index != 0)
+    sdk::Fail(TENON_UNIMPLEMENTED, "a value within the chain is wanted");
 
   const auto inputs = static_cast<int32_t>(args_.input_count);
-  tenon_prepare_args prepare{TENON_HEAD(tenon_prepare_args), views_.data(), views_.data() + inputs, inputs, 1, args_.precision,
-                             args_.threads, args_.device, nullptr, 0, nullptr, nullptr, nullptr};
+  tenon_prepare_args prepare{TENON_HEAD(tenon_prepare_args),
+                             views_.data(),
+                             views_.data() + inputs,
+                             inputs,
+                             1,
+                             args_.precision,
+                             args_.threads,
+                             args_.device,
+                             nullptr,
+                             0,
+                             nullptr,
+                             nullptr,
+                             nullptr};
   sdk::PrepareContext c(prepare);
   using From = Epilogue::Vector::From;
   int64_t scale_at = 0, shift_at = 0;
-  const bool constant = IsConstant(filter) && std::all_of(affine_.steps.begin(), affine_.steps.end(), [&](const AffineStep& step) {
-    return IsConstant(step.inputs[0]) && (step.is_sum || (IsConstant(step.inputs[1]) && IsConstant(step.inputs[2]) && IsConstant(step.inputs[3])));
-  });
+  const bool constant =
+      IsConstant(filter) && std::all_of(affine_.steps.begin(), affine_.steps.end(), [&](const AffineStep& step) {
+        return IsConstant(step.inputs[0]) &&
+               (step.is_sum ||
+                (IsConstant(step.inputs[1]) && IsConstant(step.inputs[2]) && IsConstant(step.inputs[3])));
+      });
   if (constant && !affine_.steps.empty()) {
     epilogue_.filter_scale.resize(static_cast<size_t>(channels_));
     epilogue_.shift.from = From::kConstant;
     epilogue_.shift.values.resize(static_cast<size_t>(channels_));
-    affine_.Compute(channels_, [&](int32_t input) { return ChannelValues{c.Constant<char>(input), TypeOf(c.input(input))}; }, epilogue_.filter_scale.data(), epilogue_.shift.values.data());
+    affine_.Compute(
+        channels_,
+        [&](int32_t input) {
+          return ChannelValues{c.Constant<char>(input), TypeOf(c.input(input))};
+        },
+        epilogue_.filter_scale.data(), epilogue_.shift.values.data());
     if (!affine_.scales()) epilogue_.filter_scale.clear();
     affine_.steps.clear();
   } else if (affine_.steps.size() == 1 && affine_.steps[0].is_sum) {
-    epilogue_.shift = {From::kInput, affine_.steps[0].inputs[0], {}, TypeOf(*views_[static_cast<size_t>(affine_.steps[0].inputs[0])])};
+    epilogue_.shift = {
+        From::kInput, affine_.steps[0].inputs[0], {}, TypeOf(*views_[static_cast<size_t>(affine_.steps[0].inputs[0])])};
     affine_.steps.clear();
   } else if (!affine_.steps.empty()) {
     scale_at = c.Workspace(sdk::Multiply(channels_, kFloat));
@@ -319,7 +359,8 @@ std::unique_ptr<Executable> Builder::Build() {
     if (affine_.scales()) epilogue_.scale = {From::kWorkspace, scale_at, {}, ElementType::f32};
     epilogue_.shift = {From::kWorkspace, shift_at, {}, ElementType::f32};
   }
-  auto executable = std::make_unique<Executable>(ForwardShares(convolution, c, epilogue_, image, filter), std::move(affine_));
+  auto executable =
+      std::make_unique<Executable>(ForwardShares(convolution, c, epilogue_, image, filter), std::move(affine_));
   executable->channels = channels_;
   executable->scale_at = scale_at;
   executable->shift_at = shift_at;
@@ -334,11 +375,13 @@ struct Compiler {
   static constexpr int32_t kPriority = library::kPriority;
   using Executable = cpu_onednn::Executable;
 
-  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device*,
-                    const sdk::Claims& claims) {
+  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes,
+                    const tenon_device*, const sdk::Claims& claims) {
     ClaimChains(cursor, nodes, claims);
   }
-  static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) { return Builder(args).Build(); }
+  static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) {
+    return Builder(args).Build();
+  }
 };
 
 }  // namespace

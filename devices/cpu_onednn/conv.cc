@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients through oneDNN. Shares are parts of the batch; forward also rows of one image (conv.h). A share that lasts
-// is done in pieces, between which a step can be given up.
+// Conv2D and its gradients through oneDNN. Shares are parts of the batch; forward also rows of one image (conv.h). A
+// share that lasts is done in pieces, between which a step can be given up.
 //
 // The gradient of the filter is one sum a share, added at the end in the order of the shares.
 #include "conv.h"
@@ -28,7 +28,8 @@ int64_t ConvolutionParts(const sdk::PrepareContext& c, double work) {
 
 }  // namespace
 
-ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter) {
+ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image,
+                             int filter) {
   RefuseBelow(v.work, v.SmallestWork(kSmallestConvolution));
   v.RefuseFewChannels();
   const int64_t shares = ConvolutionParts(c, v.work);
@@ -48,7 +49,8 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   const auto [r0, r1] = rows;
   const int64_t count = images.second - images.first;
   constexpr int64_t kFewPixels = 2048;  // for which to reorder the filter costs more than it saves
-  if (epilogue.IsEmpty() && v.IsOfPixels() && c.Constant<char>(filter) == nullptr && count * (r1 - r0) * v.y.width <= kFewPixels) {
+  if (epilogue.IsEmpty() && v.IsOfPixels() && c.Constant<char>(filter) == nullptr &&
+      count * (r1 - r0) * v.y.width <= kFewPixels) {
     AddProduct(v, c, image, filter, images, rows);
     return;
   }
@@ -72,7 +74,8 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   if (epilogue.addend >= 0) after.append_sum(1);
   if (epilogue.activation.algorithm != dnnl::algorithm::undef)
     library::AppendEltwise(after, epilogue.activation.algorithm, epilogue.activation.alpha, epilogue.activation.beta);
-  const library::Windows windows = v.Windows({begin - first, v.width.before}, {std::max<int64_t>(0, last - end), Convolution::After(v.width)});
+  const library::Windows windows =
+      v.Windows({begin - first, v.width.before}, {std::max<int64_t>(0, last - end), Convolution::After(v.width)});
   const bool constant = c.Constant<char>(filter) != nullptr, quick = v.SuitsWinograd(count, r1 - r0, constant);
   auto pd = quick ? v.Winograd(in, bias_desc, out, windows, after, constant) : Convolution::Forward::primitive_desc();
   if (!pd) pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims(), v.type), bias_desc, v.Asked(out), windows, after);
@@ -87,7 +90,8 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
     }
   };
   const int weights = Filter(v, c, epilogue, filter, pd.weights_desc(), &p);
-  const int source = p.Converted(c, p.Input(image, in, v.BatchOffset(v.x, images.first) + v.RowOffset(v.x, begin)), pd.src_desc());
+  const int source =
+      p.Converted(c, p.Input(image, in, v.BatchOffset(v.x, images.first) + v.RowOffset(v.x, begin)), pd.src_desc());
   const int result = p.Output(0, out, result_at);
   const int target = p.Target(c, result, pd.dst_desc());
   // The sum's other operand lies where the sum goes.
@@ -95,7 +99,8 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
     const int addend = p.Input(epilogue.addend, out, result_at);
     target == result ? p.CopyUnlessSame(addend, target) : p.Finish(addend, target);
   }
-  std::vector<std::pair<int, int>> arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}};
+  std::vector<std::pair<int, int>> arguments = {
+      {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}};
   if (bias) arguments.emplace_back(DNNL_ARG_BIAS, vector(epilogue.shift, bias_desc));
   int position = 0;
   const auto operand = [&](const Epilogue::Vector& values) {
@@ -107,17 +112,20 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   p.Finish(target, result);
 }
 
-void ForwardShares::AddProduct(const Convolution& v, sdk::PrepareContext& c, int image, int filter, std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) {
+void ForwardShares::AddProduct(const Convolution& v, sdk::PrepareContext& c, int image, int filter,
+                               std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) {
   const auto [r0, r1] = rows;
   const int64_t count = images.second - images.first, ci = v.x.channels, co = v.y.channels;
   Program& p = programs_.emplace_back();
-  const int result = p.Output(0, v.PixelRows(co, count, r1 - r0), v.BatchOffset(v.y, images.first) + v.RowOffset(v.y, r0));
-  p.Multiply({false, false, count * (r1 - r0) * v.y.width, ci, co, ci, co, co}, v.Pixels(c, &p, image, images, rows), p.Input(filter, v.FilterDesc()), result);
+  const int result =
+      p.Output(0, v.PixelRows(co, count, r1 - r0), v.BatchOffset(v.y, images.first) + v.RowOffset(v.y, r0));
+  p.Multiply({false, false, count * (r1 - r0) * v.y.width, ci, co, ci, co, co}, v.Pixels(c, &p, image, images, rows),
+             p.Input(filter, v.FilterDesc()), result);
 }
 
 // The filter in the layout that a share wants: one copy for all shares that want it so.
-int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const memory::desc& wanted,
-                          Program* program) {
+int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter,
+                          const memory::desc& wanted, Program* program) {
   if (c.Constant<char>(filter) != nullptr)
     return program->Constant(Packed(c.input(filter), 0, v.FilterDesc(), wanted, epilogue.filter_scale));
   if (v.FilterDesc() == wanted) return program->Input(filter, wanted);
@@ -127,7 +135,8 @@ int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Ep
   return program->WorkspaceAt(at, wanted);
 }
 
-const ReorderedFilter& Reordered(std::vector<ReorderedFilter>* filters, sdk::PrepareContext& c, int filter, const memory::desc& given, const memory::desc& wanted) {
+const ReorderedFilter& Reordered(std::vector<ReorderedFilter>* filters, sdk::PrepareContext& c, int filter,
+                                 const memory::desc& given, const memory::desc& wanted) {
   for (const ReorderedFilter& made : *filters)
     if (made.wanted == wanted) return made;
   const int64_t at = c.Workspace(static_cast<int64_t>(wanted.get_size()));
@@ -144,7 +153,10 @@ void ForwardShares::Run(sdk::RunContext c) const {
   size_t count = 0;
   for (size_t i = 0; i < filters_.size(); ++i) {
     const int64_t at = filters_[i].at;
-    if (i < kMost) kept[i] = kept_[i].Find(given, [&](char* memory) { RunShares(c, filters_[i].parts, kFilterCost, std::array{Program::Elsewhere{at, memory}}); });
+    if (i < kMost)
+      kept[i] = kept_[i].Find(given, [&](char* memory) {
+        RunShares(c, filters_[i].parts, kFilterCost, std::array{Program::Elsewhere{at, memory}});
+      });
     if (i < kMost && kept[i] != nullptr) elsewhere[count++] = {at, kept[i].get()};
     else RunShares(c, filters_[i].parts, kFilterCost);
   }
@@ -153,14 +165,17 @@ void ForwardShares::Run(sdk::RunContext c) const {
 
 bool KeptFilter::IsSame(const tenon_tensor_view& view) {
   constexpr uint32_t kSoon = 8;
-  if ((view.flags & TENON_VIEW_LASTING) == 0 || buffer_ == nullptr || buffer_ != view.buffer || data_ != sdk::Data<const char>(view)) return false;
+  if ((view.flags & TENON_VIEW_LASTING) == 0 || buffer_ == nullptr || buffer_ != view.buffer ||
+      data_ != sdk::Data<const char>(view))
+    return false;
   found_ = std::min(found_ + 1, kSoon);
   if (found_ == kSoon) pause_ = 1;
   return true;
 }
 
-// Whether a value that nobody held is the same as before, its address does not tell: it may have been written to in place. So a try holds one, and a value that changed soon makes the next
-// try come later: in training, where each step has another, one update in so many is a copy.
+// Whether a value that nobody held is the same as before, its address does not tell: it may have been written to in
+// place. So a try holds one, and a value that changed soon makes the next try come later: in training, where each step
+// has another, one update in so many is a copy.
 bool KeptFilter::IsWorthATry(const tenon_tensor_view& view) {
   constexpr uint32_t kLongest = 1024, kSoon = 8;
   if ((view.flags & TENON_VIEW_LASTING) == 0 || view.buffer == nullptr) return false;
@@ -183,7 +198,9 @@ struct Held {
 };
 std::array<Held, 256> held_filters;
 
-Held& ListOf(const void* data) { return held_filters[std::hash<uintptr_t>()(reinterpret_cast<uintptr_t>(data) / 64) % held_filters.size()]; }
+Held& ListOf(const void* data) {
+  return held_filters[std::hash<uintptr_t>()(reinterpret_cast<uintptr_t>(data) / 64) % held_filters.size()];
+}
 
 }  // namespace
 
@@ -202,7 +219,8 @@ bool KeptFilter::TakeOfOthers(const tenon_tensor_view& view) {
 
 bool KeptFilter::HaveMemory() {
   const size_t bytes = (wanted_.get_size() + 63) / 64 * 64;
-  if (made_ == nullptr || made_.use_count() > 1) made_.reset(static_cast<char*>(std::aligned_alloc(64, bytes)), &std::free);
+  if (made_ == nullptr || made_.use_count() > 1)
+    made_.reset(static_cast<char*>(std::aligned_alloc(64, bytes)), &std::free);
   return made_ != nullptr;
 }
 
@@ -241,7 +259,8 @@ struct ForwardKernel {
     Plan(const ForwardKernel& kernel, sdk::PrepareContext& c) : shares(Of(kernel, c), c) {}
     static Convolution Of(const ForwardKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims filter = sdk::DimsOf(c.input(1));
-      if (!kDepthwise) return {kernel.attributes, sdk::DimsOf(c.input(0)), filter, sdk::DimsOf(c.output(0)), TypeOf(c.input(0))};
+      if (!kDepthwise)
+        return {kernel.attributes, sdk::DimsOf(c.input(0)), filter, sdk::DimsOf(c.output(0)), TypeOf(c.input(0))};
       const std::array<int64_t, 4> grouped = DepthwiseFilter(filter);
       return {kernel.attributes, sdk::DimsOf(c.input(0)), grouped, sdk::DimsOf(c.output(0)), TypeOf(c.input(0))};
     }
@@ -256,7 +275,8 @@ struct BackpropInputKernel {
   explicit BackpropInputKernel(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan {
     Plan(const BackpropInputKernel& kernel, sdk::PrepareContext& c) {
-      const Convolution v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2)), TypeOf(c.input(1)));
+      const Convolution v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2)),
+                          TypeOf(c.input(1)));
       RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
       // Gradients of so few channels are oneDNN's slow case: 1.1 to 3.6 times the plain kernel.
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
@@ -278,11 +298,13 @@ struct BackpropInputKernel {
       const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
       const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
       const auto of = [&](dnnl::algorithm algorithm, const memory::desc& in, const memory::desc& out) {
-        return library::ConvolutionBackwardData(algorithm, in, Any(v.FilterDims(), v.type), out, v.Windows(), UserScratchpad(), hint);
+        return library::ConvolutionBackwardData(algorithm, in, Any(v.FilterDims(), v.type), out, v.Windows(),
+                                                UserScratchpad(), hint);
       };
       dnnl::convolution_backward_data::primitive_desc pd;
       if (v.SuitsWinograd(to - from, v.y.height, c.Constant<char>(1) != nullptr))
-        pd = MadeOrNone([&] { return of(dnnl::algorithm::convolution_winograd, Any(library::Dims(dx)), Any(library::Dims(dy))); });
+        pd = MadeOrNone(
+            [&] { return of(dnnl::algorithm::convolution_winograd, Any(library::Dims(dx)), Any(library::Dims(dy))); });
       if (!pd) pd = Made([&] { return of(dnnl::algorithm::convolution_direct, v.Asked(dx), v.Asked(dy)); });
       RefuseSlow(pd, v.type);
       Program& p = programs.emplace_back();
@@ -302,13 +324,16 @@ struct BackpropInputKernel {
       const auto rows = v.PixelRows(ci, images, v.y.height);
       const int64_t place = all ? 0 : c.Workspace(static_cast<int64_t>(rows.get_size()));
       const int dy = p.Input(2, v.PixelRows(co, images, v.y.height), v.BatchOffset(v.y, from));
-      p.Multiply({false, true, images * v.y.pixels(), co, ci, co, co, ci}, dy, p.Input(1, v.FilterDesc()), all ? p.Output(0, rows, at) : p.WorkspaceAt(place, rows));
+      p.Multiply({false, true, images * v.y.pixels(), co, ci, co, co, ci}, dy, p.Input(1, v.FilterDesc()),
+                 all ? p.Output(0, rows, at) : p.WorkspaceAt(place, rows));
       if (all) return;
       p.Clear(p.Output(0, v.ImageDesc(v.x, images, v.x.height), at));
       for (int64_t i = 0; i < images; ++i)
-        p.Finish(p.WorkspaceAt(place + i * v.y.pixels() * ci * kFloat, v.PixelRows(ci, 1, v.y.height)), p.Output(0, v.PixelsRead(v.y.height), at + v.BatchOffset(v.x, i)));
+        p.Finish(p.WorkspaceAt(place + i * v.y.pixels() * ci * kFloat, v.PixelRows(ci, 1, v.y.height)),
+                 p.Output(0, v.PixelsRead(v.y.height), at + v.BatchOffset(v.x, i)));
     }
-    // The filter transposed, forward: oneDNN 2.6 has a kernel of block products (brgconv) for that alone, which takes 0.75 to 0.95 of the time.
+    // The filter transposed, forward: oneDNN 2.6 has a kernel of block products (brgconv) for that alone, which takes
+    // 0.75 to 0.95 of the time.
     void AddOfPixels(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to) {
       const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
       const auto transposed = Strided({v.x.channels, v.y.channels, 1, 1}, {v.y.channels, 1, 1, 1});
@@ -316,7 +341,9 @@ struct BackpropInputKernel {
       RefuseSlow(pd);
       Program& p = programs.emplace_back();
       p.Step(c, Made([&] { return dnnl::convolution_forward(pd); }), pd.scratchpad_desc(),
-             {{DNNL_ARG_SRC, p.Input(2, dy, v.BatchOffset(v.y, from))}, {DNNL_ARG_WEIGHTS, Filter(c, &p, transposed, pd.weights_desc())}, {DNNL_ARG_DST, p.Output(0, dx, v.BatchOffset(v.x, from))}});
+             {{DNNL_ARG_SRC, p.Input(2, dy, v.BatchOffset(v.y, from))},
+              {DNNL_ARG_WEIGHTS, Filter(c, &p, transposed, pd.weights_desc())},
+              {DNNL_ARG_DST, p.Output(0, dx, v.BatchOffset(v.x, from))}});
     }
     int Filter(sdk::PrepareContext& c, Program* p, const memory::desc& given, const memory::desc& wanted) {
       if (c.Constant<char>(1) != nullptr) return p->Constant(Packed(c.input(1), 0, given, wanted));
@@ -339,7 +366,8 @@ struct BackpropFilterKernel {
   explicit BackpropFilterKernel(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan {
     Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c) {
-      const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)), TypeOf(c.input(0)));
+      const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)),
+                          TypeOf(c.input(0)));
       RefuseBelow(v.work, v.SmallestWork(kSmallestGradient));
       v.RefuseFewChannelsOfFilter();
       RefuseLong(v.work / kConvPerNanosecond / static_cast<double>(v.x.batch));
@@ -365,23 +393,28 @@ struct BackpropFilterKernel {
       const bool more = share->pieces.size() > 1;
       if (more && share->piece < 0) share->piece = c.Workspace(sdk::Multiply(count, kFloat));
       const int64_t at = more ? share->piece : share->sum;
-      const int result = at < 0 ? p.Output(0, v.FilterDesc(ElementType::f32)) : p.WorkspaceAt(at, v.FilterDesc(ElementType::f32));
-      // The primitive is ahead where there are many pixels and not more channels of the result; it has none for pixels that lie apart, but its general one.
+      const int result =
+          at < 0 ? p.Output(0, v.FilterDesc(ElementType::f32)) : p.WorkspaceAt(at, v.FilterDesc(ElementType::f32));
+      // The primitive is ahead where there are many pixels and not more channels of the result; it has none for pixels
+      // that lie apart, but its general one.
       constexpr int64_t kFewPixels = 512;
       const int64_t pixels = (to - from) * v.y.pixels(), ci = v.x.channels, co = v.y.channels;
       if (v.IsOfPixels() && (!v.IsOfAllPixels() || pixels <= kFewPixels || co >= 2 * ci)) {
         const int dy = p.Input(2, v.PixelRows(co, to - from, v.y.height), v.BatchOffset(v.y, from));
-        p.Multiply({true, false, ci, pixels, co, ci, co, co}, v.Pixels(c, &p, 0, {from, to}, {0, v.y.height}), dy, result);
+        p.Multiply({true, false, ci, pixels, co, ci, co, co}, v.Pixels(c, &p, 0, {from, to}, {0, v.y.height}), dy,
+                   result);
         return;
       }
       const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
       const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims(), v.type), {}, v.Asked(dy), v.Windows());
       const auto of = [&](dnnl::algorithm algorithm, const memory::desc& in, const memory::desc& out) {
-        return library::ConvolutionBackwardWeights(algorithm, in, Any(v.FilterDims()), out, v.Windows(), UserScratchpad(), hint);
+        return library::ConvolutionBackwardWeights(algorithm, in, Any(v.FilterDims()), out, v.Windows(),
+                                                   UserScratchpad(), hint);
       };
       dnnl::convolution_backward_weights::primitive_desc pd;
       if (v.SuitsWinograd(to - from, v.y.height, false))
-        pd = MadeOrNone([&] { return of(dnnl::algorithm::convolution_winograd, Any(library::Dims(x)), Any(library::Dims(dy))); });
+        pd = MadeOrNone(
+            [&] { return of(dnnl::algorithm::convolution_winograd, Any(library::Dims(x)), Any(library::Dims(dy))); });
       if (!pd) pd = Made([&] { return of(dnnl::algorithm::convolution_direct, v.Asked(x), v.Asked(dy)); });
       RefuseSlow(pd, v.type);
       const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
@@ -401,7 +434,9 @@ struct BackpropFilterKernel {
     });
     for (const Plan::Share& share : plan.shares) {
       if (share.sum < 0) continue;
-      c.ParallelFor(plan.count, 0.15, [&](int64_t begin, int64_t end) { Add(c.workspace<float>(share.sum), begin, end, c.output<float>(0)); });
+      c.ParallelFor(plan.count, 0.15, [&](int64_t begin, int64_t end) {
+        Add(c.workspace<float>(share.sum), begin, end, c.output<float>(0));
+      });
     }
   }
   static void RunShare(const Plan& plan, const Plan::Share& share, sdk::RunContext c) {
@@ -426,6 +461,7 @@ TENON_ONEDNN_KERNEL(Conv2D) = OnednnKernel<ForwardKernel<false>>("Conv2D", 0);
 TENON_ONEDNN_KERNEL(DepthwiseConv2dNative) = OnednnKernel<ForwardKernel<true>, Bfloat16Alone>("DepthwiseConv2dNative");
 TENON_ONEDNN_KERNEL(Conv2DBackpropInput) = OnednnKernel<BackpropInputKernel>("Conv2DBackpropInput", 0);
 TENON_ONEDNN_KERNEL(Conv2DBackpropFilter) = OnednnKernel<BackpropFilterKernel, FloatAlone>("Conv2DBackpropFilter", 0);
-TENON_ONEDNN_KERNEL(Conv2DBackpropFilterSums) = OnednnKernel<BackpropFilterKernel, Bfloat16Alone>("Tenon>Conv2DBackpropFilterSums", 0);
+TENON_ONEDNN_KERNEL(Conv2DBackpropFilterSums) =
+    OnednnKernel<BackpropFilterKernel, Bfloat16Alone>("Tenon>Conv2DBackpropFilterSums", 0);
 
 }  // namespace tenon::cpu_onednn

@@ -2,7 +2,8 @@
 // A convolution as oneDNN sees it, and its forward pass in shares, with what is done to the result before it is stored.
 //
 // Images stay in the layout of the graph where oneDNN takes it (NHWC); filters are reordered once where they are
-// constant in the plan, for as long as they do not change where they are variables, and else in every run. Shares are parts of the batch, or rows of one image; all read one copy of the filter.
+// constant in the plan, for as long as they do not change where they are variables, and else in every run. Shares are
+// parts of the batch, or rows of one image; all read one copy of the filter.
 #ifndef TENON_DEVICES_CPU_ONEDNN_CONV_H_
 #define TENON_DEVICES_CPU_ONEDNN_CONV_H_
 
@@ -23,10 +24,12 @@ inline constexpr double kSmallestConvolution = 400e3;
 
 // Geometry of one convolution and the layouts of its tensors.
 struct Convolution {
-  Convolution(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out, ElementType of = ElementType::f32)
+  Convolution(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out,
+              ElementType of = ElementType::f32)
       : x(in, a.channels_first), y(out, a.channels_first), type(of), result(of), channels_first(a.channels_first) {
     RefuseWithoutBfloat16(of);
-    if (filter.size() != 4 || filter[2] <= 0 || x.channels % filter[2] != 0 || filter[3] != y.channels || x.batch != y.batch) {
+    if (filter.size() != 4 || filter[2] <= 0 || x.channels % filter[2] != 0 || filter[3] != y.channels ||
+        x.batch != y.batch) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not take ", in, " to ", out);
     }
     kernel_height = filter[0], kernel_width = filter[1], in_group = filter[2];
@@ -41,7 +44,13 @@ struct Convolution {
 
   // A product of matrices [m, k] and [k, n]: of windows of one over a row of m pixels.
   Convolution(int64_t m, int64_t k, int64_t n)
-      : x(std::array<int64_t, 4>{1, 1, m, k}, false), y(std::array<int64_t, 4>{1, 1, m, n}, false), channels_first(false), kernel_height(1), kernel_width(1), in_group(k), groups(1) {
+      : x(std::array<int64_t, 4>{1, 1, m, k}, false),
+        y(std::array<int64_t, 4>{1, 1, m, n}, false),
+        channels_first(false),
+        kernel_height(1),
+        kernel_width(1),
+        in_group(k),
+        groups(1) {
     height.input = height.output = 1;
     width.input = width.output = m;
     work = static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
@@ -55,11 +64,15 @@ struct Convolution {
   }
   ElementType TypeOfImage(const sdk::Image& i) const { return &i == &y ? result : type; }
   // What the primitive is asked for: NHWC as it is, NCHW as oneDNN likes.
-  dnnl::memory::desc Asked(const dnnl::memory::desc& image) const { return channels_first ? Any(library::Dims(image), library::Type(image)) : image; }
+  dnnl::memory::desc Asked(const dnnl::memory::desc& image) const {
+    return channels_first ? Any(library::Dims(image), library::Type(image)) : image;
+  }
   int64_t RowOffset(const sdk::Image& i, int64_t row) const {
     return row * i.width * (channels_first ? 1 : i.channels) * BytesOf(TypeOfImage(i));
   }
-  int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * BytesOf(TypeOfImage(i)); }
+  int64_t BatchOffset(const sdk::Image& i, int64_t n) const {
+    return n * i.pixels() * i.channels * BytesOf(TypeOfImage(i));
+  }
 
   // Images of few channels are the plain kernel's, which does them without copies, where oneDNN takes longer
   // (CHOICES.md): of forward passes, gradients of the input and of the filter.
@@ -81,7 +94,8 @@ struct Convolution {
   dnnl::memory::desc FilterDesc() const { return FilterDesc(type); }  // [height, width, in, out]
   dnnl::memory::desc FilterDesc(ElementType of) const {
     const int64_t o = y.channels, i = in_group * o, w = kernel_width * i;
-    return {FilterDims(), of, groups == 1 ? dnnl::memory::dims{1, o, w, i} : dnnl::memory::dims{o / groups, 1, o, w, i}};
+    return {FilterDims(), of,
+            groups == 1 ? dnnl::memory::dims{1, o, w, i} : dnnl::memory::dims{o / groups, 1, o, w, i}};
   }
   library::Windows Windows(const dnnl::memory::dims& before, const dnnl::memory::dims& after) const {
     return {{height.stride, width.stride}, {height.dilation - 1, width.dilation - 1}, before, after};
@@ -93,32 +107,44 @@ struct Convolution {
 
   using Forward = dnnl::convolution_forward;
   // bias: empty, or the channels of the result. `after`: what is done to it.
-  Forward::primitive_desc ForwardDesc(const dnnl::memory::desc& in, const dnnl::memory::desc& filter, const dnnl::memory::desc& bias,
-                                      const dnnl::memory::desc& out, const library::Windows& windows, const dnnl::post_ops& after = {}) const {
+  Forward::primitive_desc ForwardDesc(const dnnl::memory::desc& in, const dnnl::memory::desc& filter,
+                                      const dnnl::memory::desc& bias, const dnnl::memory::desc& out,
+                                      const library::Windows& windows, const dnnl::post_ops& after = {}) const {
     return Made([&] {
       dnnl::primitive_attr attributes = UserScratchpad();
       attributes.set_post_ops(after);
-      return library::ConvolutionForward(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, in, filter, bias, out, windows, attributes);
+      return library::ConvolutionForward(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, in,
+                                         filter, bias, out, windows, attributes);
     });
   }
-  // By Winograd's transforms, in layouts of the library's choice. Empty where it has none: of other processors, sizes, or what follows. The filter's layout for inference is a little faster,
-  // and takes four times as long to make.
-  Forward::primitive_desc Winograd(const dnnl::memory::desc& in, const dnnl::memory::desc& bias, const dnnl::memory::desc& out, const library::Windows& windows, const dnnl::post_ops& after,
-                                   bool constant) const {
+  // By Winograd's transforms, in layouts of the library's choice. Empty where it has none: of other processors, sizes,
+  // or what follows. The filter's layout for inference is a little faster, and takes four times as long to make.
+  Forward::primitive_desc Winograd(const dnnl::memory::desc& in, const dnnl::memory::desc& bias,
+                                   const dnnl::memory::desc& out, const library::Windows& windows,
+                                   const dnnl::post_ops& after, bool constant) const {
     return MadeOrNone([&] {
       dnnl::primitive_attr attributes = UserScratchpad();
       attributes.set_post_ops(after);
-      return library::ConvolutionForward(constant ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_winograd, Any(library::Dims(in)), Any(FilterDims()), bias, Any(library::Dims(out)), windows,
-                                         attributes);
+      return library::ConvolutionForward(
+          constant ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training,
+          dnnl::algorithm::convolution_winograd, Any(library::Dims(in)), Any(FilterDims()), bias,
+          Any(library::Dims(out)), windows, attributes);
     });
   }
-  // Whether each pixel of y is the product of one of x and the filter, and nothing else: windows of one in float32, channels last.
+  // Whether each pixel of y is the product of one of x and the filter, and nothing else: windows of one in float32,
+  // channels last.
   bool IsOfPixels() const {
-    const auto one = [](const sdk::WindowDim& w) { return w.size == 1 && w.before == 0 && (w.output - 1) * w.stride < w.input; };
-    const bool apart = y.width * width.stride <= height.stride * x.width;  // rows of what is read would overlap, which oneDNN's layouts do not
+    const auto one = [](const sdk::WindowDim& w) {
+      return w.size == 1 && w.before == 0 && (w.output - 1) * w.stride < w.input;
+    };
+    const bool apart = y.width * width.stride <=
+                       height.stride * x.width;  // rows of what is read would overlap, which oneDNN's layouts do not
     return one(height) && one(width) && apart && groups == 1 && !channels_first && type == ElementType::f32;
   }
-  bool IsOfAllPixels() const { return IsOfPixels() && height.stride == 1 && width.stride == 1 && height.output == height.input && width.output == width.input; }
+  bool IsOfAllPixels() const {
+    return IsOfPixels() && height.stride == 1 && width.stride == 1 && height.output == height.input &&
+           width.output == width.input;
+  }
   // Pixels one after the other: rows of a matrix.
   dnnl::memory::desc PixelRows(int64_t channels, int64_t images, int64_t rows) const {
     return Strided({images, channels, rows, y.width}, {rows * y.width * channels, 1, y.width * channels, channels});
@@ -129,13 +155,16 @@ struct Convolution {
     return Strided({1, c, rows, y.width}, {rows * height.stride * row, 1, height.stride * row, width.stride * c});
   }
   // Those of input `image`, of so many images and rows of y from the first ones named on, for a product of matrices.
-  int Pixels(sdk::PrepareContext& c, Program* p, int image, std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) const {
+  int Pixels(sdk::PrepareContext& c, Program* p, int image, std::pair<int64_t, int64_t> images,
+             std::pair<int64_t, int64_t> rows) const {
     const int64_t count = rows.second - rows.first, at = RowOffset(x, rows.first * height.stride);
     const auto together = PixelRows(x.channels, images.second - images.first, count);
     if (IsOfAllPixels()) return p->Input(image, together, BatchOffset(x, images.first) + at);
     const int64_t to = c.Workspace(static_cast<int64_t>(together.get_size()));
     for (int64_t i = images.first; i < images.second; ++i)
-      p->Finish(p->Input(image, PixelsRead(count), BatchOffset(x, i) + at), p->WorkspaceAt(to + (i - images.first) * count * y.width * x.channels * kFloat, PixelRows(x.channels, 1, count)));
+      p->Finish(p->Input(image, PixelsRead(count), BatchOffset(x, i) + at),
+                p->WorkspaceAt(to + (i - images.first) * count * y.width * x.channels * kFloat,
+                               PixelRows(x.channels, 1, count)));
     return p->WorkspaceAt(to, together);
   }
 
@@ -145,14 +174,18 @@ struct Convolution {
     if (!winograd.load(std::memory_order_relaxed)) return false;
     constexpr int64_t kChannels = 64;
     const int64_t pixels = constant ? 196 : 2 * std::max(x.channels, y.channels);
-    const bool window = kernel_height == 3 && kernel_width == 3 && height.stride == 1 && width.stride == 1 && height.dilation == 1 && width.dilation == 1;
-    return window && groups == 1 && !channels_first && type == ElementType::f32 && x.channels >= kChannels && y.channels >= kChannels && images * rows * y.width >= pixels;
+    const bool window = kernel_height == 3 && kernel_width == 3 && height.stride == 1 && width.stride == 1 &&
+                        height.dilation == 1 && width.dilation == 1;
+    return window && groups == 1 && !channels_first && type == ElementType::f32 && x.channels >= kChannels &&
+           y.channels >= kChannels && images * rows * y.width >= pixels;
   }
 
-  static constexpr int64_t kFew = 8, kVector = 16, kMostOut = 64, kMostSide = 8;  // what is done without copies has no more results, and no larger windows
+  static constexpr int64_t kFew = 8, kVector = 16, kMostOut = 64,
+                           kMostSide = 8;  // what is done without copies has no more results, and no larger windows
   void RefuseIf(bool few) const {
     const bool window = kernel_height * kernel_width > 1 && kernel_height <= kMostSide && kernel_width <= kMostSide;
-    if (few && type == ElementType::f32 && !channels_first && groups == 1 && y.channels <= kMostOut && window && !use_always.load(std::memory_order_relaxed))
+    if (few && type == ElementType::f32 && !channels_first && groups == 1 && y.channels <= kMostOut && window &&
+        !use_always.load(std::memory_order_relaxed))
       sdk::Fail(TENON_UNIMPLEMENTED, "so few channels; the plain kernel is faster");
   }
 
@@ -188,12 +221,13 @@ struct Epilogue {
     float alpha = 0, beta = 0;
   } activation;
   bool IsEmpty() const {
-    return scale.from == Vector::From::kNone && shift.from == Vector::From::kNone && filter_scale.empty() && addend < 0 && activation.algorithm == dnnl::algorithm::undef;
+    return scale.from == Vector::From::kNone && shift.from == Vector::From::kNone && filter_scale.empty() &&
+           addend < 0 && activation.algorithm == dnnl::algorithm::undef;
   }
 };
 
-// A variable's value in another layout, from step to step for as long as it does not change (ext/draft/lasting_view.h). Kernels that want the same value in the same layout
-// share one. Any thread.
+// A variable's value in another layout, from step to step for as long as it does not change (ext/draft/lasting_view.h).
+// Kernels that want the same value in the same layout share one. Any thread.
 class KeptFilter {
  public:
   // given, wanted: how the value lies, and how it is to lie.
@@ -202,7 +236,8 @@ class KeptFilter {
   KeptFilter(const KeptFilter&) = delete;
   ~KeptFilter() { LetGo(); }
 
-  // The same value as before in the layout that make(memory) gave it, or, where it is worth a try, now gives it. NULL: it is not to be kept, and `make` was not called.
+  // The same value as before in the layout that make(memory) gave it, or, where it is worth a try, now gives it. NULL:
+  // it is not to be kept, and `make` was not called.
   template <class Make>
   std::shared_ptr<char> Find(const tenon_tensor_view& view, const Make& make) {
     const std::lock_guard lock(mutex_);
@@ -235,7 +270,8 @@ class KeptFilter {
   std::shared_ptr<char> made_;
   KeptFilter *next_ = nullptr, *before_ = nullptr;
   uint32_t found_ = 0;          // how often it was the same, since it was made
-  uint32_t pause_ = 1, wait_ = 1;  // values that are passed over after one that changed soon, and how many of them are left
+  uint32_t pause_ = 1,
+           wait_ = 1;  // values that are passed over after one that changed soon, and how many of them are left
 };
 
 // A filter that is not constant, in a layout that shares want: one copy for all of them.
@@ -245,21 +281,25 @@ struct ReorderedFilter {
   std::vector<Program> parts;  // what fill it, before the shares
 };
 // That of input `filter`, which lies as `given`; made where there is none yet.
-const ReorderedFilter& Reordered(std::vector<ReorderedFilter>* filters, sdk::PrepareContext& c, int filter, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted);
+const ReorderedFilter& Reordered(std::vector<ReorderedFilter>* filters, sdk::PrepareContext& c, int filter,
+                                 const dnnl::memory::desc& given, const dnnl::memory::desc& wanted);
 
 class ForwardShares {
  public:
-  // The image, the filter, and the result are inputs 0 and 1 and output 0 of the node, or as said. UNIMPLEMENTED: the plain
-  // kernels are faster, or oneDNN has no fast primitive.
-  ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue = {}, int image = 0, int filter = 1);
+  // The image, the filter, and the result are inputs 0 and 1 and output 0 of the node, or as said. UNIMPLEMENTED: the
+  // plain kernels are faster, or oneDNN has no fast primitive.
+  ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue = {}, int image = 0,
+                int filter = 1);
   void Run(sdk::RunContext c) const;
 
  private:
-  void Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter, std::pair<int64_t, int64_t> images,
-           std::pair<int64_t, int64_t> rows);
+  void Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter,
+           std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows);
   // Windows of one, as a product of matrices.
-  void AddProduct(const Convolution& v, sdk::PrepareContext& c, int image, int filter, std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows);
-  int Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const dnnl::memory::desc& wanted, Program* program);
+  void AddProduct(const Convolution& v, sdk::PrepareContext& c, int image, int filter,
+                  std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows);
+  int Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter,
+             const dnnl::memory::desc& wanted, Program* program);
 
   std::vector<ReorderedFilter> filters_;
   std::vector<Program> programs_;

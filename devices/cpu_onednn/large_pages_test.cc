@@ -33,7 +33,8 @@ TEST(LargePages, GiveEachItsOwnBytesWhicheverGo) {
   std::vector<Part> parts;
   unsigned char mark = 0;
   for (int round = 0; round < 4; ++round)
-    for (const size_t bytes : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{3} << 20, (size_t{8} << 20) - 1, size_t{8} << 20, (size_t{8} << 20) + 1, size_t{20} << 20})
+    for (const size_t bytes : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{3} << 20,
+                               (size_t{8} << 20) - 1, size_t{8} << 20, (size_t{8} << 20) + 1, size_t{20} << 20})
       parts.push_back(Marked(bytes, ++mark));
   for (size_t i = 0; i < parts.size(); i += 3) parts[i] = Marked(parts[i].bytes, ++mark);
   for (const Part& part : parts) EXPECT_TRUE(IsWhole(part)) << part.bytes;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN 2.6, whose primitives begin with a descriptor of the operation; included by library.h alone, which says what each is. omp.h is used for the thread count alone.
+// oneDNN 2.6, whose primitives begin with a descriptor of the operation; included by library.h alone, which says what
+// each is. omp.h is used for the thread count alone.
 #ifndef TENON_DEVICES_CPU_ONEDNN_LIBRARY_2_H_
 #define TENON_DEVICES_CPU_ONEDNN_LIBRARY_2_H_
 
@@ -22,45 +23,67 @@ inline Desc WithType(Desc desc, ElementType type) {
   return desc;
 }
 
-inline void AppendEltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha, float beta) { operations.append_eltwise(1, algorithm, alpha, beta); }
+inline void AppendEltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha, float beta) {
+  operations.append_eltwise(1, algorithm, alpha, beta);
+}
 
 inline constexpr bool kZeroPointsAreArguments = false;
-inline void SetZeroPoint(dnnl::primitive_attr& attributes, int argument, int32_t value) { attributes.set_zero_points(argument, 0, {value}); }
+inline void SetZeroPoint(dnnl::primitive_attr& attributes, int argument, int32_t value) {
+  attributes.set_zero_points(argument, 0, {value});
+}
 
-inline dnnl::convolution_forward::primitive_desc ConvolutionForward(dnnl::prop_kind kind, dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& bias, const Desc& out, const Windows& w,
+inline dnnl::convolution_forward::primitive_desc ConvolutionForward(dnnl::prop_kind kind, dnnl::algorithm algorithm,
+                                                                    const Desc& in, const Desc& filter,
+                                                                    const Desc& bias, const Desc& out, const Windows& w,
                                                                     const dnnl::primitive_attr& attributes) {
-  return {dnnl::convolution_forward::desc(kind, algorithm, in, filter, bias, out, w.strides, w.dilations, w.before, w.after), attributes, Engine()};
+  return {dnnl::convolution_forward::desc(kind, algorithm, in, filter, bias, out, w.strides, w.dilations, w.before,
+                                          w.after),
+          attributes, Engine()};
 }
-inline dnnl::convolution_backward_data::primitive_desc ConvolutionBackwardData(dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
-                                                                               const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
-  return {dnnl::convolution_backward_data::desc(algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after), attributes, Engine(), forward};
+inline dnnl::convolution_backward_data::primitive_desc ConvolutionBackwardData(
+    dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
+    const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
+  return {dnnl::convolution_backward_data::desc(algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after),
+          attributes, Engine(), forward};
 }
-inline dnnl::convolution_backward_weights::primitive_desc ConvolutionBackwardWeights(dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
-                                                                                     const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
-  return {dnnl::convolution_backward_weights::desc(algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after), attributes, Engine(), forward};
+inline dnnl::convolution_backward_weights::primitive_desc ConvolutionBackwardWeights(
+    dnnl::algorithm algorithm, const Desc& in, const Desc& filter, const Desc& out, const Windows& w,
+    const dnnl::primitive_attr& attributes, const dnnl::convolution_forward::primitive_desc& forward) {
+  return {
+      dnnl::convolution_backward_weights::desc(algorithm, in, filter, out, w.strides, w.dilations, w.before, w.after),
+      attributes, Engine(), forward};
 }
 
-inline dnnl::pooling_forward::primitive_desc PoolForward(dnnl::algorithm algorithm, const Desc& in, const Desc& out, const PoolWindows& w, const dnnl::primitive_attr& attributes) {
-  return {dnnl::pooling_forward::desc(dnnl::prop_kind::forward_inference, algorithm, in, out, w.strides, w.sizes, w.before, w.after), attributes, Engine()};
+inline dnnl::pooling_forward::primitive_desc PoolForward(dnnl::algorithm algorithm, const Desc& in, const Desc& out,
+                                                         const PoolWindows& w, const dnnl::primitive_attr& attributes) {
+  return {dnnl::pooling_forward::desc(dnnl::prop_kind::forward_inference, algorithm, in, out, w.strides, w.sizes,
+                                      w.before, w.after),
+          attributes, Engine()};
 }
-inline dnnl::pooling_backward::primitive_desc PoolBackward(dnnl::algorithm algorithm, const Desc& in, const Desc& out, const PoolWindows& w, const dnnl::primitive_attr& attributes,
+inline dnnl::pooling_backward::primitive_desc PoolBackward(dnnl::algorithm algorithm, const Desc& in, const Desc& out,
+                                                           const PoolWindows& w, const dnnl::primitive_attr& attributes,
                                                            const dnnl::pooling_forward::primitive_desc& forward) {
-  return {dnnl::pooling_backward::desc(algorithm, in, out, w.strides, w.sizes, w.before, w.after), attributes, Engine(), forward};
+  return {dnnl::pooling_backward::desc(algorithm, in, out, w.strides, w.sizes, w.before, w.after), attributes, Engine(),
+          forward};
 }
 
-inline dnnl::matmul::primitive_desc Product(const Desc& left, const Desc& right, const Desc& product, const dnnl::primitive_attr& attributes) {
+inline dnnl::matmul::primitive_desc Product(const Desc& left, const Desc& right, const Desc& product,
+                                            const dnnl::primitive_attr& attributes) {
   return {dnnl::matmul::desc(left, right, product), attributes, Engine()};
 }
 
 inline constexpr auto kInference = dnnl::prop_kind::forward_inference;
 inline constexpr auto kOneWay = dnnl::rnn_direction::unidirectional_left2right;
 inline dnnl::lstm_forward::primitive_desc Lstm(const RecurrentDescs& d, const dnnl::primitive_attr& attributes) {
-  return {dnnl::lstm_forward::desc(kInference, kOneWay, d.x, d.state, d.state, d.kernel, d.recurrent, d.bias, d.y, d.state, d.state), attributes, Engine()};
+  return {dnnl::lstm_forward::desc(kInference, kOneWay, d.x, d.state, d.state, d.kernel, d.recurrent, d.bias, d.y,
+                                   d.state, d.state),
+          attributes, Engine()};
 }
 // Primitive: gru_forward or lbr_gru_forward.
 template <class Primitive>
 typename Primitive::primitive_desc Gru(const RecurrentDescs& d, const dnnl::primitive_attr& attributes) {
-  return {typename Primitive::desc(kInference, kOneWay, d.x, d.state, d.kernel, d.recurrent, d.bias, d.y, d.state), attributes, Engine()};
+  return {typename Primitive::desc(kInference, kOneWay, d.x, d.state, d.kernel, d.recurrent, d.bias, d.y, d.state),
+          attributes, Engine()};
 }
 
 }  // namespace tenon::cpu_onednn::library

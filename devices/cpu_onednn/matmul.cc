@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul through oneDNN: rows or columns of the product are shared, one primitive or one call of its GEMM a share. In bfloat16 stacks of matrices, too, of which
-// shares are products; the result may be the sums in float32.
+// MatMul through oneDNN: rows or columns of the product are shared, one primitive or one call of its GEMM a share. In
+// bfloat16 stacks of matrices, too, of which shares are products; the result may be the sums in float32.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -21,8 +21,8 @@ struct Shape {
   int64_t m, k, n;
 };
 
-// Whether a share of a product of floats takes oneDNN's GEMM and not its primitive, which reads a second matrix that nobody packed as it lies: one of 3072
-// columns at a third of the speed. Measured, see CHOICES.md.
+// Whether a share of a product of floats takes oneDNN's GEMM and not its primitive, which reads a second matrix that
+// nobody packed as it lies: one of 3072 columns at a third of the speed. Measured, see CHOICES.md.
 template <class Kernel>
 bool PrefersGemm(const Kernel& kernel, bool packed, const Shape& share) {
   const auto [m, k, n] = share;
@@ -33,14 +33,17 @@ bool PrefersGemm(const Kernel& kernel, bool packed, const Shape& share) {
 template <bool kStacks>
 struct MatMulKernel {
   explicit MatMulKernel(sdk::CreateContext& c)
-      : transpose_a(c.Bool(kStacks ? "adj_x" : "transpose_a")), transpose_b(c.Bool(kStacks ? "adj_y" : "transpose_b")) {}
+      : transpose_a(c.Bool(kStacks ? "adj_x" : "transpose_a")),
+        transpose_b(c.Bool(kStacks ? "adj_y" : "transpose_b")) {}
 
   struct Plan {
     Plan(const MatMulKernel& kernel, sdk::PrepareContext& c) : type(TypeOf(c.input(0))), result(TypeOf(c.output(0))) {
       RefuseWithoutBfloat16(type);
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
-      if (a.size() < 2 || b.size() < 2 || (!kStacks && (a.size() != 2 || b.size() != 2))) sdk::Fail(TENON_UNIMPLEMENTED, "matrices only");
-      const int64_t a_rows = a[a.size() - 2], a_columns = a[a.size() - 1], b_rows = b[b.size() - 2], b_columns = b[b.size() - 1];
+      if (a.size() < 2 || b.size() < 2 || (!kStacks && (a.size() != 2 || b.size() != 2)))
+        sdk::Fail(TENON_UNIMPLEMENTED, "matrices only");
+      const int64_t a_rows = a[a.size() - 2], a_columns = a[a.size() - 1], b_rows = b[b.size() - 2],
+                    b_columns = b[b.size() - 1];
       const int64_t k = kernel.transpose_a ? a_rows : a_columns, n = kernel.transpose_b ? b_rows : b_columns;
       if (k != (kernel.transpose_b ? b_columns : b_rows)) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
@@ -57,7 +60,8 @@ struct MatMulKernel {
       shape = {kernel.transpose_a ? a_columns : sdk::Count(a_stack) * a_rows, k, n};
       const int64_t m = shape.m;
       const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-      // Of vectors of floats it takes up to four times the plain kernel's time; the plain one would make floats of the whole matrix.
+      // Of vectors of floats it takes up to four times the plain kernel's time; the plain one would make floats of the
+      // whole matrix.
       RefuseBelow(work, type == ElementType::f32 && (m == 1 || n == 1) ? HUGE_VAL : kSmallestMatMul);
       a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
       b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
@@ -66,22 +70,33 @@ struct MatMulKernel {
       Divide(Shares(c), lasts ? kLongest * kMatMulPerNanosecond : 0);
       cost = work / kMatMulPerNanosecond / static_cast<double>(shares.size());
       const bool constant = !lasts && c.Constant<char>(1) != nullptr;  // each share would keep what it packs
-      const bool by_gemm = type == ElementType::f32 && PrefersGemm(kernel, constant, {shares.front().rows, k, shares.front().columns});
+      const bool by_gemm =
+          type == ElementType::f32 && PrefersGemm(kernel, constant, {shares.front().rows, k, shares.front().columns});
       for (const Share& share : shares) by_gemm ? AddByGemm(kernel, share) : Add(c, share, constant);
     }
 
     struct Share {
       int64_t row, rows, column, columns;
     };
-    // Shares of the product's rows or columns. A step that is given up ends with the shares under way: of a product that lasts they are squares of at most so
-    // many products and sums (else 0), so large that reading and packing their rows and columns again does not show, and so small that one does not last.
+    // Shares of the product's rows or columns. A step that is given up ends with the shares under way: of a product
+    // that lasts they are squares of at most so many products and sums (else 0), so large that reading and packing
+    // their rows and columns again does not show, and so small that one does not last.
     void Divide(int64_t threads, double most) {
       constexpr int64_t kUnit = 64, kLeastEdge = 256;
       const auto [m, k, n] = shape;
-      const int64_t square = std::max(static_cast<int64_t>(std::sqrt(most / static_cast<double>(std::max<int64_t>(k, 1)))) / kUnit * kUnit, kLeastEdge);
+      const int64_t square =
+          std::max(static_cast<int64_t>(std::sqrt(most / static_cast<double>(std::max<int64_t>(k, 1)))) / kUnit * kUnit,
+                   kLeastEdge);
       const bool lasts = most > 0, by_rows = m >= n;
-      const auto chunk = [&](int64_t whole) { return std::max<int64_t>(kUnit, ((whole + threads - 1) / threads + kUnit - 1) / kUnit * kUnit); };
-      const int64_t most_rows = lasts ? square : by_rows ? chunk(m) : m, most_columns = lasts ? square : by_rows ? n : chunk(n);
+      const auto chunk = [&](int64_t whole) {
+        return std::max<int64_t>(kUnit, ((whole + threads - 1) / threads + kUnit - 1) / kUnit * kUnit);
+      };
+      const int64_t most_rows = lasts     ? square
+                                : by_rows ? chunk(m)
+                                          : m,
+                    most_columns = lasts     ? square
+                                   : by_rows ? n
+                                             : chunk(n);
       for (int64_t row = 0; row < m; row += most_rows)
         for (int64_t column = 0, columns = 0; column < n; column += columns) {
           columns = std::min(most_columns, n - column);
@@ -111,9 +126,11 @@ struct MatMulKernel {
         for (size_t i = stacked; i-- > 0; stride *= sizes[i]) strides[i] = stride;
         return std::pair(sizes, strides);
       };
-      const auto left = layout(a, kernel.transpose_a, m, k), right = layout(b, kernel.transpose_b, k, n), product = layout(out, false, m, n);
+      const auto left = layout(a, kernel.transpose_a, m, k), right = layout(b, kernel.transpose_b, k, n),
+                 product = layout(out, false, m, n);
       for (const auto& [from, to] : Parts(out[shared], SharesAndPieces(c, work / kMatMulPerNanosecond, 1e6))) {
-        const auto part = [&, from = from, to = to](const std::pair<memory::dims, memory::dims>& whole, ElementType of) {
+        const auto part = [&, from = from, to = to](const std::pair<memory::dims, memory::dims>& whole,
+                                                    ElementType of) {
           memory::dims sizes = whole.first;
           const int64_t at = sizes[shared] == 1 ? 0 : from * whole.second[shared] * BytesOf(of);
           if (sizes[shared] != 1) sizes[shared] = to - from;
@@ -126,7 +143,9 @@ struct MatMulKernel {
         RefuseSlow(pd);
         Program& p = programs.emplace_back();
         p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
-               {{DNNL_ARG_SRC, p.Input(0, x, x_at)}, {DNNL_ARG_WEIGHTS, p.Input(1, y, y_at)}, {DNNL_ARG_DST, p.Output(0, z, z_at)}});
+               {{DNNL_ARG_SRC, p.Input(0, x, x_at)},
+                {DNNL_ARG_WEIGHTS, p.Input(1, y, y_at)},
+                {DNNL_ARG_DST, p.Output(0, z, z_at)}});
       }
       cost = work / kMatMulPerNanosecond / static_cast<double>(programs.size());
     }
@@ -137,7 +156,9 @@ struct MatMulKernel {
       const int left = p.Input(0, Strided({rows, k}, a_strides), row * a_strides[0] * BytesOf(type));
       const int right = p.Input(1, Strided({k, columns}, b_strides), column * b_strides[1] * BytesOf(type));
       const int product = p.Output(0, Strided({rows, columns}, {n, 1}), (row * n + column) * BytesOf(type));
-      p.Multiply({kernel.transpose_a, kernel.transpose_b, rows, k, columns, kernel.transpose_a ? m : k, kernel.transpose_b ? k : n, n}, left, right, product);
+      p.Multiply({kernel.transpose_a, kernel.transpose_b, rows, k, columns, kernel.transpose_a ? m : k,
+                  kernel.transpose_b ? k : n, n},
+                 left, right, product);
     }
     void Add(sdk::PrepareContext& c, const Share& share, bool constant) {
       const auto [m, k, n] = shape;
@@ -146,7 +167,9 @@ struct MatMulKernel {
       const auto left = Strided({rows, k}, a_strides, type);
       const auto right = Strided({k, columns}, b_strides, type);
       const auto product = Strided({rows, columns}, {n, 1}, result);
-      const auto pd = Made([&] { return library::Product(left, constant ? Any({k, columns}, type) : right, product, UserScratchpad()); });
+      const auto pd = Made([&] {
+        return library::Product(left, constant ? Any({k, columns}, type) : right, product, UserScratchpad());
+      });
       const int weights =
           constant
               ? p.Constant(Packed(c.input(1), column * b_strides[1], right, pd.weights_desc()))
@@ -170,7 +193,8 @@ struct MatMulKernel {
 }  // namespace
 
 // Stacks of float32 are left to the plain kernel.
-using ProductOfBfloat16 = sdk::Constraints<sdk::Allowed<"Ta", TENON_DT_BFLOAT16>, sdk::Allowed<"Tb", TENON_DT_BFLOAT16>, sdk::Allowed<"Tout", TENON_DT_BFLOAT16, TENON_DT_FLOAT>>;
+using ProductOfBfloat16 = sdk::Constraints<sdk::Allowed<"Ta", TENON_DT_BFLOAT16>, sdk::Allowed<"Tb", TENON_DT_BFLOAT16>,
+                                           sdk::Allowed<"Tout", TENON_DT_BFLOAT16, TENON_DT_FLOAT>>;
 
 TENON_ONEDNN_KERNEL(MatMul) = OnednnKernel<MatMulKernel<false>>("MatMul");
 TENON_ONEDNN_KERNEL(BatchMatMul) = OnednnKernel<MatMulKernel<true>, Bfloat16Alone>("BatchMatMul");

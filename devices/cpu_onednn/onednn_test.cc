@@ -41,7 +41,8 @@ class OnednnTest : public ::testing::Test {
   ~OnednnTest() override { use_always = false; }
 
   template <class Configure>
-  static void Compare(const char* op, const std::vector<Tensor>& inputs, const I& out, const Configure& configure, int constant = -1) {
+  static void Compare(const char* op, const std::vector<Tensor>& inputs, const I& out, const Configure& configure,
+                      int constant = -1) {
     CompareWithPlain<float>(op, TENON_DT_FLOAT, inputs, out, configure, constant);
   }
 };
@@ -50,7 +51,14 @@ TEST_F(OnednnTest, MultipliesMatricesOfEveryTransposition) {
   for (int t = 0; t < 4; ++t) {
     const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
     const auto configure = [&](Kernel& k) { k.Attr("transpose_a", ta).Attr("transpose_b", tb); };
-    for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 300, 17}, {300, 5, 64}, {130, 257, 100}, {65, 129, 1}, {70, 450, 780}, {1030, 140, 30}, {33, 3072, 40}}) {
+    for (const auto& [m, n, k] : {std::tuple{1, 1, 1},
+                                  {5, 300, 17},
+                                  {300, 5, 64},
+                                  {130, 257, 100},
+                                  {65, 129, 1},
+                                  {70, 450, 780},
+                                  {1030, 140, 30},
+                                  {33, 3072, 40}}) {
       const Tensor a = Numbers(ta ? I{k, m} : I{m, k}, 1), b = Numbers(tb ? I{n, k} : I{k, n}, 2);
       Compare("MatMul", {a, b}, {m, n}, configure);
       Compare("MatMul", {a, b}, {m, n}, configure, 1);
@@ -61,7 +69,8 @@ TEST_F(OnednnTest, MultipliesMatricesOfEveryTransposition) {
 TEST_F(OnednnTest, ConvolvesForwardAndBackward) {
   for (const ConvCase& c : kConvCases) {
     const I in = c.image(c.size, c.in), out = c.image(c.to(), c.out);
-    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3),
+                 sizes = Vector<int32_t>({0, 0, 0, 0});
     Compare("Conv2D", {x, f}, out, c);
     Compare("Conv2D", {x, f}, out, c, 1);
     Compare("Conv2DBackpropInput", {sizes, f, dy}, in, c);
@@ -73,11 +82,16 @@ TEST_F(OnednnTest, ConvolvesForwardAndBackward) {
 TEST_F(OnednnTest, ConvolvesPixelsThatLieApartAlongOneSide) {
   for (const I& strides : {I{1, 1, 2, 1}, I{1, 2, 1, 1}, I{1, 1, 3, 1}, I{1, 3, 2, 1}}) {
     for (const int64_t side : {5, 6, 7}) {
-      const I in = {2, side, side + 2, 3}, out = {2, (side + strides[1] - 1) / strides[1], (side + 2 + strides[2] - 1) / strides[2], 4};
+      const I in = {2, side, side + 2, 3},
+              out = {2, (side + strides[1] - 1) / strides[1], (side + 2 + strides[2] - 1) / strides[2], 4};
       const auto configure = [&](Kernel& k) {
-        k.Attr("strides", strides).Attr("dilations", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC"));
+        k.Attr("strides", strides)
+            .Attr("dilations", I{1, 1, 1, 1})
+            .Attr("padding", std::string("SAME"))
+            .Attr("data_format", std::string("NHWC"));
       };
-      const Tensor x = Numbers(in, 1), f = Numbers({1, 1, 3, 4}, 2), dy = Numbers(out, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+      const Tensor x = Numbers(in, 1), f = Numbers({1, 1, 3, 4}, 2), dy = Numbers(out, 3),
+                   sizes = Vector<int32_t>({0, 0, 0, 0});
       Compare("Conv2D", {x, f}, out, configure);
       Compare("Conv2DBackpropInput", {sizes, f, dy}, in, configure);
       Compare("Conv2DBackpropFilter", {x, sizes, dy}, {1, 1, 3, 4}, configure);
@@ -85,17 +99,23 @@ TEST_F(OnednnTest, ConvolvesPixelsThatLieApartAlongOneSide) {
   }
 }
 
-// Large images of many channels go through Winograd's transforms on processors with AVX-512, forward and both ways back; tiles at the edges are cut.
+// Large images of many channels go through Winograd's transforms on processors with AVX-512, forward and both ways
+// back; tiles at the edges are cut.
 TEST_F(OnednnTest, ConvolvesForwardAndBackwardByWinogradsTransforms) {
-  for (const ConvCase& c : {ConvCase{3, 22, 64, 64, 3, 1, 1, 1, true, false}, {2, 25, 80, 64, 3, 1, 1, 1, false, false}, {5, 16, 64, 112, 3, 1, 1, 1, true, false}}) {
+  for (const ConvCase& c : {ConvCase{3, 22, 64, 64, 3, 1, 1, 1, true, false},
+                            {2, 25, 80, 64, 3, 1, 1, 1, false, false},
+                            {5, 16, 64, 112, 3, 1, 1, 1, true, false}}) {
     const I in = c.image(c.size, c.in), out = c.image(c.to(), c.out);
-    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+    const Tensor x = Numbers(in, 1), f = Numbers(c.filter(), 2), dy = Numbers(out, 3),
+                 sizes = Vector<int32_t>({0, 0, 0, 0});
     struct Way {
       const char* op;
       std::vector<Tensor> inputs;
       I to;
     };
-    for (const Way& way : {Way{"Conv2D", {x, f}, out}, {"Conv2DBackpropInput", {sizes, f, dy}, in}, {"Conv2DBackpropFilter", {x, sizes, dy}, c.filter()}}) {
+    for (const Way& way : {Way{"Conv2D", {x, f}, out},
+                           {"Conv2DBackpropInput", {sizes, f, dy}, in},
+                           {"Conv2DBackpropFilter", {x, sizes, dy}, c.filter()}}) {
       SCOPED_TRACE(way.op);
       Compare(way.op, way.inputs, way.to, c);
       const auto run = [&](bool transformed) {
@@ -108,7 +128,8 @@ TEST_F(OnednnTest, ConvolvesForwardAndBackwardByWinogradsTransforms) {
         return Values<float>(result[0]);
       };
       const bool other = run(true) != run(false);
-      EXPECT_EQ(other, DNNL_VERSION_MAJOR < 3 && Has(dnnl::cpu_isa::avx512_core)) << "sums in another order tell whether it was taken";
+      EXPECT_EQ(other, DNNL_VERSION_MAJOR < 3 && Has(dnnl::cpu_isa::avx512_core))
+          << "sums in another order tell whether it was taken";
     }
   }
 }
@@ -134,12 +155,16 @@ TEST(Onednn, ConvolvesWithoutPaddingByItsFastPrimitives) {
   struct Shape {
     int64_t batch, size, kernel, stride, threads;
   };
-  for (const Shape& s : {Shape{1, 40, 3, 1, 2}, {2, 40, 1, 2, 1}, {3, 41, 3, 2, 2}, {2, 40, 3, 1, 5}, {4, 38, 7, 2, 2}}) {
+  for (const Shape& s :
+       {Shape{1, 40, 3, 1, 2}, {2, 40, 1, 2, 1}, {3, 41, 3, 2, 2}, {2, 40, 3, 1, 5}, {4, 38, 7, 2, 2}}) {
     const int64_t to = (s.size - s.kernel) / s.stride + 1;
     Kernel kernel("Conv2D");
-    kernel.Attr("strides", I{1, s.stride, s.stride, 1}).Attr("dilations", I{1, 1, 1, 1}).Attr("padding", std::string("VALID"));
+    kernel.Attr("strides", I{1, s.stride, s.stride, 1})
+        .Attr("dilations", I{1, 1, 1, 1})
+        .Attr("padding", std::string("VALID"));
     kernel.Attr("data_format", std::string("NHWC")).From(kKernelPackage).Threads(static_cast<uint32_t>(s.threads));
-    const Result r = kernel.Run({Numbers({s.batch, s.size, s.size, 32}, 1), Numbers({s.kernel, s.kernel, 32, 32}, 2)}, {Out<float>({s.batch, to, to, 32})});
+    const Result r = kernel.Run({Numbers({s.batch, s.size, s.size, 32}, 1), Numbers({s.kernel, s.kernel, 32, 32}, 2)},
+                                {Out<float>({s.batch, to, to, 32})});
     EXPECT_EQ(r.code, TENON_OK) << "batch " << s.batch << ", window " << s.kernel << ": " << r.message;
   }
 }
@@ -147,7 +172,8 @@ TEST(Onednn, ConvolvesWithoutPaddingByItsFastPrimitives) {
 // A share of 50 ms and more is done in pieces, which sum as one, and between which it ends once the step was given up.
 TEST(Onednn, DoesInPiecesWhatLasts) {
   const I image = {8, 64, 64, 64}, filter = {7, 7, 64, 64};
-  const Tensor x = Numbers(image, 1), f = Numbers(filter, 2), dy = Numbers(image, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+  const Tensor x = Numbers(image, 1), f = Numbers(filter, 2), dy = Numbers(image, 3),
+               sizes = Vector<int32_t>({0, 0, 0, 0});
   struct Case {
     const char* op;
     std::vector<Tensor> inputs;
@@ -155,16 +181,22 @@ TEST(Onednn, DoesInPiecesWhatLasts) {
   };
   const auto run = [](const Case& each, const auto& configure) {
     Kernel kernel(each.op);
-    kernel.Attr("strides", I{1, 1, 1, 1}).Attr("dilations", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC"));
+    kernel.Attr("strides", I{1, 1, 1, 1})
+        .Attr("dilations", I{1, 1, 1, 1})
+        .Attr("padding", std::string("SAME"))
+        .Attr("data_format", std::string("NHWC"));
     configure(kernel);
     return kernel.Run(each.inputs, {Out<float>(each.out)});
   };
-  for (const Case& each : {Case{"Conv2D", {x, f}, image}, {"Conv2DBackpropInput", {sizes, f, dy}, image}, {"Conv2DBackpropFilter", {x, sizes, dy}, filter}}) {
+  for (const Case& each : {Case{"Conv2D", {x, f}, image},
+                           {"Conv2DBackpropInput", {sizes, f, dy}, image},
+                           {"Conv2DBackpropFilter", {x, sizes, dy}, filter}}) {
     const Result want = run(each, [](Kernel&) {}), got = run(each, [](Kernel& k) { k.From(kKernelPackage); });
     ASSERT_EQ(want.code, TENON_OK) << want.message;
     ASSERT_EQ(got.code, TENON_OK) << each.op << ": " << got.message;
     const auto a = Values<float>(want[0]), b = Values<float>(got[0]);
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-3f * (1 + std::fabs(a[i]))) << each.op << " at " << i;
+    for (size_t i = 0; i < a.size(); ++i)
+      ASSERT_NEAR(a[i], b[i], 2e-3f * (1 + std::fabs(a[i]))) << each.op << " at " << i;
     EXPECT_EQ(run(each, [](Kernel& k) { k.From(kKernelPackage).GivenUp(); }).code, TENON_CANCELLED) << each.op;
   }
 }
@@ -172,7 +204,11 @@ TEST(Onednn, DoesInPiecesWhatLasts) {
 // A primitive cannot be stopped: what one image of a gradient takes is left to the kernels that look between blocks.
 TEST(Onednn, RefusesWhatOnePrimitiveWouldTakeLongFor) {
   Kernel kernel("AvgPool");
-  kernel.Attr("ksize", I{1, 512, 512, 1}).Attr("strides", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC")).From(kKernelPackage);
+  kernel.Attr("ksize", I{1, 512, 512, 1})
+      .Attr("strides", I{1, 1, 1, 1})
+      .Attr("padding", std::string("SAME"))
+      .Attr("data_format", std::string("NHWC"))
+      .From(kKernelPackage);
   const Result r = kernel.Run({Numbers({1, 512, 512, 2}, 1)}, {Out<float>({1, 512, 512, 2})});
   EXPECT_EQ(r.code, TENON_UNIMPLEMENTED);
   EXPECT_EQ(r.message, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");
@@ -243,7 +279,8 @@ TEST(KeptFilter, TriesLessAndLessOftenWhereValuesChange) {
   KeptFilter kept(kGiven, kWanted);
   int made = 0, held = 0;
   tenon_buffer* buffer = testing::NewBuffer(64, {16});
-  for (int step = 0; step < 2000; ++step) {  // an update that finds another holder takes another buffer; one that does not writes in place
+  for (int step = 0; step < 2000;
+       ++step) {  // an update that finds another holder takes another buffer; one that does not writes in place
     (void)kept.Find(Lasting(buffer), [&](char*) { ++made; });
     if (buffer->references == 1) continue;
     ++held;
@@ -254,7 +291,8 @@ TEST(KeptFilter, TriesLessAndLessOftenWhereValuesChange) {
   EXPECT_LT(made, 16);
   EXPECT_EQ(made, held);
   const int before = made;
-  for (int step = 0; step < 3000; ++step) (void)kept.Find(Lasting(buffer), [&](char*) { ++made; });  // the training is over
+  for (int step = 0; step < 3000; ++step)
+    (void)kept.Find(Lasting(buffer), [&](char*) { ++made; });  // the training is over
   EXPECT_EQ(made, before + 1);
   EXPECT_EQ(buffer->references, 2);
   testing::Release(buffer);

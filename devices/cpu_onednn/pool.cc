@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AvgPool and AvgPoolGrad through oneDNN; parts of the batch are shared.
 //
-// MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them. To
-// pool again for them would take about as long as the plain kernel.
+// MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them.
+// To pool again for them would take about as long as the plain kernel.
 #include <algorithm>
 
 #include "program.h"
@@ -23,7 +23,8 @@ struct Pooling {
     if (x.batch != y.batch || x.channels != y.channels) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", in, " to ", out);
     }
-    const sdk::WindowDim h = a.Geometry(0, x.height, a.sizes[0], y.height), w = a.Geometry(1, x.width, a.sizes[1], y.width);
+    const sdk::WindowDim h = a.Geometry(0, x.height, a.sizes[0], y.height),
+                         w = a.Geometry(1, x.width, a.sizes[1], y.width);
     const auto after_of = [](const sdk::WindowDim& d) {
       return std::max<int64_t>(0, (d.output - 1) * d.stride + d.size - d.input - d.before);
     };
@@ -62,7 +63,9 @@ void ForEachPart(int64_t total, int64_t shares, Function&& function) {
 }
 
 dnnl::pooling_forward::primitive_desc ForwardDesc(const Pooling& v, dnnl::algorithm algorithm, int64_t batch) {
-  return Made([&] { return library::PoolForward(algorithm, v.Desc(v.x, batch), v.Desc(v.y, batch), v.windows, UserScratchpad()); });
+  return Made([&] {
+    return library::PoolForward(algorithm, v.Desc(v.x, batch), v.Desc(v.y, batch), v.windows, UserScratchpad());
+  });
 }
 
 template <dnnl::algorithm kAlgorithm>
@@ -71,8 +74,10 @@ struct PoolKernel {
   struct Plan {
     Plan(const PoolKernel& kernel, sdk::PrepareContext& c) {
       const Pooling v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), TypeOf(c.input(0)));
-      // Where all of a window is -infinity, oneDNN gives that in bfloat16, and TensorFlow and the plain kernel the lowest number: for sessions that allow bfloat16 alone.
-      if (kAlgorithm == dnnl::algorithm::pooling_max && v.type == ElementType::bf16 && c.args().precision != TENON_PRECISION_ALLOW_BFLOAT16)
+      // Where all of a window is -infinity, oneDNN gives that in bfloat16, and TensorFlow and the plain kernel the
+      // lowest number: for sessions that allow bfloat16 alone.
+      if (kAlgorithm == dnnl::algorithm::pooling_max && v.type == ElementType::bf16 &&
+          c.args().precision != TENON_PRECISION_ALLOW_BFLOAT16)
         sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN's largest of nothing but -infinity is another in bfloat16");
       RefuseBelow(static_cast<double>(v.x.count()), kSmallestPool);
       RefuseLong(v.LongestImage());
@@ -103,7 +108,8 @@ struct AvgPoolGradKernel {
       ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
         constexpr auto kAlgorithm = dnnl::algorithm::pooling_avg_exclude_padding;
         const auto pd = Made([&] {
-          return library::PoolBackward(kAlgorithm, v.Desc(v.x, to - from), v.Desc(v.y, to - from), v.windows, UserScratchpad(), ForwardDesc(v, kAlgorithm, to - from));
+          return library::PoolBackward(kAlgorithm, v.Desc(v.x, to - from), v.Desc(v.y, to - from), v.windows,
+                                       UserScratchpad(), ForwardDesc(v, kAlgorithm, to - from));
         });
         Program& p = programs.emplace_back();
         p.Step(c, Made([&] { return dnnl::pooling_backward(pd); }), pd.scratchpad_desc(),
@@ -123,6 +129,7 @@ struct AvgPoolGradKernel {
 
 TENON_ONEDNN_KERNEL(MaxPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_max>>("MaxPool");
 TENON_ONEDNN_KERNEL(AvgPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_avg_exclude_padding>>("AvgPool");
-TENON_ONEDNN_KERNEL(AvgPoolGrad) = OnednnKernel<AvgPoolGradKernel, FloatAlone>("AvgPoolGrad");  // in bfloat16 oneDNN rounds each addition
+TENON_ONEDNN_KERNEL(AvgPoolGrad) =
+    OnednnKernel<AvgPoolGradKernel, FloatAlone>("AvgPoolGrad");  // in bfloat16 oneDNN rounds each addition
 
 }  // namespace tenon::cpu_onednn

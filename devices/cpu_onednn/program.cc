@@ -48,19 +48,23 @@ dnnl_stream_t ThreadStream() {
 }
 
 void CheckDnnl(dnnl_status_t status, const char* what) {
-  if (status != dnnl_success) sdk::Fail(TENON_INTERNAL, "oneDNN failed to ", what, ": status ", static_cast<int>(status));
+  if (status != dnnl_success)
+    sdk::Fail(TENON_INTERNAL, "oneDNN failed to ", what, ": status ", static_cast<int>(status));
 }
 
 void Gemm(const MatrixProduct& p, const float* a, const float* b, float* out) {
-  const auto status = dnnl_sgemm(p.turned_a ? 'T' : 'N', p.turned_b ? 'T' : 'N', p.m, p.n, p.k, 1.0F, a, p.row_a, b, p.row_b, 0.0F, out, p.row_out);
-  if (status == dnnl_out_of_memory) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "no memory in which oneDNN could pack matrices");
+  const auto status = dnnl_sgemm(p.turned_a ? 'T' : 'N', p.turned_b ? 'T' : 'N', p.m, p.n, p.k, 1.0F, a, p.row_a, b,
+                                 p.row_b, 0.0F, out, p.row_out);
+  if (status == dnnl_out_of_memory)
+    sdk::Fail(TENON_RESOURCE_EXHAUSTED, "no memory in which oneDNN could pack matrices");
   CheckDnnl(status, "multiply matrices");
 }
 
 }  // namespace
 
 struct PackedConstant {
-  PackedConstant(tenon_buffer* source, std::shared_ptr<void> place, dnnl::memory memory) : source(source), place(std::move(place)), memory(std::move(memory)) {
+  PackedConstant(tenon_buffer* source, std::shared_ptr<void> place, dnnl::memory memory)
+      : source(source), place(std::move(place)), memory(std::move(memory)) {
     if (source != nullptr) tenon_plugin_host->buffer_retain(source);
   }
   PackedConstant(const PackedConstant&) = delete;
@@ -113,7 +117,8 @@ class PackedConstants {
 };
 
 // values: in the layout `from`, which may be of another type than key.from.
-std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& constant, PackedConstants::Key key, const dnnl::memory::desc& from, const void* values) {
+std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& constant, PackedConstants::Key key,
+                                                  const dnnl::memory::desc& from, const void* values) {
   const SingleThread single;
   dnnl::stream stream(Engine());
   dnnl::memory source(from, Engine(), const_cast<void*>(values));
@@ -129,8 +134,9 @@ std::shared_ptr<const PackedConstant> PackAndKeep(const tenon_tensor_view& const
 
 }  // namespace
 
-std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
-                                             const dnnl::memory::desc& wanted, const std::vector<float>& scale) {
+std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset,
+                                             const dnnl::memory::desc& from, const dnnl::memory::desc& wanted,
+                                             const std::vector<float>& scale) {
   const bool narrow = library::Type(from) == ElementType::bf16;
   const char* const value = sdk::Data<const char>(constant) + offset * BytesOf(library::Type(from));
   PackedConstants::Key key{value, from, wanted, scale, 0};
@@ -139,11 +145,13 @@ std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, 
   // In float32, so that it is rounded once.
   std::vector<float> scaled(static_cast<size_t>(sdk::Count(constant)));
   for (size_t i = 0; i < scaled.size(); ++i)
-    scaled[i] = scale[i % scale.size()] * (narrow ? static_cast<float>(sdk::Data<const sdk::Bfloat16>(constant)[i]) : sdk::Data<const float>(constant)[i]);
+    scaled[i] = scale[i % scale.size()] * (narrow ? static_cast<float>(sdk::Data<const sdk::Bfloat16>(constant)[i])
+                                                  : sdk::Data<const float>(constant)[i]);
   return PackAndKeep(constant, std::move(key), library::WithType(from, ElementType::f32), scaled.data() + offset);
 }
 
-std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride, const std::vector<int8_t>& values, const dnnl::memory::desc& from,
+std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride,
+                                                  const std::vector<int8_t>& values, const dnnl::memory::desc& from,
                                                   const dnnl::memory::desc& wanted) {
   PackedConstants::Key key{sdk::Data<const float>(constant), from, wanted, {}, column_stride};
   if (auto found = PackedConstants::The().Find(key)) return found;
@@ -210,7 +218,8 @@ void Program::CopyUnlessSame(int from, int to) {
 }
 
 void Program::Multiply(const MatrixProduct& product, int a, int b, int out) {
-  steps_.push_back({{}, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, out}}, StepEntry::Do::kMultiply, product});
+  steps_.push_back(
+      {{}, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, out}}, StepEntry::Do::kMultiply, product});
 }
 
 void Program::Clear(int slot) { steps_.push_back({{}, {{DNNL_ARG_DST, slot}}, StepEntry::Do::kClear}); }
@@ -272,7 +281,9 @@ void Program::Run(sdk::RunContext c, std::span<const Elsewhere> elsewhere) const
     CheckDnnl(dnnl_memory_set_data_handle(borrowed.execution->memories[i].get(), data), "bind a memory");
   }
   const dnnl_stream_t stream = ThreadStream();
-  const auto address = [&](int slot) { return borrowed.execution->memories[static_cast<size_t>(slot)].get_data_handle(); };
+  const auto address = [&](int slot) {
+    return borrowed.execution->memories[static_cast<size_t>(slot)].get_data_handle();
+  };
   for (size_t i = 0; i < steps_.size(); ++i) {
     const StepEntry& step = steps_[i];
     const auto at = [&](size_t argument) { return address(step.arguments[argument].second); };
@@ -280,15 +291,19 @@ void Program::Run(sdk::RunContext c, std::span<const Elsewhere> elsewhere) const
     if (step.what == StepEntry::Do::kClear) {
       std::memset(at(0), 0, slots_[static_cast<size_t>(step.arguments[0].second)].desc.get_size());
     } else if (step.what == StepEntry::Do::kMultiply) {
-      Gemm(step.product, static_cast<const float*>(at(0)), static_cast<const float*>(at(1)), static_cast<float*>(at(2)));
+      Gemm(step.product, static_cast<const float*>(at(0)), static_cast<const float*>(at(1)),
+           static_cast<float*>(at(2)));
     } else {
       const auto& arguments = borrowed.execution->arguments[i];
-      CheckDnnl(dnnl_primitive_execute(step.primitive.get(), stream, static_cast<int>(arguments.size()), arguments.data()), "execute a primitive");
+      CheckDnnl(
+          dnnl_primitive_execute(step.primitive.get(), stream, static_cast<int>(arguments.size()), arguments.data()),
+          "execute a primitive");
     }
   }
 }
 
-void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost, std::span<const Program::Elsewhere> elsewhere) {
+void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost,
+               std::span<const Program::Elsewhere> elsewhere) {
   c.ParallelFor(static_cast<int64_t>(programs.size()), cost, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       c.CheckCancelled();
@@ -297,7 +312,8 @@ void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double c
   });
 }
 
-std::vector<Program> ReorderInShares(sdk::PrepareContext& c, int32_t input, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, int64_t at) {
+std::vector<Program> ReorderInShares(sdk::PrepareContext& c, int32_t input, const dnnl::memory::desc& given,
+                                     const dnnl::memory::desc& wanted, int64_t at) {
   constexpr size_t kSmallest = 256 << 10;  // bytes
   constexpr int64_t kBlock = 64;           // a multiple of what layouts put together
   dnnl::memory::dims size = library::Dims(given), first(size.size(), 0);
@@ -306,7 +322,9 @@ std::vector<Program> ReorderInShares(sdk::PrepareContext& c, int32_t input, cons
   for (const auto& [from, to] : Parts((total + kBlock - 1) / kBlock, given.get_size() < kSmallest ? 1 : Shares(c))) {
     first[0] = from * kBlock;
     size[0] = std::min(total, to * kBlock) - first[0];
-    const auto part = [&](const dnnl::memory::desc& of) { return MadeOrNone([&] { return of.submemory_desc(size, first); }); };
+    const auto part = [&](const dnnl::memory::desc& of) {
+      return MadeOrNone([&] { return of.submemory_desc(size, first); });
+    };
     const dnnl::memory::desc source = part(given), target = part(wanted);
     const bool cut = source != dnnl::memory::desc() && target != dnnl::memory::desc();
     if (!cut) parts.clear();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A few oneDNN primitives in a row over the tensors and the workspace of one kernel run.
 //
-// prepare() builds Programs: slots are memories (an input, an output, a part of the workspace, a constant of the program's
-// own), steps are primitives over slots. run() binds addresses and executes. The library's memory objects carry the
-// addresses, so each run in flight needs a set of its own: sets are kept in a pool and made when more runs are in flight
-// than ever before, so a steady state makes none.
+// prepare() builds Programs: slots are memories (an input, an output, a part of the workspace, a constant of the
+// program's own), steps are primitives over slots. run() binds addresses and executes. The library's memory objects
+// carry the addresses, so each run in flight needs a set of its own: sets are kept in a pool and made when more runs
+// are in flight than ever before, so a steady state makes none.
 //
 // Threads. oneDNN's own team (OpenMP) would fight the host's helpers for the cores, so that it is never used: every
 // primitive is made and executed with one thread (SingleThread), and a kernel's work is split into one program for each
@@ -28,7 +28,8 @@ namespace tenon::cpu_onednn {
 // The most shares of one kernel; 0: as many as the host has threads. The plugin's option "threads".
 inline std::atomic<int64_t> thread_limit{0};
 int64_t Shares(const sdk::PrepareContext& c);
-// Those times the pieces of each, between which a step can be given up: of work that takes so many nanoseconds on one thread.
+// Those times the pieces of each, between which a step can be given up: of work that takes so many nanoseconds on one
+// thread.
 int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pieces);
 // Whether oneDNN is used however small the work: the plugin's option "always", for measurements and tests.
 inline std::atomic<bool> use_always{false};
@@ -48,18 +49,22 @@ class SingleThread {
   int before_;
 };
 
-// A constant of the plan, of float32 or bfloat16 as `from` says, from `offset` (in elements) on, in the layout `wanted`, each of its innermost elements times its
-// `scale` (empty: 1). Whoever asks for the same while another still has it gets the same copy: shares of a kernel, bindings of a
-// plan, plans of a graph. Any thread.
+// A constant of the plan, of float32 or bfloat16 as `from` says, from `offset` (in elements) on, in the layout
+// `wanted`, each of its innermost elements times its `scale` (empty: 1). Whoever asks for the same while another still
+// has it gets the same copy: shares of a kernel, bindings of a plan, plans of a graph. Any thread.
 struct PackedConstant;
-std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
-                                             const dnnl::memory::desc& wanted, const std::vector<float>& scale = {});
+std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset,
+                                             const dnnl::memory::desc& from, const dnnl::memory::desc& wanted,
+                                             const std::vector<float>& scale = {});
 
-// The same of a constant that was made 8-bit integers, `values`, in the layout `from`; columns that were `column_stride` apart.
-std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride, const std::vector<int8_t>& values, const dnnl::memory::desc& from,
+// The same of a constant that was made 8-bit integers, `values`, in the layout `from`; columns that were
+// `column_stride` apart.
+std::shared_ptr<const PackedConstant> PackedBytes(const tenon_tensor_view& constant, int64_t column_stride,
+                                                  const std::vector<int8_t>& values, const dnnl::memory::desc& from,
                                                   const dnnl::memory::desc& wanted);
 
-// A product of matrices of float32, [m, k] and [k, n] or turned ([k, m], [n, k]); rows as they lie are so many elements apart.
+// A product of matrices of float32, [m, k] and [k, n] or turned ([k, m], [n, k]); rows as they lie are so many elements
+// apart.
 struct MatrixProduct {
   bool turned_a, turned_b;
   int64_t m, k, n;
@@ -168,20 +173,24 @@ auto MadeOrNone(Function&& make) -> decltype(make()) {
 // do.
 inline void RefuseBelow(double work, double limit) {
   if (work == 0) sdk::Fail(TENON_UNIMPLEMENTED, "nothing to do for oneDNN; the plain kernel has an answer");
-  if (work < limit && !use_always.load(std::memory_order_relaxed)) sdk::Fail(TENON_UNIMPLEMENTED, "too small for oneDNN to pay; the plain kernel is faster");
+  if (work < limit && !use_always.load(std::memory_order_relaxed))
+    sdk::Fail(TENON_UNIMPLEMENTED, "too small for oneDNN to pay; the plain kernel is faster");
 }
 
-// Left to the plain kernels, too: what lasts, in rough nanoseconds. A primitive cannot be stopped; they look between blocks whether the
-// step was given up.
+// Left to the plain kernels, too: what lasts, in rough nanoseconds. A primitive cannot be stopped; they look between
+// blocks whether the step was given up.
 inline void RefuseLong(double ns) {
   constexpr double kLongest = 500e6;
-  if (ns > kLongest) sdk::Fail(TENON_UNIMPLEMENTED, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");
+  if (ns > kLongest)
+    sdk::Fail(TENON_UNIMPLEMENTED, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");
 }
 
-// Left to the plain kernels, too: oneDNN's loops for any case, a hundred times slower than either. In bfloat16 the plain kernels of convolutions are such loops as well.
+// Left to the plain kernels, too: oneDNN's loops for any case, a hundred times slower than either. In bfloat16 the
+// plain kernels of convolutions are such loops as well.
 template <class Desc>
 void RefuseSlow(const Desc& desc, ElementType type = ElementType::f32) {
-  if (type != ElementType::bf16 && std::string_view(desc.impl_info_str()).starts_with("ref") && !use_always.load(std::memory_order_relaxed))
+  if (type != ElementType::bf16 && std::string_view(desc.impl_info_str()).starts_with("ref") &&
+      !use_always.load(std::memory_order_relaxed))
     sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN has no fast primitive for this; the plain kernel is faster");
 }
 
@@ -202,20 +211,25 @@ inline dnnl::primitive_attr UserScratchpad() {
   return attr;
 }
 
-inline dnnl::memory::desc Strided(dnnl::memory::dims dims, dnnl::memory::dims strides, ElementType type = ElementType::f32) {
+inline dnnl::memory::desc Strided(dnnl::memory::dims dims, dnnl::memory::dims strides,
+                                  ElementType type = ElementType::f32) {
   return {std::move(dims), type, std::move(strides)};
 }
 inline dnnl::memory::desc Any(dnnl::memory::dims dims, ElementType type = ElementType::f32) {
   return {std::move(dims), type, dnnl::memory::format_tag::any};
 }
-inline ElementType TypeOf(const tenon_tensor_view& view) { return view.dtype == TENON_DT_BFLOAT16 ? ElementType::bf16 : ElementType::f32; }
+inline ElementType TypeOf(const tenon_tensor_view& view) {
+  return view.dtype == TENON_DT_BFLOAT16 ? ElementType::bf16 : ElementType::f32;
+}
 inline int64_t BytesOf(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
 
-// Whether this processor multiplies bfloat16: without it oneDNN would do so in float32, and take longer than for float32.
+// Whether this processor multiplies bfloat16: without it oneDNN would do so in float32, and take longer than for
+// float32.
 bool HasBfloat16();
 // Left to the plain kernels where it does not.
 inline void RefuseWithoutBfloat16(ElementType type) {
-  if (type == ElementType::bf16 && !HasBfloat16()) sdk::Fail(TENON_UNIMPLEMENTED, "this processor has no bfloat16 (AVX-512 BF16)");
+  if (type == ElementType::bf16 && !HasBfloat16())
+    sdk::Fail(TENON_UNIMPLEMENTED, "this processor has no bfloat16 (AVX-512 BF16)");
 }
 
 // Parts of [0, total), at most `shares`.
@@ -227,11 +241,13 @@ inline std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t sha
 }
 
 // Runs the programs, one a share.
-void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost, std::span<const Program::Elsewhere> elsewhere = {});
+void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost,
+               std::span<const Program::Elsewhere> elsewhere = {});
 
-// What brings an input into the layout `wanted` at a place of the workspace before the shares of a kernel run: large ones along their first dimension by as many programs as there are shares, where
-// layouts can be cut so.
-std::vector<Program> ReorderInShares(sdk::PrepareContext& c, int32_t input, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, int64_t at);
+// What brings an input into the layout `wanted` at a place of the workspace before the shares of a kernel run: large
+// ones along their first dimension by as many programs as there are shares, where layouts can be cut so.
+std::vector<Program> ReorderInShares(sdk::PrepareContext& c, int32_t input, const dnnl::memory::desc& given,
+                                     const dnnl::memory::desc& wanted, int64_t at);
 
 using FloatAlone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>;
 using Bfloat16Alone = sdk::Constraints<sdk::Allowed<"T", TENON_DT_BFLOAT16>>;

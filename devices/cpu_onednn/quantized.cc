@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QuantizedMatMul and QuantizedConv2D by oneDNN's product of unsigned and signed bytes, to the last integer what the plain kernels give, sums that wrap too.
+// QuantizedMatMul and QuantizedConv2D by oneDNN's product of unsigned and signed bytes, to the last integer what the
+// plain kernels give, sums that wrap too.
 //
 // With b' = b - 128, which is signed, and whatever the zeros are (they need not be bytes):
 //   sum (a - az)(b - bz) = sum a b' + (128 - bz) sum a - az sum (b - bz)
@@ -18,11 +19,14 @@ constexpr double kQuantizedPerNanosecond = 200;  // multiply-adds on one core
 constexpr double kSmallestQuantized = 2e4;       // below, the plain kernel is as fast
 constexpr double kPiece = 2e6;          // nanoseconds of one call, between which the step can be given up
 
-// A product of [m, k] and [k, n] in pieces of rows. Workspace: the signed bytes, their columns' sums for each tap and for all, and patches of each task.
+// A product of [m, k] and [k, n] in pieces of rows. Workspace: the signed bytes, their columns' sums for each tap and
+// for all, and patches of each task.
 class ByteProduct {
  public:
-  ByteProduct(sdk::PrepareContext& c, int64_t rows, int64_t columns, int64_t inner, int64_t taps, int64_t patch) : m(rows), n(columns), k(inner), taps_(taps) {
-    if (!HasByteProducts()) sdk::Fail(TENON_UNIMPLEMENTED, "this CPU has no VNNI; the plain kernel sums without saturating");
+  ByteProduct(sdk::PrepareContext& c, int64_t rows, int64_t columns, int64_t inner, int64_t taps, int64_t patch)
+      : m(rows), n(columns), k(inner), taps_(taps) {
+    if (!HasByteProducts())
+      sdk::Fail(TENON_UNIMPLEMENTED, "this CPU has no VNNI; the plain kernel sums without saturating");
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     RefuseBelow(work, kSmallestQuantized);
     const double row = static_cast<double>(n) * static_cast<double>(k) / kQuantizedPerNanosecond;
@@ -38,10 +42,12 @@ class ByteProduct {
     patch_at_ = c.Workspace(sdk::Multiply(tasks_, patch_));
   }
 
-  // b: [k, n], or transposed [n, k], as bytes. patches(first, last, memory) gives rows [first, last) of a, `stride` bytes apart, or, of a transposed one, columns; corner(row,
-  // taps' sums, out) takes off what the plain sum az * sum (b - bz) has too much.
+  // b: [k, n], or transposed [n, k], as bytes. patches(first, last, memory) gives rows [first, last) of a, `stride`
+  // bytes apart, or, of a transposed one, columns; corner(row, taps' sums, out) takes off what the plain sum az * sum
+  // (b - bz) has too much.
   template <class Patches, class Corner>
-  void Run(sdk::RunContext c, const uint8_t* b, bool transposed_b, bool transposed_a, int64_t stride, uint32_t a_zero, uint32_t b_zero, const Patches& patches, const Corner& corner) const {
+  void Run(sdk::RunContext c, const uint8_t* b, bool transposed_b, bool transposed_a, int64_t stride, uint32_t a_zero,
+           uint32_t b_zero, const Patches& patches, const Corner& corner) const {
     auto* bytes = c.workspace<int8_t>(b_at_);
     auto* sums = c.workspace<uint32_t>(sums_at_);
     c.ParallelFor(k * n, 0.1, [&](int64_t begin, int64_t end) {
@@ -72,11 +78,15 @@ class ByteProduct {
           const uint8_t* a = patches(first, last, c.workspace<uint8_t>(patch_at_ + task * patch_));
           auto* out = c.output<int32_t>(0) + first * n;
           const int32_t nothing = 0;
-          const auto status = dnnl_gemm_u8s8s32(transposed_a ? 'T' : 'N', transposed_b ? 'T' : 'N', 'F', last - first, n, k, 1.0F, a, stride, 0, bytes, transposed_b ? k : n, 0, 0.0F, out, n, &nothing);
-          if (status != dnnl_success) sdk::Fail(TENON_INTERNAL, "oneDNN's product of bytes failed: status ", static_cast<int>(status));
+          const auto status =
+              dnnl_gemm_u8s8s32(transposed_a ? 'T' : 'N', transposed_b ? 'T' : 'N', 'F', last - first, n, k, 1.0F, a,
+                                stride, 0, bytes, transposed_b ? k : n, 0, 0.0F, out, n, &nothing);
+          if (status != dnnl_success)
+            sdk::Fail(TENON_INTERNAL, "oneDNN's product of bytes failed: status ", static_cast<int>(status));
           for (int64_t row = first; row < last; ++row, out += n) {
             uint32_t sum = 0;
-            for (int64_t l = 0; l < k; ++l) sum += transposed_a ? a[l * stride + row - first] : a[(row - first) * stride + l];
+            for (int64_t l = 0; l < k; ++l)
+              sum += transposed_a ? a[l * stride + row - first] : a[(row - first) * stride + l];
             auto* to = reinterpret_cast<uint32_t*>(out);
             const uint32_t more = (128U - b_zero) * sum;
             for (int64_t j = 0; j < n; ++j) to[j] += more - all[j];
@@ -96,7 +106,8 @@ class ByteProduct {
 
 struct Zeros {
   Zeros(sdk::RunContext c, sdk::Bounds a, sdk::Bounds b)
-      : of_a(static_cast<uint32_t>(sdk::Unbounded<uint8_t>(0, a.low, a.high))), of_b(static_cast<uint32_t>(sdk::Unbounded<uint8_t>(0, b.low, b.high))) {
+      : of_a(static_cast<uint32_t>(sdk::Unbounded<uint8_t>(0, a.low, a.high))),
+        of_b(static_cast<uint32_t>(sdk::Unbounded<uint8_t>(0, b.low, b.high))) {
     sdk::Bounds out(0, 0);
     sdk::ProductRange<uint8_t, uint8_t, int32_t>(a.low, a.high, b.low, b.high, &out.low, &out.high);
     out.Write(c, 1);
@@ -105,26 +116,34 @@ struct Zeros {
 };
 
 struct QuantizedMatMulKernel {
-  explicit QuantizedMatMulKernel(sdk::CreateContext& c) : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
+  explicit QuantizedMatMulKernel(sdk::CreateContext& c)
+      : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
   struct Plan : ByteProduct {
     Plan(const QuantizedMatMulKernel& kernel, sdk::PrepareContext& c) : ByteProduct(Make(kernel, c)) {}
     static ByteProduct Make(const QuantizedMatMulKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
-      if (a.size() != 2 || b.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
-      const int64_t m = a[kernel.transpose_a ? 1 : 0], k = a[kernel.transpose_a ? 0 : 1], n = b[kernel.transpose_b ? 0 : 1];
-      if (k != b[kernel.transpose_b ? 1 : 0]) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
+      if (a.size() != 2 || b.size() != 2)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
+      const int64_t m = a[kernel.transpose_a ? 1 : 0], k = a[kernel.transpose_a ? 0 : 1],
+                    n = b[kernel.transpose_b ? 0 : 1];
+      if (k != b[kernel.transpose_b ? 1 : 0])
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
       return {c, m, n, k, 1, 0};
     }
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const sdk::Bounds a(c, 2), b(c, 4);
-    if (!(a.high > a.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "max_a must be larger than min_a; they are ", a.high, " and ", a.low);
-    if (!(b.high > b.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "max_b must be larger than min_b; they are ", b.high, " and ", b.low);
+    if (!(a.high > a.low))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "max_a must be larger than min_a; they are ", a.high, " and ", a.low);
+    if (!(b.high > b.low))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "max_b must be larger than min_b; they are ", b.high, " and ", b.low);
     const Zeros zeros(c, a, b);
     const uint8_t* x = c.input<uint8_t>(0);
     const int64_t stride = transpose_a ? plan.m : plan.k;
-    plan.ByteProduct::Run(c, c.input<uint8_t>(1), transpose_b, transpose_a, stride, zeros.of_a, zeros.of_b, [&](int64_t first, int64_t, uint8_t*) { return transpose_a ? x + first : x + first * stride; },
-                          [](int64_t, const uint32_t*, uint32_t*) {});
+    plan.ByteProduct::Run(
+        c, c.input<uint8_t>(1), transpose_b, transpose_a, stride, zeros.of_a, zeros.of_b,
+        [&](int64_t first, int64_t, uint8_t*) { return transpose_a ? x + first : x + first * stride; },
+        [](int64_t, const uint32_t*, uint32_t*) {});
   }
   bool transpose_a, transpose_b;
 };
@@ -136,7 +155,8 @@ struct Conv2DKernel {
         : shape(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))),
           k(shape.filter.height * shape.filter.width * shape.filter.in),
           copied(k != shape.in.channels || shape.stride != 1 || shape.top != 0 || shape.left != 0),
-          product(c, shape.out.batch * shape.out.pixels(), shape.out.channels, k, shape.filter.height * shape.filter.width, copied ? k : 0) {}
+          product(c, shape.out.batch * shape.out.pixels(), shape.out.channels, k,
+                  shape.filter.height * shape.filter.width, copied ? k : 0) {}
     sdk::QuantizedConvolution shape;
     int64_t k;
     bool copied;
@@ -168,8 +188,10 @@ struct Conv2DKernel {
 
  private:
   static void Patch(const sdk::QuantizedConvolution& s, int64_t row, const uint8_t* x, uint8_t* to) {
-    const int64_t image = row / s.out.pixels(), y0 = row / s.out.width % s.out.height * s.stride - s.top, x0 = row % s.out.width * s.stride - s.left;
-    const int64_t before = std::clamp<int64_t>(-x0, 0, s.filter.width), end = std::clamp<int64_t>(s.in.width - x0, before, s.filter.width);
+    const int64_t image = row / s.out.pixels(), y0 = row / s.out.width % s.out.height * s.stride - s.top,
+                  x0 = row % s.out.width * s.stride - s.left;
+    const int64_t before = std::clamp<int64_t>(-x0, 0, s.filter.width),
+                  end = std::clamp<int64_t>(s.in.width - x0, before, s.filter.width);
     for (int64_t ky = 0; ky < s.filter.height; ++ky, to += s.filter.width * s.filter.in) {
       const int64_t y = y0 + ky;
       if (y < 0 || y >= s.in.height) {
@@ -178,8 +200,11 @@ struct Conv2DKernel {
       }
       if (before > 0) std::memset(to, 0, static_cast<size_t>(before * s.filter.in));
       if (end > before)
-        std::memcpy(to + before * s.filter.in, x + ((image * s.in.height + y) * s.in.width + x0 + before) * s.in.channels, static_cast<size_t>((end - before) * s.filter.in));
-      if (end < s.filter.width) std::memset(to + end * s.filter.in, 0, static_cast<size_t>((s.filter.width - end) * s.filter.in));
+        std::memcpy(to + before * s.filter.in,
+                    x + ((image * s.in.height + y) * s.in.width + x0 + before) * s.in.channels,
+                    static_cast<size_t>((end - before) * s.filter.in));
+      if (end < s.filter.width)
+        std::memset(to + end * s.filter.in, 0, static_cast<size_t>((s.filter.width - end) * s.filter.in));
     }
   }
   sdk::QuantizedConvolution::Attributes attributes;
@@ -189,7 +214,8 @@ template <sdk::FixedString kLeft, sdk::FixedString kRight, sdk::FixedString kOut
 constexpr tenon_kernel_registration ByteKernel(std::string_view op) {
   return sdk::Registration<Kernel>(
       op, {.device_type = "CPU",
-           .constraints = sdk::Constraints<sdk::Allowed<kLeft, TENON_DT_QUINT8>, sdk::Allowed<kRight, TENON_DT_QUINT8>, sdk::Allowed<kOut, TENON_DT_QINT32>>::list,
+           .constraints = sdk::Constraints<sdk::Allowed<kLeft, TENON_DT_QUINT8>, sdk::Allowed<kRight, TENON_DT_QUINT8>,
+                                           sdk::Allowed<kOut, TENON_DT_QINT32>>::list,
            .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE,
            .priority = library::kPriority});
 }

@@ -23,7 +23,9 @@ struct Layer {
   bool has_recurrent_bias;
   bool reset_after;
 };
-constexpr Layer kLayers[] = {{"Tenon>LSTMLayer", 4, 2, false, false}, {"Tenon>GRULayer", 3, 1, true, true}, {"Tenon>GRULayer", 3, 1, true, false}};
+constexpr Layer kLayers[] = {{"Tenon>LSTMLayer", 4, 2, false, false},
+                             {"Tenon>GRULayer", 3, 1, true, true},
+                             {"Tenon>GRULayer", 3, 1, true, false}};
 
 struct Sizes {
   int64_t time, batch, inputs, cells, length;
@@ -50,7 +52,8 @@ struct Case {
     kernel.Attr("length", sizes.length);
     if (layer.has_recurrent_bias) kernel.Attr("reset_after", layer.reset_after);
     configure(kernel);
-    std::vector<Tensor> outputs = {Out<float>({sizes.length < 0 ? sizes.time : sizes.length, sizes.batch, sizes.cells})};
+    std::vector<Tensor> outputs = {
+        Out<float>({sizes.length < 0 ? sizes.time : sizes.length, sizes.batch, sizes.cells})};
     for (int i = 0; i < layer.states; ++i) outputs.push_back(Out<float>({sizes.batch, sizes.cells}));
     return kernel.Run(inputs, outputs);
   }
@@ -62,7 +65,13 @@ struct Case {
 
 TEST_F(OnednnRecurrent, LayersAreThePlainOnes) {
   for (const Layer& layer : kLayers) {
-    for (const Sizes& sizes : {Sizes{1, 1, 1, 1, -1}, {5, 1, 7, 33, -1}, {4, 6, 3, 16, 2}, {3, 5, 20, 7, -1}, {12, 8, 64, 48, -1}, {7, 33, 130, 65, 6}, {2, 3, 256, 256, -1}}) {
+    for (const Sizes& sizes : {Sizes{1, 1, 1, 1, -1},
+                               {5, 1, 7, 33, -1},
+                               {4, 6, 3, 16, 2},
+                               {3, 5, 20, 7, -1},
+                               {12, 8, 64, 48, -1},
+                               {7, 33, 130, 65, 6},
+                               {2, 3, 256, 256, -1}}) {
       const Case each(layer, sizes);
       const Result want = each.Run([](Kernel&) {});
       ASSERT_EQ(want.code, TENON_OK) << want.message;
@@ -77,7 +86,9 @@ TEST_F(OnednnRecurrent, LayersAreThePlainOnes) {
             const auto a = testing::Values<float>(want[i]), b = testing::Values<float>(got[i]);
             ASSERT_EQ(a.size(), b.size());
             for (size_t at = 0; at < a.size(); ++at)
-              ASSERT_NEAR(a[at], b[at], 2e-5f) << layer.op << " of " << sizes.batch << " x " << sizes.inputs << " to " << sizes.cells << ", output " << i << " at " << at << ", " << threads << " threads";
+              ASSERT_NEAR(a[at], b[at], 2e-5f)
+                  << layer.op << " of " << sizes.batch << " x " << sizes.inputs << " to " << sizes.cells << ", output "
+                  << i << " at " << at << ", " << threads << " threads";
           }
         }
       }
@@ -88,7 +99,9 @@ TEST_F(OnednnRecurrent, LayersAreThePlainOnes) {
 // What the plain kernel says, or does at once.
 TEST_F(OnednnRecurrent, WhatIsLeftToThePlainLayers) {
   for (const Layer& layer : kLayers) {
-    const auto code = [&](const Sizes& sizes) { return Case(layer, sizes).Run([](Kernel& k) { k.From(kKernelPackage); }).code; };
+    const auto code = [&](const Sizes& sizes) {
+      return Case(layer, sizes).Run([](Kernel& k) { k.From(kKernelPackage); }).code;
+    };
     EXPECT_EQ(code({4, 2, 3, 5, 0}), TENON_UNIMPLEMENTED) << "no step";
     EXPECT_EQ(code({0, 2, 3, 5, -1}), TENON_UNIMPLEMENTED) << "no time";
     EXPECT_EQ(code({4, 0, 3, 5, -1}), TENON_UNIMPLEMENTED) << "no sequence";

@@ -24,7 +24,9 @@ std::vector<Types> WaysOf(const MatrixProduct& product) {
     default: return {};
   }
   std::vector<Types> ways;
-  const auto add = [&](cublasComputeType_t compute, const char* name) { ways.push_back({CUDA_R_32F, CUDA_R_32F, compute, name}); };
+  const auto add = [&](cublasComputeType_t compute, const char* name) {
+    ways.push_back({CUDA_R_32F, CUDA_R_32F, compute, name});
+  };
   if (product.precision == TENON_PRECISION_ALLOW_FLOAT16) add(CUBLAS_COMPUTE_32F_FAST_16F, "float32 by float16");
   if (product.precision == TENON_PRECISION_ALLOW_BFLOAT16) add(CUBLAS_COMPUTE_32F_FAST_16BF, "float32 by bfloat16");
   if (product.precision != TENON_PRECISION_STRICT) add(CUBLAS_COMPUTE_32F_FAST_TF32, "float32 by TF32");
@@ -33,8 +35,11 @@ std::vector<Types> WaysOf(const MatrixProduct& product) {
 }
 
 std::string TextOf(const MatrixProduct& p) {
-  const auto matrix = [](const MatrixProduct::Matrix& of) { return sdk::Concat(of.turned ? "turned, " : "", "lines ", of.step, " apart"); };
-  return sdk::Concat(p.sums ? "(sums of) " : "", p.batches, " of [", p.rows, ",", p.depth, "] by [", p.depth, ",", p.columns, "] (", matrix(p.left), "; ", matrix(p.right), "; ", matrix(p.out), ")");
+  const auto matrix = [](const MatrixProduct::Matrix& of) {
+    return sdk::Concat(of.turned ? "turned, " : "", "lines ", of.step, " apart");
+  };
+  return sdk::Concat(p.sums ? "(sums of) " : "", p.batches, " of [", p.rows, ",", p.depth, "] by [", p.depth, ",",
+                     p.columns, "] (", matrix(p.left), "; ", matrix(p.right), "; ", matrix(p.out), ")");
 }
 
 constexpr uint32_t kAlignment = 16;
@@ -45,26 +50,34 @@ constexpr size_t kMostSaid = 64;  // of refusals
 // The turned product: the library's A is our right operand, its B our left one, its rows are our columns.
 class CublasLt::Work final : public LibraryWork {
  public:
-  Work(const CublasLt& library, const Types& types, bool has_end) : library_(library), is_double_(types.scale == CUDA_R_64F), types_(types) { has_end_ = has_end; }
+  Work(const CublasLt& library, const Types& types, bool has_end)
+      : library_(library), is_double_(types.scale == CUDA_R_64F), types_(types) {
+    has_end_ = has_end;
+  }
 
   cublasStatus_t Plan(const MatrixProduct& p) {
     const auto batches = static_cast<int32_t>(p.batches);
-    cublasStatus_t status = library_.f_.cublasLtMatmulDescInit_internal(&product_, sizeof product_, types_.compute, types_.scale);
+    cublasStatus_t status =
+        library_.f_.cublasLtMatmulDescInit_internal(&product_, sizeof product_, types_.compute, types_.scale);
     const auto set = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
-      if (status == CUBLAS_STATUS_SUCCESS) status = library_.f_.cublasLtMatmulDescSetAttribute(&product_, name, &value, sizeof value);
+      if (status == CUBLAS_STATUS_SUCCESS)
+        status = library_.f_.cublasLtMatmulDescSetAttribute(&product_, name, &value, sizeof value);
     };
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.right.turned ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.left.turned ? CUBLAS_OP_T : CUBLAS_OP_N);
     const uint32_t epilogue = p.bias ? (p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
                                      : (p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(epilogue));
-    const auto lay = [&](cublasLtMatrixLayoutOpaque_t* layout, cudaDataType_t type, const MatrixProduct::Matrix& matrix, int64_t rows, int64_t columns) {
+    const auto lay = [&](cublasLtMatrixLayoutOpaque_t* layout, cudaDataType_t type, const MatrixProduct::Matrix& matrix,
+                         int64_t rows, int64_t columns) {
       if (status == CUBLAS_STATUS_SUCCESS) {
-        status = library_.f_.cublasLtMatrixLayoutInit_internal(layout, sizeof *layout, type, static_cast<uint64_t>(matrix.turned ? columns : rows),
-                                                               static_cast<uint64_t>(matrix.turned ? rows : columns), matrix.step);
+        status = library_.f_.cublasLtMatrixLayoutInit_internal(
+            layout, sizeof *layout, type, static_cast<uint64_t>(matrix.turned ? columns : rows),
+            static_cast<uint64_t>(matrix.turned ? rows : columns), matrix.step);
       }
       const auto attribute = [&](cublasLtMatrixLayoutAttribute_t name, const auto& value) {
-        if (status == CUBLAS_STATUS_SUCCESS) status = library_.f_.cublasLtMatrixLayoutSetAttribute(layout, name, &value, sizeof value);
+        if (status == CUBLAS_STATUS_SUCCESS)
+          status = library_.f_.cublasLtMatrixLayoutSetAttribute(layout, name, &value, sizeof value);
       };
       if (batches == 1) return;
       attribute(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batches);
@@ -79,17 +92,24 @@ class CublasLt::Work final : public LibraryWork {
   Outcome Launch(const LibraryOperands& on, Stream stream) const override {
     cublasLtMatmulDescOpaque_t product = product_;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    if (on.bias != nullptr && has_end_) status = library_.f_.cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &on.bias, sizeof on.bias);
+    if (on.bias != nullptr && has_end_)
+      status = library_.f_.cublasLtMatmulDescSetAttribute(&product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &on.bias,
+                                                          sizeof on.bias);
     static constexpr double kOne = 1, kZero = 0;
     static constexpr float kOneFloat = 1, kZeroFloat = 0;
-    const auto number = [&](const double& wide, const float& narrow) { return is_double_ ? static_cast<const void*>(&wide) : &narrow; };
+    const auto number = [&](const double& wide, const float& narrow) {
+      return is_double_ ? static_cast<const void*>(&wide) : &narrow;
+    };
     auto layout = [](const cublasLtMatrixLayoutOpaque_t& of) { return const_cast<cublasLtMatrixLayout_t>(&of); };
     if (status == CUBLAS_STATUS_SUCCESS) {
-      status = library_.f_.cublasLtMatmul(library_.handle_, &product, number(kOne, kOneFloat), on.right, layout(right_), on.left, layout(left_),
-                                          number(kZero, kZeroFloat), on.out, layout(out_), on.out, layout(out_), &algorithm_, on.workspace,
-                                          static_cast<size_t>(workspace_bytes_), reinterpret_cast<cudaStream_t>(stream));
+      status = library_.f_.cublasLtMatmul(
+          library_.handle_, &product, number(kOne, kOneFloat), on.right, layout(right_), on.left, layout(left_),
+          number(kZero, kZeroFloat), on.out, layout(out_), on.out, layout(out_), &algorithm_, on.workspace,
+          static_cast<size_t>(workspace_bytes_), reinterpret_cast<cudaStream_t>(stream));
     }
-    return status == CUBLAS_STATUS_SUCCESS ? Outcome() : Fault(TENON_INTERNAL, "cublasLtMatmul: ", library_.f_.cublasLtGetStatusString(status));
+    return status == CUBLAS_STATUS_SUCCESS
+               ? Outcome()
+               : Fault(TENON_INTERNAL, "cublasLtMatmul: ", library_.f_.cublasLtGetStatusString(status));
   }
 
  private:
@@ -97,20 +117,26 @@ class CublasLt::Work final : public LibraryWork {
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasStatus_t status = library_.f_.cublasLtMatmulPreferenceInit_internal(&preference, sizeof preference);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
-      if (status == CUBLAS_STATUS_SUCCESS) status = library_.f_.cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof value);
+      if (status == CUBLAS_STATUS_SUCCESS)
+        status = library_.f_.cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof value);
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kMostLibraryWorkspace));
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
-    for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+    for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       set(name, kAlignment);
     }
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
     if (status == CUBLAS_STATUS_SUCCESS) {
-      status = library_.f_.cublasLtMatmulAlgoGetHeuristic(library_.handle_, &product_, &right_, &left_, &out_, &out_, &preference, 1, &found, &count);
+      status = library_.f_.cublasLtMatmulAlgoGetHeuristic(library_.handle_, &product_, &right_, &left_, &out_, &out_,
+                                                          &preference, 1, &found, &count);
     }
-    if (status == CUBLAS_STATUS_SUCCESS) status = count < 1 || found.workspaceSize > static_cast<size_t>(kMostLibraryWorkspace) ? CUBLAS_STATUS_NOT_SUPPORTED : found.state;
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = count < 1 || found.workspaceSize > static_cast<size_t>(kMostLibraryWorkspace)
+                   ? CUBLAS_STATUS_NOT_SUPPORTED
+                   : found.state;
     algorithm_ = found.algo;
     workspace_bytes_ = static_cast<int64_t>(found.workspaceSize);
     alignment_ = kAlignment;
@@ -165,11 +191,15 @@ std::unique_ptr<LibraryWork> CublasLt::Take(const MatrixProduct& product) const 
       auto work = std::make_unique<Work>(*this, way, with_end);
       const cublasStatus_t status = work->Plan(with_end ? product : sums);
       if (status == CUBLAS_STATUS_SUCCESS) return work;
-      Say(sdk::Concat("cuBLASLt does not take products ", TextOf(product), " as ", way.name, with_end && has_end ? " with what is done to the sums: " : ": ",
-                      f_.cublasLtGetStatusString(status)), false);
+      Say(sdk::Concat("cuBLASLt does not take products ", TextOf(product), " as ", way.name,
+                      with_end && has_end ? " with what is done to the sums: " : ": ",
+                      f_.cublasLtGetStatusString(status)),
+          false);
     }
   }
-  Say(sdk::Concat("products ", TextOf(product), " of ", sdk::TypeName(product.dtype), " are computed by kernels of this plugin, which use no tensor cores: cuBLASLt takes them in no way"), true);
+  Say(sdk::Concat("products ", TextOf(product), " of ", sdk::TypeName(product.dtype),
+                  " are computed by kernels of this plugin, which use no tensor cores: cuBLASLt takes them in no way"),
+      true);
   return nullptr;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices by cuBLASLt, found by name when the first product is planned.
 //
-// cuBLASLt's matrices are column-major, so that it is asked for the turned product, out^T = right^T left^T, whose operands lie in
-// memory as ours do. Of its algorithms those are taken that give the same bits each time: no sum in place by several blocks.
-// What it refuses it is asked for again, in the next more exact way that the policy allows, and without the bias and the rectifier; the
-// log says each refusal once.
+// cuBLASLt's matrices are column-major, so that it is asked for the turned product, out^T = right^T left^T, whose
+// operands lie in memory as ours do. Of its algorithms those are taken that give the same bits each time: no sum in
+// place by several blocks. What it refuses it is asked for again, in the next more exact way that the policy allows,
+// and without the bias and the rectifier; the log says each refusal once.
 #ifndef TENON_DEVICES_CUDA_CUBLAS_LT_H_
 #define TENON_DEVICES_CUDA_CUBLAS_LT_H_
 
@@ -20,10 +20,12 @@
 
 namespace tenon::gpu {
 
-#define TENON_CUBLAS_LT_FUNCTIONS(X)                                                                                  \
-  X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtGetStatusString) X(cublasLtMatrixLayoutInit_internal) \
-  X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulDescInit_internal) X(cublasLtMatmulDescSetAttribute)            \
-  X(cublasLtMatmulPreferenceInit_internal) X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
+#define TENON_CUBLAS_LT_FUNCTIONS(X)                                                                           \
+  X(cublasLtCreate)                                                                                            \
+  X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtGetStatusString) X(cublasLtMatrixLayoutInit_internal)     \
+      X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulDescInit_internal) X(cublasLtMatmulDescSetAttribute) \
+          X(cublasLtMatmulPreferenceInit_internal) X(cublasLtMatmulPreferenceSetAttribute)                     \
+              X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
 
 class CublasLt {
  public:

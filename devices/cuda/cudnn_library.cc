@@ -42,14 +42,20 @@ Names NamesOf(Convolution::Result result) {
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
     case Convolution::Result::kGradientOfInput:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,                  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
     default:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
   }
 }
@@ -61,8 +67,9 @@ int64_t After(const Convolution::Direction& d) {
 
 std::string TextOf(const Convolution& c) {
   static constexpr const char* kResults[] = {"", " (gradient of the input)", " (gradient of the filter)"};
-  return sdk::Concat("of ", c.batch, " images of ", c.rows.input, " by ", c.columns.input, ", ", c.channels, " channels, by ", c.filters, " filters of ", c.rows.size, " by ",
-                     c.columns.size, kResults[static_cast<size_t>(c.result)]);
+  return sdk::Concat("of ", c.batch, " images of ", c.rows.input, " by ", c.columns.input, ", ", c.channels,
+                     " channels, by ", c.filters, " filters of ", c.rows.size, " by ", c.columns.size,
+                     kResults[static_cast<size_t>(c.result)]);
 }
 
 }  // namespace
@@ -70,8 +77,10 @@ std::string TextOf(const Convolution& c) {
 // A descriptor of the backend. It remembers the first thing that went wrong.
 class Cudnn::Descriptor {
  public:
-  Descriptor(const Cudnn& library, cudnnBackendDescriptorType_t type) : library_(library), status_(library.f_.cudnnBackendCreateDescriptor(type, &get_)) {}
-  Descriptor(Descriptor&& other) noexcept : library_(other.library_), get_(std::exchange(other.get_, nullptr)), status_(other.status_) {}
+  Descriptor(const Cudnn& library, cudnnBackendDescriptorType_t type)
+      : library_(library), status_(library.f_.cudnnBackendCreateDescriptor(type, &get_)) {}
+  Descriptor(Descriptor&& other) noexcept
+      : library_(other.library_), get_(std::exchange(other.get_, nullptr)), status_(other.status_) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     std::swap(get_, other.get_);
     status_ = other.status_;
@@ -104,7 +113,9 @@ class Cudnn::Descriptor {
   template <class T>
   int64_t Get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, T* out, int64_t count) const {
     int64_t found = 0;
-    return ok() && library_.f_.cudnnBackendGetAttribute(get_, name, type, count, &found, out) == CUDNN_STATUS_SUCCESS ? std::clamp<int64_t>(found, 0, count) : 0;
+    return ok() && library_.f_.cudnnBackendGetAttribute(get_, name, type, count, &found, out) == CUDNN_STATUS_SUCCESS
+               ? std::clamp<int64_t>(found, 0, count)
+               : 0;
   }
 
  private:
@@ -136,8 +147,11 @@ class Cudnn::Work final : public LibraryWork {
     if (!pack.ok()) return Fault(TENON_INTERNAL, "cuDNN takes no operands");
     const std::lock_guard lock(library_.mutex_);
     cudnnStatus_t status = library_.f_.cudnnSetStream(library_.handle_, reinterpret_cast<cudaStream_t>(stream));
-    if (status == CUDNN_STATUS_SUCCESS) status = library_.f_.cudnnBackendExecute(library_.handle_, plan_.get(), pack.get());
-    return status == CUDNN_STATUS_SUCCESS ? Outcome() : Fault(TENON_INTERNAL, "cudnnBackendExecute: ", library_.f_.cudnnGetErrorString(status));
+    if (status == CUDNN_STATUS_SUCCESS)
+      status = library_.f_.cudnnBackendExecute(library_.handle_, plan_.get(), pack.get());
+    return status == CUDNN_STATUS_SUCCESS
+               ? Outcome()
+               : Fault(TENON_INTERNAL, "cudnnBackendExecute: ", library_.f_.cudnnGetErrorString(status));
   }
 
  private:
@@ -155,7 +169,8 @@ class Cudnn::Work final : public LibraryWork {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false;
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return c.dtype != TENON_DT_FLOAT || c.precision != TENON_PRECISION_STRICT;
-      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: return c.dtype != TENON_DT_FLOAT || c.precision == TENON_PRECISION_ALLOW_FLOAT16;
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        return c.dtype != TENON_DT_FLOAT || c.precision == TENON_PRECISION_ALLOW_FLOAT16;
       default: return true;
     }
   }
@@ -189,7 +204,8 @@ class Cudnn::Work final : public LibraryWork {
     const bool is_double = type == CUDNN_DATA_DOUBLE;
     const Names names = NamesOf(c.result);
     const Descriptor x = Tensor(kImage, type, {c.batch, c.channels, c.rows.input, c.columns.input}, c.channels_first);
-    const Descriptor w = Tensor(kFilter, c.sums ? CUDNN_DATA_FLOAT : type, {c.filters, c.channels / c.groups, c.rows.size, c.columns.size}, c.channels_first);
+    const Descriptor w = Tensor(kFilter, c.sums ? CUDNN_DATA_FLOAT : type,
+                                {c.filters, c.channels / c.groups, c.rows.size, c.columns.size}, c.channels_first);
     const Descriptor y = Tensor(kResult, type, {c.batch, c.filters, c.rows.output, c.columns.output}, c.channels_first);
     const Descriptor window = Window(c, is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
     Descriptor operation(library_, names.operation);
@@ -201,20 +217,25 @@ class Cudnn::Work final : public LibraryWork {
     }
     operation.Finalize();
     Descriptor graph(library_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, library_.handle_).Finalize();
+    graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
+        .Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, library_.handle_)
+        .Finalize();
     return graph;
   }
 
   // The first engine that may be used and can be built.
   void Choose(const Descriptor& graph, cudnnBackendHeurMode_t mode, const Convolution& convolution) {
     Descriptor heuristics(library_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode).Finalize();
+    heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+        .Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode)
+        .Finalize();
     std::vector<Descriptor> configurations;
     std::vector<cudnnBackendDescriptor_t> handles;
     for (int64_t i = 0; i < kMostEngines; ++i) {
       handles.push_back(configurations.emplace_back(library_, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
     }
-    const int64_t count = heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, handles.data(), kMostEngines);
+    const int64_t count =
+        heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, handles.data(), kMostEngines);
     for (int64_t i = 0; i < count && !is_planned_; ++i) {
       const Descriptor& configuration = configurations[static_cast<size_t>(i)];
       if (MayUse(configuration, convolution)) Build(configuration);
@@ -225,14 +246,20 @@ class Cudnn::Work final : public LibraryWork {
     cudnnBackendDescriptor_t handle = engine.get();
     if (configuration.Get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, &handle, 1) != 1) return false;
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-    const int64_t count = engine.Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, std::size(notes));
-    return std::all_of(notes, notes + count, [&](cudnnBackendNumericalNote_t note) { return Allows(convolution, note); });
+    const int64_t count =
+        engine.Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, std::size(notes));
+    return std::all_of(notes, notes + count,
+                       [&](cudnnBackendNumericalNote_t note) { return Allows(convolution, note); });
   }
   void Build(const Descriptor& configuration) {
     Descriptor plan(library_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, library_.handle_).Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration).Finalize();
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, library_.handle_)
+        .Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration)
+        .Finalize();
     int64_t bytes = 0;
-    if (plan.Get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes, 1) != 1 || bytes < 0 || bytes > kMostLibraryWorkspace) return;
+    if (plan.Get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, &bytes, 1) != 1 || bytes < 0 ||
+        bytes > kMostLibraryWorkspace)
+      return;
     plan_ = std::move(plan);
     workspace_bytes_ = bytes;
     is_planned_ = true;
@@ -288,9 +315,12 @@ std::unique_ptr<LibraryWork> Cudnn::Take(const Convolution& convolution) const {
     if (work->is_planned()) {
       place->second = std::move(work);
     } else {
-      const std::string text = sdk::Concat("convolutions ", TextOf(convolution), " of ", sdk::TypeName(convolution.dtype),
-                                           convolution.sums ? " are not given as sums of float32: cuDNN has no engine for that whose bits are the same each time"
-                                                              : " are computed by kernels of this plugin: cuDNN has no engine for them that gives the same bits each time");
+      const std::string text = sdk::Concat(
+          "convolutions ", TextOf(convolution), " of ", sdk::TypeName(convolution.dtype),
+          convolution.sums
+              ? " are not given as sums of float32: cuDNN has no engine for that whose bits are the same each time"
+              : " are computed by kernels of this plugin: cuDNN has no engine for them that gives the same bits each "
+                "time");
       tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
     }
   }

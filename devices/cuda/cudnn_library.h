@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions by cuDNN (9), found by name when the first convolution is planned.
 //
-// One convolution is a graph of one operation of cuDNN's backend API. Its heuristics name engines, best first; the first is taken that
-// can be built, whose bits are the same each time, and which keeps to the precision that was asked for: with strict float32 none
-// that uses tensor cores (which round to TF32), and without ALLOW_FLOAT16 none that converts its inputs. Plans are kept: building one may
-// compile. What no engine takes is said once, and computed by our kernels.
+// One convolution is a graph of one operation of cuDNN's backend API. Its heuristics name engines, best first; the
+// first is taken that can be built, whose bits are the same each time, and which keeps to the precision that was asked
+// for: with strict float32 none that uses tensor cores (which round to TF32), and without ALLOW_FLOAT16 none that
+// converts its inputs. Plans are kept: building one may compile. What no engine takes is said once, and computed by our
+// kernels.
 #ifndef TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
 #define TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
 
@@ -21,9 +22,11 @@
 
 namespace tenon::gpu {
 
-#define TENON_CUDNN_FUNCTIONS(X)                                                                                         \
-  X(cudnnCreate) X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnBackendCreateDescriptor) \
-  X(cudnnBackendDestroyDescriptor) X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendFinalize) X(cudnnBackendExecute)
+#define TENON_CUDNN_FUNCTIONS(X)                                                                                       \
+  X(cudnnCreate)                                                                                                       \
+  X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnBackendCreateDescriptor)          \
+      X(cudnnBackendDestroyDescriptor) X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendFinalize) \
+          X(cudnnBackendExecute)
 
 class Cudnn {
  public:
@@ -44,7 +47,8 @@ class Cudnn {
   Functions f_ = {};
   cudnnHandle_t handle_ = nullptr;  // NULL: none
   mutable std::mutex mutex_;        // guards the handle, which knows one stream at a time, and the plans
-  mutable std::map<std::array<int64_t, 21>, std::shared_ptr<const Work>> plans_;  // by the problem's key; NULL: not taken
+  mutable std::map<std::array<int64_t, 21>, std::shared_ptr<const Work>>
+      plans_;  // by the problem's key; NULL: not taken
   std::string about_;
 };
 

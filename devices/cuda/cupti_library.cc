@@ -17,8 +17,12 @@ namespace tenon::gpu {
 namespace {
 
 // Calls of the driver are recorded for the numbers that they carry: CUPTI tells of a number with a call alone.
-constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_RUNTIME,
-                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                         CUPTI_ACTIVITY_KIND_DRIVER,
+                                         CUPTI_ACTIVITY_KIND_RUNTIME,
+                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY2,
                                          CUPTI_ACTIVITY_KIND_MEMSET};
 constexpr CUpti_ExternalCorrelationKind kNumbers = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 constexpr int kPieceBits = 40;
@@ -28,7 +32,9 @@ constexpr size_t kMostCalls = size_t{1} << 18, kMostRecords = size_t{1} << 18;  
 // Whom CUPTI's callbacks, which carry no argument, mean; NULL: nobody traces.
 std::atomic<Cupti*> tracing{nullptr};
 
-uint64_t CUPTIAPI Now() { return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
+uint64_t CUPTIAPI Now() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
 
 void CUPTIAPI HearNothing(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
@@ -57,8 +63,8 @@ using Fill = CUpti_ActivityMemset4;
 template <size_t kSize>
 void Describe(const Kernel& kernel, char (&out)[kSize]) {
   const std::string name = kernel.name == nullptr ? "" : Readable(kernel.name);
-  const int length = std::snprintf(out, kSize, "%s, grid %dx%dx%d, block %dx%dx%d", name.c_str(), kernel.gridX, kernel.gridY, kernel.gridZ, kernel.blockX,
-                                   kernel.blockY, kernel.blockZ);
+  const int length = std::snprintf(out, kSize, "%s, grid %dx%dx%d, block %dx%dx%d", name.c_str(), kernel.gridX,
+                                   kernel.gridY, kernel.gridZ, kernel.blockX, kernel.blockY, kernel.blockZ);
   if (length >= static_cast<int>(kSize)) std::snprintf(out, kSize, "%s", name.c_str());
 }
 
@@ -109,7 +115,8 @@ bool Cupti::Start() {
     const std::string why = Begin();
     uint32_t version = 0;
     if (why.empty()) (void)f_.cuptiGetVersion(&version);
-    Say(why.empty() ? sdk::Concat("traced steps are measured by CUPTI, API ", version) : sdk::Concat("traced steps are measured by events: ", why));
+    Say(why.empty() ? sdk::Concat("traced steps are measured by CUPTI, API ", version)
+                    : sdk::Concat("traced steps are measured by events: ", why));
     if (!why.empty()) return false;
   }
   ++users_;
@@ -185,7 +192,8 @@ void Cupti::Pop() const {
 }
 
 void Cupti::Collect(uint64_t owner, std::vector<Tracer::Record>* out_records) {
-  // Forced: else a buffer with anything that still runs would be kept back. What runs is told without times, and left to events.
+  // Forced: else a buffer with anything that still runs would be kept back. What runs is told without times, and left
+  // to events.
   (void)f_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   const std::lock_guard lock(mutex_);
   for (Done& each : done_) {
@@ -233,7 +241,8 @@ void Cupti::Take(uint8_t* buffer, size_t used) {
   for (const auto& [call, number] : batch.calls) calls_[call] = number;
   while (calls_.size() > kMostCalls) calls_.erase(calls_.begin());
   const size_t room = kMostRecords - std::min(kMostRecords, done_.size());
-  done_.insert(done_.end(), batch.done.begin(), batch.done.begin() + static_cast<std::ptrdiff_t>(std::min(room, batch.done.size())));
+  done_.insert(done_.end(), batch.done.begin(),
+               batch.done.begin() + static_cast<std::ptrdiff_t>(std::min(room, batch.done.size())));
 }
 
 void Cupti::Read(const CUpti_Activity& record, uint64_t ahead_ns, Batch* out_batch) {
@@ -248,12 +257,14 @@ void Cupti::Read(const CUpti_Activity& record, uint64_t ahead_ns, Batch* out_bat
     return &done.record;
   };
   const auto add_bytes = [&](const auto& of, const char* kind, const char* way) {
-    if (Tracer::Record* const to = add(of, kind)) std::snprintf(to->detail, sizeof to->detail, "%llu bytes%s", static_cast<unsigned long long>(of.bytes), way);
+    if (Tracer::Record* const to = add(of, kind))
+      std::snprintf(to->detail, sizeof to->detail, "%llu bytes%s", static_cast<unsigned long long>(of.bytes), way);
   };
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
       const auto& call = reinterpret_cast<const CUpti_ActivityExternalCorrelation&>(record);
-      if (call.externalKind == kNumbers) out_batch->calls.emplace_back(uint32_t{call.correlationId}, uint64_t{call.externalId});
+      if (call.externalKind == kNumbers)
+        out_batch->calls.emplace_back(uint32_t{call.correlationId}, uint64_t{call.externalId});
       break;
     }
     case CUPTI_ACTIVITY_KIND_KERNEL:

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI, NVIDIA's profiler of a process, found by name in libcupti when a GPU is first watched: when kernels, copies and fills ran.
+// CUPTI, NVIDIA's profiler of a process, found by name in libcupti when a GPU is first watched: when kernels, copies
+// and fills ran.
 //
-// What is submitted between Push and Pop carries a number (an external correlation id of CUPTI); the records of it are given to the
-// owner whose number it is. Work without a number is another library's, or of a GPU that nobody watches: it is left out. Times are
-// those of the host's monotonic clock, which CUPTI is given in place of its own, or which its own is brought to when tracing begins.
+// What is submitted between Push and Pop carries a number (an external correlation id of CUPTI); the records of it are
+// given to the owner whose number it is. Work without a number is another library's, or of a GPU that nobody watches:
+// it is left out. Times are those of the host's monotonic clock, which CUPTI is given in place of its own, or which its
+// own is brought to when tracing begins.
 //
-// Only one may trace in a process. While another does (Nsight, another framework), and where the driver refuses, Start says so and
-// pieces are measured by events. Between the last Stop and the next Start nothing is recorded and the place is left to others.
-// Threads: any. The log says what was found, each time that it is something else.
+// Only one may trace in a process. While another does (Nsight, another framework), and where the driver refuses, Start
+// says so and pieces are measured by events. Between the last Stop and the next Start nothing is recorded and the place
+// is left to others. Threads: any. The log says what was found, each time that it is something else.
 #ifndef TENON_DEVICES_CUDA_CUPTI_LIBRARY_H_
 #define TENON_DEVICES_CUDA_CUPTI_LIBRARY_H_
 
@@ -24,10 +26,11 @@
 
 namespace tenon::gpu {
 
-#define TENON_CUPTI_FUNCTIONS(X)                                                                                              \
-  X(cuptiGetVersion) X(cuptiGetResultString) X(cuptiGetTimestamp) X(cuptiSubscribe) X(cuptiUnsubscribe)                       \
-  X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) X(cuptiActivityDisable) X(cuptiActivityFlushAll)                   \
-  X(cuptiActivityGetNextRecord) X(cuptiActivityPushExternalCorrelationId) X(cuptiActivityPopExternalCorrelationId)
+#define TENON_CUPTI_FUNCTIONS(X)                                                                                       \
+  X(cuptiGetVersion)                                                                                                   \
+  X(cuptiGetResultString) X(cuptiGetTimestamp) X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiActivityRegisterCallbacks) \
+      X(cuptiActivityEnable) X(cuptiActivityDisable) X(cuptiActivityFlushAll) X(cuptiActivityGetNextRecord)            \
+          X(cuptiActivityPushExternalCorrelationId) X(cuptiActivityPopExternalCorrelationId)
 
 class Cupti {
  public:

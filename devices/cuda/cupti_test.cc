@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile of watched GPUs by CUPTI, on emulated GPUs and an emulated CUPTI that records what they do, and by events without it. Covers R3.
+// The profile of watched GPUs by CUPTI, on emulated GPUs and an emulated CUPTI that records what they do, and by events
+// without it. Covers R3.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -70,7 +71,8 @@ std::ptrdiff_t TimesSaid(const std::string& line) {
 
 // A device, some memory, and a queue.
 struct Scene {
-  explicit Scene(const char* libraries, const char* devices = "1") : plugin({{"devices", devices}, {"cache", "off"}, {"libraries", libraries}}) {}
+  explicit Scene(const char* libraries, const char* devices = "1")
+      : plugin({{"devices", devices}, {"cache", "off"}, {"libraries", libraries}}) {}
   std::string FillAndFinish(const std::string& label) {
     std::string text = device.Fill(queue, data, 64, 1, Labelled(label));
     return text.empty() ? device.Finish(queue) : text;
@@ -168,7 +170,8 @@ TEST(Cupti, GivesEachDeviceItsOwn) {
 // Ours by their plain names, the libraries' by their readable ones.
 TEST(Cupti, TellsKernelsByName) {
   Bench bench(With(kLibraries), 0);
-  const DeviceCase add = {"AddV2", {}, {RandomFloatsOf({600}, 1, 0, 1), RandomFloatsOf({600}, 2, 0, 1)}, {{TENON_DT_FLOAT, {600}}}};
+  const DeviceCase add = {
+      "AddV2", {}, {RandomFloatsOf({600}, 1, 0, 1), RandomFloatsOf({600}, 2, 0, 1)}, {{TENON_DT_FLOAT, {600}}}};
   Watched watched(bench.device);
   std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice(add, &out), "");
@@ -184,16 +187,31 @@ TEST(Cupti, TellsKernelsByName) {
 // x = x + y, twice, and then y is filled; kept by a queue of the bench.
 class KeptGraph {
  public:
-  explicit KeptGraph(Bench& bench) : capture_(*static_cast<const tenon_graph_capture*>(
-                                         bench.device.driver->get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)))) {
+  explicit KeptGraph(Bench& bench)
+      : capture_(*static_cast<const tenon_graph_capture*>(
+            bench.device.driver->get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)))) {
     kernel_ = FindKernel(bench.tested, node_);
-    const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node_, nullptr, nullptr, bench.device.device, nullptr};
+    const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node_, nullptr, nullptr,
+                                      bench.device.device,           nullptr};
     EXPECT_EQ(Text(kernel_->create(&create, &object_)), "");
     void* const y_data = bench.device.Memory(12);
-    tenon_tensor_view x = ViewOf(TENON_DT_FLOAT, dims_, bench.device.Memory(12)), y = ViewOf(TENON_DT_FLOAT, dims_, y_data), out = x;
+    tenon_tensor_view x = ViewOf(TENON_DT_FLOAT, dims_, bench.device.Memory(12)),
+                      y = ViewOf(TENON_DT_FLOAT, dims_, y_data), out = x;
     const tenon_tensor_view* inputs[] = {&x, &y};
     tenon_tensor_view* outputs[] = {&out};
-    tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), inputs, inputs, 2, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0, nullptr, nullptr, nullptr};
+    tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args),
+                                  inputs,
+                                  inputs,
+                                  2,
+                                  1,
+                                  TENON_PRECISION_STRICT,
+                                  1,
+                                  bench.device.device,
+                                  nullptr,
+                                  0,
+                                  nullptr,
+                                  nullptr,
+                                  nullptr};
     EXPECT_EQ(Text(kernel_->prepare(object_, &prepare)), "");
     prepared_ = prepare.out_prepared;
     tenon_frame frame = {};
@@ -219,7 +237,9 @@ class KeptGraph {
   }
   KeptGraph(const KeptGraph&) = delete;
   KeptGraph& operator=(const KeptGraph&) = delete;
-  std::string Launch(tenon_queue* queue, const char* label) { return Text(capture_.launch(queue, graph_, Labelled(label).get())); }
+  std::string Launch(tenon_queue* queue, const char* label) {
+    return Text(capture_.launch(queue, graph_, Labelled(label).get()));
+  }
 
  private:
   const tenon_graph_capture& capture_;
@@ -242,7 +262,8 @@ TEST(Cupti, GivesAllWorkOfAGraphTheLabelOfItsLaunch) {
   for (size_t i = 0; i < spans.size(); ++i) {
     EXPECT_STREQ(spans[i].name, i < 3 ? "first launch" : "second launch");
     EXPECT_STREQ(spans[i].kind, i % 3 < 2 ? "kernel" : "fill");
-    EXPECT_TRUE(std::string(spans[i].detail).starts_with(i % 3 < 2 ? "Add_f32, grid 1x1x1, block " : "12 bytes")) << spans[i].detail;
+    EXPECT_TRUE(std::string(spans[i].detail).starts_with(i % 3 < 2 ? "Add_f32, grid 1x1x1, block " : "12 bytes"))
+        << spans[i].detail;
     EXPECT_GE(spans[i].begin_ns, i == 0 ? 0 : spans[i - 1].end_ns);
   }
 }
@@ -274,7 +295,8 @@ TEST(Cupti, IsReadThroughManyBuffers) {
   const Set<size_t> small(controls.buffer_bytes, 512);
   const int buffers = controls.buffers;
   Watched watched(scene.device);
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(scene.device.Fill(scene.queue, scene.data, 64, 1, Labelled(std::to_string(i))), "");
+  for (int i = 0; i < 50; ++i)
+    EXPECT_EQ(scene.device.Fill(scene.queue, scene.data, 64, 1, Labelled(std::to_string(i))), "");
   EXPECT_EQ(scene.device.Finish(scene.queue), "");
   const std::vector<tenon_profile_span> spans = scene.device.Profile();
   ASSERT_EQ(spans.size(), 50u);
@@ -324,7 +346,8 @@ void ExpectTraced(Scene& scene) {
 TEST(Cupti, LeavesItToEventsWhereAnotherProfilerIsAttached) {
   Scene scene(kLibraries);
   EmulatedCuptiControls& controls = Controls();
-  const std::string line = std::string(kEvents) + "CUPTI: cuptiSubscribe: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+  const std::string line =
+      std::string(kEvents) + "CUPTI: cuptiSubscribe: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
   const std::ptrdiff_t before = TimesSaid(line);
   {
     const Set<bool> taken(controls.is_taken, true);
@@ -356,7 +379,9 @@ TEST(Cupti, LeavesItToEventsWithoutAFunctionOrTheLibrary) {
     Scene scene(folder);
     ExpectEvents(scene);
     ExpectEvents(scene);
-    EXPECT_EQ(TimesSaid(std::string(kEvents) + "CUPTI: " + problem + " (put the library where the loader looks, or name its folder in the option libraries)"), 1);
+    EXPECT_EQ(TimesSaid(std::string(kEvents) + "CUPTI: " + problem +
+                        " (put the library where the loader looks, or name its folder in the option libraries)"),
+              1);
   }
   Scene off("off");
   ExpectEvents(off);
@@ -379,7 +404,8 @@ TEST(Cupti, LeavesLostRecordsToEvents) {
   EXPECT_EQ(scene.FillAndFinish("kept"), "");
   const std::vector<tenon_profile_span> spans = scene.device.Profile();
   ASSERT_EQ(spans.size(), 2u);
-  for (const tenon_profile_span& span : spans) EXPECT_STREQ(span.detail, span.name == std::string("kept") ? "64 bytes" : "");
+  for (const tenon_profile_span& span : spans)
+    EXPECT_STREQ(span.detail, span.name == std::string("kept") ? "64 bytes" : "");
 }
 
 // Of a piece that has begun when watching ends the records are not waited for.

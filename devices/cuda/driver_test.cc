@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.cuda against the rules of a real driver, as far as the emulated one has learnt them (emulation/driver.cc): what waits for
-// an idle GPU, channels that streams share, pools, errors after which a GPU is lost, code for GPUs that are newer than the plugin.
+// The plugin tenon.cuda against the rules of a real driver, as far as the emulated one has learnt them
+// (emulation/driver.cc): what waits for an idle GPU, channels that streams share, pools, errors after which a GPU is
+// lost, code for GPUs that are newer than the plugin.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -20,7 +21,9 @@ namespace {
 EmulatedDriverControls& Controls() {
   static EmulatedDriverControls* const controls = [] {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+    auto* const get = driver == nullptr
+                          ? nullptr
+                          : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
     if (get == nullptr) {
       ADD_FAILURE() << "libcuda.so.1 is not the emulated driver: its folder belongs on LD_LIBRARY_PATH";
       std::abort();  // NOLINT: nothing can be tested
@@ -100,7 +103,8 @@ TEST(CudaDriver, PageableMemoryIsCopiedByHostAndGpuAtOnce) {
   for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<char>(i * 7 + (i >> 12));
   char* const data = static_cast<char*>(device.Memory(host.size()));
   const auto reaches = [](uint64_t calls) {
-    for (int turn = 0; turn < 60'000 && Controls().host_calls < calls; ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int turn = 0; turn < 60'000 && Controls().host_calls < calls; ++turn)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return Controls().host_calls >= calls;
   };
   const uint64_t before = Controls().host_calls;
@@ -113,7 +117,8 @@ TEST(CudaDriver, PageableMemoryIsCopiedByHostAndGpuAtOnce) {
   EXPECT_EQ(back, host);
   // Of all sizes about the buffers', mixed, in the order of the queue.
   uint64_t point = 1;
-  for (const size_t size : {size_t{1}, size_t{65536}, size_t{65537}, size_t{1} << 20, (size_t{1} << 20) + 1, size_t{4} << 20, (size_t{6} << 20) + 5}) {
+  for (const size_t size : {size_t{1}, size_t{65536}, size_t{65537}, size_t{1} << 20, (size_t{1} << 20) + 1,
+                            size_t{4} << 20, (size_t{6} << 20) + 5}) {
     for (size_t i = 0; i < size; ++i) host[i] = static_cast<char>(host[i] + 1);
     std::fill(back.begin(), back.end(), 0);
     EXPECT_EQ(device.Copy(queue, host.data(), nullptr, data, device.device, size), "");
@@ -173,7 +178,8 @@ TEST(CudaDriver, QueuesThatWaitHoldUpNoOther) {
 TEST(CudaDriver, CapturesThatAreGivenUpEnd) {
   const Plugin plugin;
   Device device(plugin, 0);
-  const auto* capture = static_cast<const tenon_graph_capture*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
+  const auto* capture = static_cast<const tenon_graph_capture*>(
+      plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
   ASSERT_NE(capture, nullptr);
   tenon_queue* const queue = device.Queue();
   void* const data = device.Memory(256);
@@ -190,8 +196,8 @@ TEST(CudaDriver, CapturesThatAreGivenUpEnd) {
 // ---- A lost GPU ----
 
 TEST(CudaDriver, ErrorsThatStayLoseTheGpu) {
-  for (const CUresult error : {CUDA_ERROR_CONTAINED, CUDA_ERROR_TENSOR_MEMORY_LEAK, CUDA_ERROR_MPS_CLIENT_TERMINATED, CUDA_ERROR_ILLEGAL_ADDRESS,
-                               CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_UNKNOWN}) {
+  for (const CUresult error : {CUDA_ERROR_CONTAINED, CUDA_ERROR_TENSOR_MEMORY_LEAK, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+                               CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_UNKNOWN}) {
     const Plugin plugin;
     Device device(plugin, 0);
     tenon_queue* const queue = device.Queue();
@@ -212,7 +218,8 @@ TEST(CudaDriver, ErrorsThatStayLoseTheGpu) {
 
 // ---- Memory ----
 
-// What was freed in a queue's order is free when the queue gets there, and in pieces that are too small until the pool is trimmed.
+// What was freed in a queue's order is free when the queue gets there, and in pieces that are too small until the pool
+// is trimmed.
 TEST(CudaDriver, MemoryThatIsFreedJustNowIsThereForTheNext) {
   Controls().memory_bytes = 64 << 20;
   {
@@ -232,7 +239,9 @@ TEST(CudaDriver, MemoryThatIsFreedJustNowIsThereForTheNext) {
     // What is not there stays refused.
     void* more = nullptr;
     const std::string text = Text(plugin.driver->allocate(device.device, 0, 40 << 20, 64, nullptr, &more));
-    EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: GPU:0 has no 41943040 bytes of device memory: 41943040 of 67108864 are in use")) << text;
+    EXPECT_TRUE(text.starts_with(
+        "RESOURCE_EXHAUSTED: GPU:0 has no 41943040 bytes of device memory: 41943040 of 67108864 are in use"))
+        << text;
     plugin.driver->free(device.device, 0, whole, 40 << 20, nullptr);
   }
   Controls().memory_bytes = uint64_t{4} << 30;
@@ -250,7 +259,8 @@ TEST(CudaDriver, MemoryIsRefusedWhileAQueueWaits) {
     EXPECT_EQ(device.Barrier(queue, {{{gate, 1}}}), "");
     plugin.driver->free(device.device, 0, all, 12 << 20, queue);
     EXPECT_ENDS(void* more = nullptr;
-                EXPECT_TRUE(Text(plugin.driver->allocate(device.device, 0, 12 << 20, 64, nullptr, &more)).starts_with("RESOURCE_EXHAUSTED: ")));
+                EXPECT_TRUE(Text(plugin.driver->allocate(device.device, 0, 12 << 20, 64, nullptr, &more))
+                                .starts_with("RESOURCE_EXHAUSTED: ")));
     EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
     EXPECT_EQ(device.Finish(queue), "");
     EXPECT_NE(device.Memory(12 << 20), nullptr);

@@ -16,11 +16,12 @@ const Nvrtc& Nvrtc::The() {
 
 Nvrtc::Nvrtc() {
   const std::string file = sdk::Concat("libnvrtc.so.", CUDA_VERSION / 1000);
-  NamedLibrary library({file, "/usr/local/cuda/lib64/" + file});  // by the loader's rules, then where the toolkit usually is
+  NamedLibrary library(
+      {file, "/usr/local/cuda/lib64/" + file});  // by the loader's rules, then where the toolkit usually is
   TENON_NVRTC_FUNCTIONS(TENON_GPU_FIND)
   if (!library.problem().empty()) {
-    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.problem(), "; install NVRTC of CUDA ", CUDA_VERSION / 1000,
-                    " and name its folder in LD_LIBRARY_PATH");
+    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.problem(), "; install NVRTC of CUDA ",
+                    CUDA_VERSION / 1000, " and name its folder in LD_LIBRARY_PATH");
     return;
   }
   int major = 0, minor = 0;
@@ -39,11 +40,13 @@ Outcome Nvrtc::Compile(int major, int minor, const std::string& source, std::vec
   const auto after = std::upper_bound(architectures_.begin(), architectures_.end(), wanted);
   const bool is_known = architectures_.empty() || (after != architectures_.begin() && after[-1] == wanted);
   if (!is_known && after == architectures_.begin()) {
-    return Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", version_, " compiles for sm_", architectures_.front(), " and newer, this GPU is sm_", wanted);
+    return Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", version_, " compiles for sm_",
+                 architectures_.front(), " and newer, this GPU is sm_", wanted);
   }
   const std::string target = is_known ? sdk::Concat("sm_", wanted) : sdk::Concat("compute_", after[-1]);
   // What has no mark is device code; a product and a sum stay two roundings, as in the kernels of the nodes.
-  return CompileAtRunTime(*this, source, {"--gpu-architecture=" + target, "-std=c++20", "-default-device", "--fmad=false"}, out_image);
+  return CompileAtRunTime(*this, source,
+                          {"--gpu-architecture=" + target, "-std=c++20", "-default-device", "--fmad=false"}, out_image);
 }
 
 }  // namespace tenon::gpu

@@ -10,10 +10,11 @@
 
 namespace tenon::gpu {
 
-#define TENON_NVRTC_FUNCTIONS(X)                                                                                     \
-  X(nvrtcVersion) X(nvrtcGetErrorString) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram)         \
-  X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs) \
-  X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+#define TENON_NVRTC_FUNCTIONS(X)                                                                                  \
+  X(nvrtcVersion)                                                                                                 \
+  X(nvrtcGetErrorString) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) \
+      X(nvrtcGetCUBIN) X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)   \
+          X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
 
 class Nvrtc {
  public:
@@ -26,15 +27,18 @@ class Nvrtc {
   const Outcome& opened() const { return opened_; }
   // "NVRTC 13.0"; "" without one.
   const std::string& version() const { return version_; }
-  // The machine code of the source for compute capability major.minor; for one that is newer than the library, PTX of the newest before
-  // it, which the driver compiles.
+  // The machine code of the source for compute capability major.minor; for one that is newer than the library, PTX of
+  // the newest before it, which the driver compiles.
   Outcome Compile(int major, int minor, const std::string& source, std::vector<char>* out_image) const;
 
   std::string ErrorText(nvrtcResult result) const { return f_.nvrtcGetErrorString(result); }
-  nvrtcResult Create(Program* out, const char* source, const char* name, int headers, const char* const* texts, const char* const* names) const {
+  nvrtcResult Create(Program* out, const char* source, const char* name, int headers, const char* const* texts,
+                     const char* const* names) const {
     return f_.nvrtcCreateProgram(out, source, name, headers, texts, names);
   }
-  nvrtcResult Compile(Program program, int count, const char* const* options) const { return f_.nvrtcCompileProgram(program, count, options); }
+  nvrtcResult Compile(Program program, int count, const char* const* options) const {
+    return f_.nvrtcCompileProgram(program, count, options);
+  }
   nvrtcResult ImageSize(Program program, size_t* out) const {
     const nvrtcResult result = f_.nvrtcGetCUBINSize(program, out);
     return result == NVRTC_SUCCESS && *out == 0 ? f_.nvrtcGetPTXSize(program, out) : result;

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the device code of devices/gpu/code became: kernels, registers, spills and bytes by file and architecture.
 
-    report.py FOLDER [--table FILE] [--spilling FILE --release 13.0] [--cuobjdump PROGRAM]     FOLDER: the build's devices/cuda/images
+    report.py FOLDER [--table FILE] [--spilling FILE --release 13.0] [--cuobjdump PROGRAM]     FOLDER: the build's
+    devices/cuda/images
 
-Reads what ptxas said (-Xptxas -v) when the images were made. --table: registers and spilled bytes of every kernel, a line each, go into FILE. With
---spilling it fails, and names the kernels, where one spills to local memory that FILE does not name, and where one that it names spills no more;
-the file is of one release of the toolkit, with another (77) nothing is compared. With --cuobjdump the registers are the machine code's own, and
-have to be those that ptxas told.
+Reads what ptxas said (-Xptxas -v) when the images were made. --table: registers and spilled bytes of every kernel, a
+line each, go into FILE. With --spilling it fails, and names the kernels, where one spills to local memory that FILE
+does not name, and where one that it names spills no more; the file is of one release of the toolkit, with another (77)
+nothing is compared. With --cuobjdump the registers are the machine code's own, and have to be those that ptxas told.
 """
 
 import argparse
@@ -57,8 +58,13 @@ def compare_spills(spilling, file, release):
         sys.exit(77)
     named = {tuple(line) for line in lines[1:]}
     new, gone = sorted(spilling.keys() - named), sorted(named - spilling.keys())
-    problems = [f"{name} ({architecture}) spills {spilling[name, architecture]} bytes and is not named in {file.name}" for name, architecture in new]
-    problems += [f"{name} ({architecture}) spills nothing any more: take it out of {file.name}" for name, architecture in gone]
+    problems = [
+        f"{name} ({architecture}) spills {spilling[name, architecture]} bytes and is not named in {file.name}"
+        for name, architecture in new
+    ]
+    problems += [
+        f"{name} ({architecture}) spills nothing any more: take it out of {file.name}" for name, architecture in gone
+    ]
     if problems:
         sys.exit("\n".join(problems))
 
@@ -74,7 +80,9 @@ def main():
     logs = sorted(arguments.folder.glob("*.fatbin.log"))
     if not logs:
         sys.exit(f"{arguments.folder} has no logs of nvcc (*.fatbin.log)")
-    print(f"{'file':<16}{'architecture':<14}{'kernels':>8}{'registers, most':>17}{'mean':>7}{'spilling':>10}{'bytes':>12}")
+    print(
+        f"{'file':<16}{'architecture':<14}{'kernels':>8}{'registers, most':>17}{'mean':>7}{'spilling':>10}{'bytes':>12}"
+    )
     table, spilling = [], {}
     for log in logs:
         image = log.with_suffix("")
@@ -89,14 +97,21 @@ def main():
             if spilled:
                 spilling[name, architecture] = spilled
             if own is not None and own.get((name, architecture)) != registers:
-                sys.exit(f"{image.name}: {name} ({architecture}) has {own.get((name, architecture))} registers in the machine code, ptxas told of {registers}")
+                sys.exit(
+                    f"{image.name}: {name} ({architecture}) has {own.get((name, architecture))} registers in the machine code, ptxas told of {registers}"
+                )
         for architecture, found in sorted(by_architecture.items()):
             registers = [each[0] for each in found]
-            print(f"{log.name.split('.')[0]:<16}{architecture:<14}{len(found):>8}{max(registers):>17}{sum(registers) / len(found):>7.1f}"
-                  f"{sum(1 for each in found if each[1] > 0):>10}{size:>12}")
+            print(
+                f"{log.name.split('.')[0]:<16}{architecture:<14}{len(found):>8}{max(registers):>17}{sum(registers) / len(found):>7.1f}"
+                f"{sum(1 for each in found if each[1] > 0):>10}{size:>12}"
+            )
             size = 0  # the image is of all architectures; its bytes stand in the first line
     if arguments.table:
-        arguments.table.write_text("file\tkernel\tarchitecture\tregisters\tspilled bytes\n" + "".join("\t".join(row) + "\n" for row in sorted(table)))
+        arguments.table.write_text(
+            "file\tkernel\tarchitecture\tregisters\tspilled bytes\n"
+            + "".join("\t".join(row) + "\n" for row in sorted(table))
+        )
     if arguments.spilling:
         compare_spills(spilling, arguments.spilling, arguments.release)
 

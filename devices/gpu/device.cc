@@ -33,7 +33,10 @@ std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {
 }  // namespace
 
 System::System(Options options)
-    : watcher(&mutex), options_(std::move(options)), runtime_(kVendor.make(options_)), collectives_(std::make_unique<Collectives>(options_.collectives)) {}
+    : watcher(&mutex),
+      options_(std::move(options)),
+      runtime_(kVendor.make(options_)),
+      collectives_(std::make_unique<Collectives>(options_.collectives)) {}
 System::~System() = default;
 
 Outcome System::Count(uint32_t* out_count) {
@@ -103,28 +106,32 @@ Device::~Device() {
 
 // ---- Memory ----
 
-Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data, bool may_wait) {
+Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data,
+                         bool may_wait) {
   *out_data = nullptr;
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
   const uint64_t limit = static_cast<uint64_t>(system_->options().memory_limit), most = facts().memory_bytes;
   const uint64_t slack = alignment > kDeviceAlignment ? alignment : 0;
   const auto refuse = [&](const Outcome* why) {
-    return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, kind == kDeviceKind ? " bytes of device memory: " : " bytes of pinned memory: ",
-                 memory_in_use(), " of ", most, " are in use", limit != 0 ? sdk::Concat(", the option memory_limit is ", limit) : "",
+    return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes,
+                 kind == kDeviceKind ? " bytes of device memory: " : " bytes of pinned memory: ", memory_in_use(),
+                 " of ", most, " are in use", limit != 0 ? sdk::Concat(", the option memory_limit is ", limit) : "",
                  why == nullptr ? "" : sdk::Concat(" (", why->message, ")"));
   };
   if (kind == kDeviceKind && !Charge(bytes)) return refuse(nullptr);
   void* base = nullptr;
   Outcome outcome = card_->Activate();
   if (outcome.ok()) {
-    outcome = kind == kDeviceKind ? AllocateNow(bytes + slack, queue, may_wait, &base) : pinned_->Allocate(bytes + slack, &base);
+    outcome = kind == kDeviceKind ? AllocateNow(bytes + slack, queue, may_wait, &base)
+                                  : pinned_->Allocate(bytes + slack, &base);
   }
   if (!outcome.ok()) {
     if (kind == kDeviceKind) Uncharge(bytes);
     outcome = Note(std::move(outcome));
     return outcome.code == TENON_RESOURCE_EXHAUSTED ? refuse(&outcome) : outcome;
   }
-  const uintptr_t at = slack == 0 ? reinterpret_cast<uintptr_t>(base) : (reinterpret_cast<uintptr_t>(base) + alignment - 1) & ~(alignment - 1);
+  const uintptr_t at = slack == 0 ? reinterpret_cast<uintptr_t>(base)
+                                  : (reinterpret_cast<uintptr_t>(base) + alignment - 1) & ~(alignment - 1);
   const std::lock_guard lock(memory_mutex_);
   blocks_[at] = {base, bytes, kind};
   *out_data = reinterpret_cast<void*>(at);
@@ -218,7 +225,8 @@ Outcome Device::NewRecord(Record* out_record) {
     if (Outcome outcome = card_->Activate(); !outcome.ok()) return outcome;
     if (Outcome outcome = pinned_->Allocate(kRecordsOfSlab * sizeof(FaultRecord), &slab); !outcome.ok()) return outcome;
     lock.lock();
-    for (uint64_t i = 0; i < kRecordsOfSlab; ++i) spare_records_.push_back({static_cast<FaultRecord*>(slab) + i, nullptr});
+    for (uint64_t i = 0; i < kRecordsOfSlab; ++i)
+      spare_records_.push_back({static_cast<FaultRecord*>(slab) + i, nullptr});
   }
   Record record = spare_records_.back();
   spare_records_.pop_back();
@@ -251,7 +259,8 @@ bool Device::Part::MayHave(const std::string& kernel) const {
 
 Outcome Device::ModuleOf(Part& part, Module* out_module) {
   const std::lock_guard lock(part.mutex);
-  Outcome outcome = part.module != nullptr ? Outcome() : card_->LoadModule(part.image.data, part.image.bytes, &part.module);
+  Outcome outcome =
+      part.module != nullptr ? Outcome() : card_->LoadModule(part.image.data, part.image.bytes, &part.module);
   *out_module = part.module;
   return outcome;
 }
@@ -330,7 +339,8 @@ uint64_t Device::AddSite(std::string node, std::string_view op, const Complaint&
 }
 Outcome Device::Describe(const FaultRecord& record) const {
   const std::lock_guard lock(site_mutex_);
-  if (record.site >= sites_.size()) return Fault(TENON_INTERNAL, name_, ": a kernel reported bad data for a place that is not known");
+  if (record.site >= sites_.size())
+    return Fault(TENON_INTERNAL, name_, ": a kernel reported bad data for a place that is not known");
   const Site& site = sites_[record.site];
   return Fault(site.complaint.code, site.where, " on ", name_, ": ",
                WithNumbers(site.complaint.text, {record.position, record.value, record.limit}));
@@ -341,15 +351,17 @@ Outcome Device::Describe(const FaultRecord& record) const {
 Outcome Device::MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue) {
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
   const uint64_t number = queue_count_++;
-  // Loading may wait until the GPU is idle. Now it is: all that there is machine code for is loaded, which takes some milliseconds. Where
-  // the driver compiles, that would be minutes: the rest is loaded when it is asked for.
+  // Loading may wait until the GPU is idle. Now it is: all that there is machine code for is loaded, which takes some
+  // milliseconds. Where the driver compiles, that would be minutes: the rest is loaded when it is asked for.
   if (number == 0 && card_->Activate().ok()) {
     const auto until = std::chrono::steady_clock::now() + kPatienceWithCode;
     for (const auto& part : parts_) {
       Module module = nullptr;
       if (std::chrono::steady_clock::now() >= until || !ModuleOf(*part, &module).ok()) break;
       const std::string_view names = part->image.names;
-      for (size_t begin = 1, end = 0; (end = names.find('\n', begin)) != std::string_view::npos && std::chrono::steady_clock::now() < until; begin = end + 1) {
+      for (size_t begin = 1, end = 0;
+           (end = names.find('\n', begin)) != std::string_view::npos && std::chrono::steady_clock::now() < until;
+           begin = end + 1) {
         std::string name(names.substr(begin, end - begin));
         Function function = nullptr;
         if (!card_->FindFunction(module, name.c_str(), &function).ok()) continue;  // whoever asks for it is told

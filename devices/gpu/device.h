@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// System and Device: the GPUs of one load(), and one of them: its memory, its code, its queues and who watches over them.
+// System and Device: the GPUs of one load(), and one of them: its memory, its code, its queues and who watches over
+// them.
 //
-// System::mutex guards timelines and what is said of loss; memory has a lock of its own; a queue's lock orders what is given
-// to its stream. Order: a queue's, then the system's, then memory's. Callbacks are made without any.
+// System::mutex guards timelines and what is said of loss; memory has a lock of its own; a queue's lock orders what is
+// given to its stream. Order: a queue's, then the system's, then memory's. Callbacks are made without any.
 #ifndef TENON_DEVICES_GPU_DEVICE_H_
 #define TENON_DEVICES_GPU_DEVICE_H_
 
@@ -76,7 +77,8 @@ class Device : public sdk::Handled<Device, tenon_device> {
 
   // ---- Memory ----
   // may_wait: for what was freed, where device memory is short; not of a thread that captures.
-  Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data, bool may_wait = true);
+  Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data,
+                   bool may_wait = true);
   void Free(uint32_t kind, void* data, Queue* queue);
   // Whether all bytes lie in one living block; of which kind.
   bool Contains(const void* address, uint64_t bytes, uint32_t* out_kind) const;
@@ -120,8 +122,8 @@ class Device : public sdk::Handled<Device, tenon_device> {
   Outcome Note(Outcome outcome);
   // Asks the driver. Needs no lock.
   void CheckHealth();
-  // The host copies into or out of a step's memory for a stream, between the two; false: not on a lost GPU. Who learns that it is lost
-  // may free that memory: no such copy is under way any more.
+  // The host copies into or out of a step's memory for a stream, between the two; false: not on a lost GPU. Who learns
+  // that it is lost may free that memory: no such copy is under way any more.
   bool BeginHostCopy();
   void EndHostCopy() { --host_copies_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the GPU plugins' own of queues and timelines: failures that streams cannot be told of, late faults of kernels, a lost
-// GPU, memory limits, captured graphs. What every device has to do is in tenon/testing/device_suite.h.
+// What is the GPU plugins' own of queues and timelines: failures that streams cannot be told of, late faults of
+// kernels, a lost GPU, memory limits, captured graphs. What every device has to do is in tenon/testing/device_suite.h.
 #include "tenon/ext/draft/capture.h"
 #include "tenon/ext/draft/native_handle.h"
 #include "tests/device/tested.h"
@@ -37,7 +37,9 @@ TEST(Memory, ThatIsRefusedOnceIsSaidAndLosesNothing) {
     const auto twice = [&](const auto& call) {
       std::string text = call();
       if (text.empty()) return;
-      EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: ") && text.find("no memory (option refuse_allocation=") != std::string::npos) << text;
+      EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: ") &&
+                  text.find("no memory (option refuse_allocation=") != std::string::npos)
+          << text;
       ++refusals;
       EXPECT_EQ(call(), "");
     };
@@ -69,8 +71,10 @@ TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
             "INVALID_ARGUMENT: GPU:0: the source of a copy of 4 bytes is not in a living block of its memory");
   EXPECT_EQ(device.CopyWithin(queue, data, data + 200, 57),
             "INVALID_ARGUMENT: GPU:0: the target of a copy of 57 bytes is not in a living block of its memory");
-  EXPECT_EQ(device.Copy(queue, data, nullptr, host, nullptr, 4), "INVALID_ARGUMENT: GPU:0: the source of a copy is said to be host memory and is the device's");
-  EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 4), "INVALID_ARGUMENT: GPU:0: the source of a copy is NULL");
+  EXPECT_EQ(device.Copy(queue, data, nullptr, host, nullptr, 4),
+            "INVALID_ARGUMENT: GPU:0: the source of a copy is said to be host memory and is the device's");
+  EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 4),
+            "INVALID_ARGUMENT: GPU:0: the source of a copy is NULL");
 }
 
 TEST(Queue, ThatIsDestroyedEndsWhatItWaitsFor) {
@@ -94,7 +98,8 @@ TEST(Faults, OfDataAreSaidOfTheNodeAndOfItsTimelineAlone) {
     return DeviceCase{"FloorDiv", {}, {Ints({4, 6, 9}), Ints({2, divisor, 3})}, {{TENON_DT_INT32, {3}}}};
   };
   std::vector<Tensor> out;
-  EXPECT_EQ(bench.OnDevice(divide(0), &out), "INVALID_ARGUMENT: node 'node' (FloorDiv) on GPU:0: Integer division by zero (element 1)");
+  EXPECT_EQ(bench.OnDevice(divide(0), &out),
+            "INVALID_ARGUMENT: node 'node' (FloorDiv) on GPU:0: Integer division by zero (element 1)");
   EXPECT_EQ(bench.OnDevice(divide(2), &out), "");
   EXPECT_EQ(Values<int32_t>(out[0]), (std::vector<int32_t>{2, 3, 3}));
 }
@@ -144,14 +149,16 @@ TEST(Faults, PageableCopiesOfALostGpuAreGivenUp) {
       if (lost.empty()) lost = device.Copy(queue, data, device.device, host->data(), nullptr, bytes);
       if (lost.empty()) lost = device.Finish(queue);
     }
-    EXPECT_EQ(lost, "UNAVAILABLE: GPU:0 (Emulated GPU) is lost: it is lost (option lose_after=" + std::to_string(after) + ")");
+    EXPECT_EQ(lost, "UNAVAILABLE: GPU:0 (Emulated GPU) is lost: it is lost (option lose_after=" +
+                        std::to_string(after) + ")");
   }
 }
 
 TEST(NativeHandles, AreTheVendorsAndOneOfEachQueue) {
   const Plugin plugin;
   Device device(plugin, 0);
-  const auto* native = static_cast<const tenon_native_handle*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
+  const auto* native = static_cast<const tenon_native_handle*>(
+      plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
   ASSERT_NE(native, nullptr);
   EXPECT_NE(native->vendor(device.device).size, 0u);
   EXPECT_EQ(native->ordinal(device.device), 0);
@@ -166,13 +173,17 @@ TEST(NativeHandles, AreTheVendorsAndOneOfEachQueue) {
 TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   Bench bench;
   const tenon_device_driver& driver = *bench.device.driver;
-  const auto* capture = static_cast<const tenon_graph_capture*>(driver.get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
+  const auto* capture = static_cast<const tenon_graph_capture*>(
+      driver.get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
   ASSERT_NE(capture, nullptr);
-  const tenon_kernel_registration* kernel = FindKernel(bench.tested, {"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {}, {}});
+  const tenon_kernel_registration* kernel =
+      FindKernel(bench.tested, {"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {}, {}});
   ASSERT_NE(kernel, nullptr);
   EXPECT_NE(kernel->traits & TENON_KERNEL_CAPTURE_SAFE, 0u);
-  const tenon_node node = {"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {TENON_DT_INT32, TENON_DT_INT32}, {TENON_DT_INT32}};
-  const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node, nullptr, nullptr, bench.device.device, nullptr};
+  const tenon_node node = {
+      "FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {TENON_DT_INT32, TENON_DT_INT32}, {TENON_DT_INT32}};
+  const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node, nullptr, nullptr,
+                                    bench.device.device,           nullptr};
   tenon_kernel* object = nullptr;
   ASSERT_EQ(Text(kernel->create(&create, &object)), "");
   std::vector<int64_t> dims = {3};
@@ -181,7 +192,19 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   tenon_tensor_view x = ViewOf(TENON_DT_INT32, dims, a), y = ViewOf(TENON_DT_INT32, dims, b), out = x;
   const tenon_tensor_view* inputs[] = {&x, &y};
   tenon_tensor_view* outputs[] = {&out};
-  tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), inputs, inputs, 2, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0, nullptr, nullptr, nullptr};
+  tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args),
+                                inputs,
+                                inputs,
+                                2,
+                                1,
+                                TENON_PRECISION_STRICT,
+                                1,
+                                bench.device.device,
+                                nullptr,
+                                0,
+                                nullptr,
+                                nullptr,
+                                nullptr};
   ASSERT_EQ(Text(kernel->prepare(object, &prepare)), "");
   tenon_queue* keeping = nullptr;
   ASSERT_EQ(Text(capture->begin(bench.queue, &keeping)), "");
@@ -209,7 +232,8 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   };
   EXPECT_EQ(launch({100, 36, 8}, {5, 3, 2}), "");
   EXPECT_EQ(bench.device.Download<int32_t>(bench.queue, a, 3), (std::vector<int32_t>{4, 4, 2}));
-  EXPECT_EQ(launch({1, 2, 3}, {1, 1, 0}), "INVALID_ARGUMENT: node 'node' (FloorDiv) on GPU:0: Integer division by zero (element 2)");
+  EXPECT_EQ(launch({1, 2, 3}, {1, 1, 0}),
+            "INVALID_ARGUMENT: node 'node' (FloorDiv) on GPU:0: Integer division by zero (element 2)");
   EXPECT_EQ(launch({49, 25, 9}, {7, 5, 3}), "");
   EXPECT_EQ(bench.device.Download<int32_t>(bench.queue, a, 3), (std::vector<int32_t>{1, 1, 1}));
   capture->destroy(graph);
@@ -220,7 +244,8 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
 TEST(NativeHandles, LetAQueueWaitForAnotherLibrarysStream) {
   const Plugin plugin, other;
   Device device(plugin, 0), foreign(other, 0);
-  const auto* native = static_cast<const tenon_native_handle*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
+  const auto* native = static_cast<const tenon_native_handle*>(
+      plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
   tenon_queue *queue = device.Queue(), *theirs = foreign.Queue();
   tenon_semaphore* gate = foreign.Semaphore();
   void* data = foreign.Memory(64);

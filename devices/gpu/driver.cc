@@ -83,7 +83,8 @@ tenon_status* CaptureLaunch(tenon_queue* queue, tenon_captured_graph* graph, con
     Queue& q = *Queue::Of(queue);
     tenon_submission room;
     if (tenon_status* refused = sdk::TakeSubmission<Handles>(q, &submission, &room)) return TakeStatus(refused);
-    if (graph->device.get() != &q.device()) return Fault(TENON_INVALID_ARGUMENT, "a graph that was captured on ", graph->device->name());
+    if (graph->device.get() != &q.device())
+      return Fault(TENON_INVALID_ARGUMENT, "a graph that was captured on ", graph->device->name());
     for (const auto& kept : graph->kept) ++kept->launches;
     return q.Submit(*submission, "graph", [&] { return q.card().LaunchGraph(graph->graph, q.stream()); });
   });
@@ -107,7 +108,8 @@ tenon_status* ListMake(tenon_queue* queue, tenon_queue** out_list) {
   });
 }
 uint64_t ListSize(tenon_queue* list) { return Queue::Of(list)->list()->size(); }
-tenon_status* ListGive(tenon_queue* list, uint64_t first, uint64_t count, tenon_queue* queue, tenon_semaphore* timeline) {
+tenon_status* ListGive(tenon_queue* list, uint64_t first, uint64_t count, tenon_queue* queue,
+                       tenon_semaphore* timeline) {
   return Answer([&]() -> Outcome {
     Queue& q = *Queue::Of(queue);
     const Queue::Turn turn(q, Timeline::Of(timeline), true);
@@ -117,8 +119,15 @@ tenon_status* ListGive(tenon_queue* list, uint64_t first, uint64_t count, tenon_
 }
 void ListClear(tenon_queue* list) { Queue::Of(list)->list()->Clear(); }
 
-constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture), CaptureBegin, CaptureEnd, CaptureLaunch, CaptureDestroy,
-                                               ListMake, ListSize, ListGive, ListClear};
+constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture),
+                                               CaptureBegin,
+                                               CaptureEnd,
+                                               CaptureLaunch,
+                                               CaptureDestroy,
+                                               ListMake,
+                                               ListSize,
+                                               ListGive,
+                                               ListClear};
 
 // ---- Native handles ----
 
@@ -134,15 +143,18 @@ tenon_status* NativeWaitFor(tenon_queue* queue, void* stream) {
   return Answer([&]() -> Outcome {
     Queue& q = *Queue::Of(queue);
     const Queue::Turn turn(q, nullptr);
-    return turn.outcome().ok() ? q.device().Note(q.card().WaitForStream(static_cast<Stream>(stream), q.stream())) : turn.outcome();
+    return turn.outcome().ok() ? q.device().Note(q.card().WaitForStream(static_cast<Stream>(stream), q.stream()))
+                               : turn.outcome();
   });
 }
 
-constexpr tenon_native_handle kNativeHandle = {TENON_HEAD(tenon_native_handle), NativeVendor, NativeOrdinal, NativeStream, NativeWaitFor};
+constexpr tenon_native_handle kNativeHandle = {TENON_HEAD(tenon_native_handle), NativeVendor, NativeOrdinal,
+                                               NativeStream, NativeWaitFor};
 
 // ---- The profile ----
 
-void ReadProfile(tenon_device* device, uint64_t first, tenon_profile_span* out_spans, uint64_t capacity, uint64_t* out_count, uint64_t* out_next) {
+void ReadProfile(tenon_device* device, uint64_t first, tenon_profile_span* out_spans, uint64_t capacity,
+                 uint64_t* out_count, uint64_t* out_next) {
   Device::Of(device)->profile().Read(first, out_spans, capacity, out_count, out_next);
 }
 double ProfileClock(tenon_device*) { return 0; }
@@ -203,7 +215,8 @@ struct Driver : Handles {
 
   // ---- Memory ----
 
-  static Outcome Allocate(Device& device, uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, sdk::Memory* out) {
+  static Outcome Allocate(Device& device, uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue,
+                          sdk::Memory* out) {
     return device.Allocate(kind, bytes, alignment, queue, &out->handle);
   }
   static void Free(Device& device, uint32_t kind, sdk::Memory memory, uint64_t, Queue* queue) {
@@ -211,7 +224,8 @@ struct Driver : Handles {
   }
   static Outcome Map(const Device& device, uint32_t kind, sdk::Memory memory, uint64_t bytes, void** out_address) {
     uint32_t found = 0;
-    if (kind != kPinnedKind) return Fault(TENON_UNIMPLEMENTED, device.name(), ": the host cannot map device memory; copy it");
+    if (kind != kPinnedKind)
+      return Fault(TENON_UNIMPLEMENTED, device.name(), ": the host cannot map device memory; copy it");
     if (!device.Contains(sdk::AddressOf(memory), bytes, &found) || found != kPinnedKind) {
       return Fault(TENON_INVALID_ARGUMENT, device.name(), ": a mapping of ", bytes, " bytes that are no pinned memory");
     }
@@ -246,16 +260,21 @@ struct Driver : Handles {
   }
   static void CloseQueue(Queue& queue) { queue.Close(); }
 
-  static Outcome Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes, const tenon_submission& submission) {
+  static Outcome Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes,
+                      const tenon_submission& submission) {
     return queue.Submit(submission, "copy", [&] { return queue.Copy(target, source, bytes); });
   }
-  static Outcome Fill(Queue& queue, const Place& target, uint64_t bytes, std::span<const char> pattern, const tenon_submission& submission) {
-    return queue.Submit(submission, "fill", [&] { return queue.Fill(target.address, bytes, pattern.data(), pattern.size()); });
+  static Outcome Fill(Queue& queue, const Place& target, uint64_t bytes, std::span<const char> pattern,
+                      const tenon_submission& submission) {
+    return queue.Submit(submission, "fill",
+                        [&] { return queue.Fill(target.address, bytes, pattern.data(), pattern.size()); });
   }
   static Outcome Barrier(Queue& queue, const tenon_submission& submission) {
     return queue.Submit(submission, nullptr, [] { return Outcome(); });
   }
-  static Outcome CallHost(Queue& queue, sdk::HostCall call, const tenon_submission& submission) { return queue.CallHost(submission, call); }
+  static Outcome CallHost(Queue& queue, sdk::HostCall call, const tenon_submission& submission) {
+    return queue.CallHost(submission, call);
+  }
 
   // ---- Timelines ----
 
@@ -311,7 +330,8 @@ struct Driver : Handles {
         return Outcome();
       }
       if (Clock::now() < deadline) return {};
-      return Fault(TENON_DEADLINE_EXCEEDED, "point ", value, " of a timeline of ", device.name(), " was not reached in time");
+      return Fault(TENON_DEADLINE_EXCEEDED, "point ", value, " of a timeline of ", device.name(),
+                   " was not reached in time");
     };
     return WaitFor(device, timeline->usual_wait(), deadline, [&] { return timeline->word() >= value; }, settle);
   }
@@ -320,7 +340,8 @@ struct Driver : Handles {
     System& system = timeline->device().system();
     const Lock lock(system.mutex);
     system.watcher.Watch(
-        timeline->device().shared_from_this(), [timeline, value] { return timeline->At(value) != Timeline::State::kOpen; },
+        timeline->device().shared_from_this(),
+        [timeline, value] { return timeline->At(value) != Timeline::State::kOpen; },
         [timeline, value, call] {
           Outcome outcome;
           {
@@ -342,12 +363,13 @@ Device* OwnDevice(const tenon_device* device) {
   return own != nullptr && Opened().Has(own) ? own : nullptr;
 }
 
-tenon_status* LoadPlugin(const tenon_load_args* args, const tenon_option_declaration* declarations, uint64_t declaration_count,
-                         tenon_plugin_self** out_self) {
+tenon_status* LoadPlugin(const tenon_load_args* args, const tenon_option_declaration* declarations,
+                         uint64_t declaration_count, tenon_plugin_self** out_self) {
   return Answer([&]() -> Outcome {
     Options options;
     if (Outcome outcome = ParseOptions(*args, declarations, declaration_count, &options); !outcome.ok()) return outcome;
-    *out_self = reinterpret_cast<tenon_plugin_self*>(new std::shared_ptr<System>(std::make_shared<System>(std::move(options))));
+    *out_self =
+        reinterpret_cast<tenon_plugin_self*>(new std::shared_ptr<System>(std::make_shared<System>(std::move(options))));
     return {};
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C tables of a GPU plugin over System, Device, Queue and Timeline; the last three are what the host has handles of. Each plugin
-// (devices/cuda, devices/rocm, the emulation) is these objects, its vendor's Runtime, and a plugin.cc.
+// The C tables of a GPU plugin over System, Device, Queue and Timeline; the last three are what the host has handles
+// of. Each plugin (devices/cuda, devices/rocm, the emulation) is these objects, its vendor's Runtime, and a plugin.cc.
 #ifndef TENON_DEVICES_GPU_DRIVER_H_
 #define TENON_DEVICES_GPU_DRIVER_H_
 
@@ -31,17 +31,21 @@ struct Handles {
   using Device = gpu::Device;
   using Queue = gpu::Queue;
   using Timeline = gpu::Timeline;
-  static bool Knows(const Queue& queue, const Timeline& timeline) { return &timeline.device().system() == &queue.device().system(); }
+  static bool Knows(const Queue& queue, const Timeline& timeline) {
+    return &timeline.device().system() == &queue.device().system();
+  }
 };
 
 // What a plugin's functions get as self.
-inline std::shared_ptr<System>& SystemOf(tenon_plugin_self* self) { return *reinterpret_cast<std::shared_ptr<System>*>(self); }
+inline std::shared_ptr<System>& SystemOf(tenon_plugin_self* self) {
+  return *reinterpret_cast<std::shared_ptr<System>*>(self);
+}
 
 // The device, when this library opened it: several plugins may offer GPUs side by side. NULL for those of others.
 Device* OwnDevice(const tenon_device* device);
 
-tenon_status* LoadPlugin(const tenon_load_args* args, const tenon_option_declaration* declarations, uint64_t declaration_count,
-                         tenon_plugin_self** out_self);
+tenon_status* LoadPlugin(const tenon_load_args* args, const tenon_option_declaration* declarations,
+                         uint64_t declaration_count, tenon_plugin_self** out_self);
 void UnloadPlugin(tenon_plugin_self* self);
 
 }  // namespace tenon::gpu

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DriverCard and DriverRuntime: a vendor's driver, of which CUDA and HIP have the same parts under other names.
 //
-// Api has them under one name each (devices/cuda/api.h, devices/rocm/api.h): types, functions that give the driver's result, and
-// what a result means. The driver's library is open for as long as the process lives.
+// Api has them under one name each (devices/cuda/api.h, devices/rocm/api.h): types, functions that give the driver's
+// result, and what a result means. The driver's library is open for as long as the process lives.
 #ifndef TENON_DEVICES_GPU_DRIVER_CARD_H_
 #define TENON_DEVICES_GPU_DRIVER_CARD_H_
 
@@ -20,7 +20,9 @@ namespace tenon::gpu {
 template <class Api>
 Outcome ToOutcome(const Api& api, typename Api::Result result, const char* what) {
   if (result == Api::kSuccess) [[likely]] return {};
-  const uint32_t code = Api::IsLost(result) ? TENON_UNAVAILABLE : Api::IsOutOfMemory(result) ? TENON_RESOURCE_EXHAUSTED : TENON_INTERNAL;
+  const uint32_t code = Api::IsLost(result)          ? TENON_UNAVAILABLE
+                        : Api::IsOutOfMemory(result) ? TENON_RESOURCE_EXHAUSTED
+                                                     : TENON_INTERNAL;
   return Fault(code, what, ": ", api.ErrorText(result));
 }
 
@@ -64,7 +66,9 @@ class DriverCard final : public Card {
     if (!outcome.ok()) (void)api_.FreeToPool(std::exchange(*out_data, nullptr), on);
     return outcome;
   }
-  void Free(void* data, Stream stream) override { (void)api_.FreeToPool(data, stream == nullptr ? allocation_stream_ : Native(stream)); }
+  void Free(void* data, Stream stream) override {
+    (void)api_.FreeToPool(data, stream == nullptr ? allocation_stream_ : Native(stream));
+  }
   void Trim() override { (void)api_.TrimPool(pool_); }
   Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
     return Check(api_.HostAllocate(out_data, bytes == 0 ? 1 : bytes), "HostAllocate");
@@ -106,7 +110,9 @@ class DriverCard final : public Card {
     (void)api_.StreamSynchronize(Native(stream));
     (void)api_.StreamDestroy(Native(stream));
   }
-  Outcome Synchronize(Stream stream) override { return Check(api_.StreamSynchronize(Native(stream)), "StreamSynchronize"); }
+  Outcome Synchronize(Stream stream) override {
+    return Check(api_.StreamSynchronize(Native(stream)), "StreamSynchronize");
+  }
   Outcome Health(Stream stream, bool* out_idle) override {
     const typename Api::Result result = api_.StreamQuery(Native(stream));
     if (out_idle != nullptr) *out_idle = result == Api::kSuccess;
@@ -118,7 +124,9 @@ class DriverCard final : public Card {
   }
   Outcome CopyBetween(void* target, Card& to, const void* source, Card& from, uint64_t bytes, Stream stream) override {
     auto &there = static_cast<DriverCard&>(to), &here = static_cast<DriverCard&>(from);
-    return Check(api_.CopyPeer(target, there.context_, there.device_, source, here.context_, here.device_, bytes, Native(stream)), "CopyPeer");
+    return Check(api_.CopyPeer(target, there.context_, there.device_, source, here.context_, here.device_, bytes,
+                               Native(stream)),
+                 "CopyPeer");
   }
   Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) override {
     return Check(api_.Fill(target, value, unit, count, Native(stream)), "Fill");
@@ -147,10 +155,13 @@ class DriverCard final : public Card {
     *out_module = reinterpret_cast<Module>(module);
     return outcome;
   }
-  void UnloadModule(Module module) override { (void)api_.ModuleUnload(reinterpret_cast<typename Api::ModuleHandle>(module)); }
+  void UnloadModule(Module module) override {
+    (void)api_.ModuleUnload(reinterpret_cast<typename Api::ModuleHandle>(module));
+  }
   Outcome FindFunction(Module module, const char* name, Function* out_function) override {
     typename Api::FunctionHandle function = nullptr;
-    const typename Api::Result result = api_.ModuleFunction(&function, reinterpret_cast<typename Api::ModuleHandle>(module), name);
+    const typename Api::Result result =
+        api_.ModuleFunction(&function, reinterpret_cast<typename Api::ModuleHandle>(module), name);
     *out_function = reinterpret_cast<Function>(function);
     if (result == Api::kNotFound) return Fault(TENON_NOT_FOUND, "no kernel ", name);
     Outcome outcome = Check(result, "ModuleFunction");
@@ -158,11 +169,15 @@ class DriverCard final : public Card {
   }
   Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t, Stream stream) override {
     void* list[] = {const_cast<void*>(params)};
-    return Check(api_.Launch(reinterpret_cast<typename Api::FunctionHandle>(function), grid.blocks, grid.threads, Native(stream), list), "Launch");
+    return Check(api_.Launch(reinterpret_cast<typename Api::FunctionHandle>(function), grid.blocks, grid.threads,
+                             Native(stream), list),
+                 "Launch");
   }
 
   std::string CompilerName() override { return api_.CompilerName(facts_); }
-  Outcome Compile(const std::string& source, std::vector<char>* out_image) override { return api_.Compile(facts_, source, out_image); }
+  Outcome Compile(const std::string& source, std::vector<char>* out_image) override {
+    return api_.Compile(facts_, source, out_image);
+  }
 
   Outcome CreateEvent(Event* out_event) override {
     typename Api::EventHandle event = nullptr;
@@ -171,7 +186,9 @@ class DriverCard final : public Card {
     return outcome;
   }
   void DestroyEvent(Event event) override { (void)api_.EventDestroy(Native(event)); }
-  Outcome Record(Event event, Stream stream) override { return Check(api_.EventRecord(Native(event), Native(stream)), "EventRecord"); }
+  Outcome Record(Event event, Stream stream) override {
+    return Check(api_.EventRecord(Native(event), Native(stream)), "EventRecord");
+  }
   bool HasCome(Event event) override { return api_.EventQuery(Native(event)) == Api::kSuccess; }
   Outcome Elapsed(Event begin, Event end, double* out_nanoseconds) override {
     float milliseconds = 0;
@@ -194,14 +211,19 @@ class DriverCard final : public Card {
     return outcome;
   }
   Outcome LaunchGraph(CapturedGraph graph, Stream stream) override {
-    return Check(api_.GraphLaunch(reinterpret_cast<typename Api::ExecutableHandle>(graph), Native(stream)), "GraphLaunch");
+    return Check(api_.GraphLaunch(reinterpret_cast<typename Api::ExecutableHandle>(graph), Native(stream)),
+                 "GraphLaunch");
   }
-  void DestroyGraph(CapturedGraph graph) override { (void)api_.ExecutableDestroy(reinterpret_cast<typename Api::ExecutableHandle>(graph)); }
+  void DestroyGraph(CapturedGraph graph) override {
+    (void)api_.ExecutableDestroy(reinterpret_cast<typename Api::ExecutableHandle>(graph));
+  }
 
  private:
   // Whether there are releases whose streams wait for words of memory of a kind of its own.
   static constexpr bool kHasSignals = requires(const Api& api, uint64_t* word) { api.SignalFree(word); };
-  static typename Api::StreamHandle Native(Stream stream) { return reinterpret_cast<typename Api::StreamHandle>(stream); }
+  static typename Api::StreamHandle Native(Stream stream) {
+    return reinterpret_cast<typename Api::StreamHandle>(stream);
+  }
   static typename Api::EventHandle Native(Event event) { return reinterpret_cast<typename Api::EventHandle>(event); }
   Outcome Check(typename Api::Result result, const char* what) const { return ToOutcome(api_, result, what); }
 
@@ -224,8 +246,10 @@ class DriverRuntime final : public Runtime {
     if (Outcome outcome = ToOutcome(api_, api_.DeviceCount(&count), "DeviceCount"); !outcome.ok()) return outcome;
     // Of the library that tests have without the vendor's compiler (tenon_gpu_plugin in images.cmake).
     if (count > 0 && tenon_gpu_image_count == 0) {
-      return Fault(TENON_FAILED_PRECONDITION, "this library has no code for ", kVendor.name, " GPUs, of which there are ", count,
-                   " here: it was built without the vendor's compiler, for tests; load the one in lib/tenon/plugins of `make build GPU=1`");
+      return Fault(TENON_FAILED_PRECONDITION, "this library has no code for ", kVendor.name,
+                   " GPUs, of which there are ", count,
+                   " here: it was built without the vendor's compiler, for tests; load the one in lib/tenon/plugins of "
+                   "`make build GPU=1`");
     }
     *out_count = static_cast<uint32_t>(count);
     return {};

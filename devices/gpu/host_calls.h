@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// HostCalls: functions of the host that streams call when they get there (Card::CallHost), by numbers in the place of addresses.
+// HostCalls: functions of the host that streams call when they get there (Card::CallHost), by numbers in the place of
+// addresses.
 //
-// A driver need not call what it took: of a lost GPU it does not, or late, when nobody knows of it any more. So it has a number, which is
-// never used again; the function is its owner's, and goes with the owner at the latest.
+// A driver need not call what it took: of a lost GPU it does not, or late, when nobody knows of it any more. So it has
+// a number, which is never used again; the function is its owner's, and goes with the owner at the latest.
 //
 //   HostCalls calls;                                   // the owner's
 //   const uint64_t number = calls.Add([...] { ... });

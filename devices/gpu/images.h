@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device code that is built into this library, one image a file of code/ (tenon_gpu_images in images.cmake makes the list; that of testing/no_images.cc is empty).
+// The device code that is built into this library, one image a file of code/ (tenon_gpu_images in images.cmake makes
+// the list; that of testing/no_images.cc is empty).
 #ifndef TENON_DEVICES_GPU_IMAGES_H_
 #define TENON_DEVICES_GPU_IMAGES_H_
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the vendor's libraries compute in place of our kernels, where they are installed: products of matrices (cuBLASLt, hipBLAS)
-// and convolutions (cuDNN, MIOpen).
+// What the vendor's libraries compute in place of our kernels, where they are installed: products of matrices
+// (cuBLASLt, hipBLAS) and convolutions (cuDNN, MIOpen).
 //
-// A plan describes its problem and asks; what the library does not take, or takes only in a way whose bits are not the same each
-// time, is left to our kernels, and so is everything where there is no library; the log says once what was found. Option `libraries`:
-// off, or where to look.
-// Threads: any. The GPU is the calling thread's (Card::Activate).
+// A plan describes its problem and asks; what the library does not take, or takes only in a way whose bits are not the
+// same each time, is left to our kernels, and so is everything where there is no library; the log says once what was
+// found. Option `libraries`: off, or where to look. Threads: any. The GPU is the calling thread's (Card::Activate).
 #ifndef TENON_DEVICES_GPU_LIBRARY_H_
 #define TENON_DEVICES_GPU_LIBRARY_H_
 
@@ -22,8 +21,8 @@
 
 namespace tenon::gpu {
 
-// out[rows, columns] = left[rows, depth] * right[depth, columns], each a row-major matrix whose lines are `step` elements apart;
-// batches of them, `batch` elements apart (0: the same matrix again).
+// out[rows, columns] = left[rows, depth] * right[depth, columns], each a row-major matrix whose lines are `step`
+// elements apart; batches of them, `batch` elements apart (0: the same matrix again).
 struct MatrixProduct {
   struct Matrix {
     bool turned = false;  // it lies in memory the other way round: left as [depth, rows], right as [columns, depth]
@@ -39,8 +38,8 @@ struct MatrixProduct {
   bool relu = false;
 };
 
-// A convolution or one of its gradients. Images are NHWC, or NCHW; the filter is [filters, height, width, channels of a group], or
-// [filters, channels of a group, height, width].
+// A convolution or one of its gradients. Images are NHWC, or NCHW; the filter is [filters, height, width, channels of a
+// group], or [filters, channels of a group, height, width].
 struct Convolution {
   enum class Result { kForward, kGradientOfInput, kGradientOfFilter };
   struct Direction {
@@ -57,8 +56,27 @@ struct Convolution {
 
   // Equal for equal problems.
   std::array<int64_t, 21> Key() const {
-    return {static_cast<int64_t>(result), dtype, sums, precision, channels_first, batch, channels, filters, groups, rows.input, rows.output, rows.size, rows.stride,
-            rows.dilation, rows.before, columns.input, columns.output, columns.size, columns.stride, columns.dilation, columns.before};
+    return {static_cast<int64_t>(result),
+            dtype,
+            sums,
+            precision,
+            channels_first,
+            batch,
+            channels,
+            filters,
+            groups,
+            rows.input,
+            rows.output,
+            rows.size,
+            rows.stride,
+            rows.dilation,
+            rows.before,
+            columns.input,
+            columns.output,
+            columns.size,
+            columns.stride,
+            columns.dilation,
+            columns.before};
   }
 };
 
@@ -69,8 +87,8 @@ inline Four StridesOf(const Four& dims, bool channels_first) {
   return channels_first ? Four{c * h * w, h * w, w, 1} : Four{h * w * c, 1, w * c, c};
 }
 
-// left and right: of a product, its operands; of a convolution, input and filter; of its gradient of the input, the result's
-// gradient and the filter; of the filter, the input and the result's gradient.
+// left and right: of a product, its operands; of a convolution, input and filter; of its gradient of the input, the
+// result's gradient and the filter; of the filter, the input and the result's gradient.
 struct LibraryOperands {
   const void* left;
   const void* right;

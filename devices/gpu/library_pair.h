@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Library of two: one for products, one for convolutions, each opened when it is first asked. NoLibrary: built without it.
+// A Library of two: one for products, one for convolutions, each opened when it is first asked. NoLibrary: built
+// without it.
 #ifndef TENON_DEVICES_GPU_LIBRARY_PAIR_H_
 #define TENON_DEVICES_GPU_LIBRARY_PAIR_H_
 
@@ -26,7 +27,9 @@ class LibraryPair final : public Library {
  public:
   explicit LibraryPair(const Options& options) : options_(options) {}
   std::unique_ptr<LibraryWork> Take(const MatrixProduct& product) override { return Opened(products_).Take(product); }
-  std::unique_ptr<LibraryWork> Take(const Convolution& convolution) override { return Opened(convolutions_).Take(convolution); }
+  std::unique_ptr<LibraryWork> Take(const Convolution& convolution) override {
+    return Opened(convolutions_).Take(convolution);
+  }
 
  private:
   // The GPU is the calling thread's.

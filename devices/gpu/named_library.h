@@ -2,8 +2,8 @@
 // A vendor's library that is looked for when it is first wanted, and its functions by name: nothing links it.
 //
 //   #define TENON_THING_FUNCTIONS(X) X(thingCreate) X(thingDestroy)
-//   struct Functions { TENON_THING_FUNCTIONS(TENON_GPU_MEMBER) } f_;        // of the types that the vendor's header has
-//   NamedLibrary library({"libthing.so.1", "/usr/local/thing/libthing.so.1"});
+//   struct Functions { TENON_THING_FUNCTIONS(TENON_GPU_MEMBER) } f_;        // of the types that the vendor's header
+//   has NamedLibrary library({"libthing.so.1", "/usr/local/thing/libthing.so.1"});
 //   TENON_THING_FUNCTIONS(TENON_GPU_FIND)
 //   if (!library.problem().empty()) ...                                      // why it cannot be used
 //
@@ -19,7 +19,8 @@
 namespace tenon::gpu {
 
 // What helps where a library of the option `libraries` has a problem; behind its text.
-inline constexpr char kLibraryHelp[] = " (put the library where the loader looks, or name its folder in the option libraries)";
+inline constexpr char kLibraryHelp[] =
+    " (put the library where the loader looks, or name its folder in the option libraries)";
 
 class NamedLibrary {
  public:

@@ -9,14 +9,16 @@ namespace {
 
 sdk::Outcome ParseFolder(std::string_view key, std::string_view value, std::string* out) {
   if (value != "auto" && value != "off" && !value.starts_with('/')) {
-    return sdk::Fault(TENON_INVALID_ARGUMENT, "option ", key, " is '", value, "'; it may be auto, off, or an absolute path");
+    return sdk::Fault(TENON_INVALID_ARGUMENT, "option ", key, " is '", value,
+                      "'; it may be auto, off, or an absolute path");
   }
   *out = value;
   return {};
 }
 
 sdk::Outcome ParseStorage(std::string_view value, std::string* out) {
-  if (value != "auto" && value != "always" && value != "off") return sdk::Fault(TENON_INVALID_ARGUMENT, "option storage is '", value, "'; it may be auto, always or off");
+  if (value != "auto" && value != "always" && value != "off")
+    return sdk::Fault(TENON_INVALID_ARGUMENT, "option storage is '", value, "'; it may be auto, always or off");
   *out = value;
   return {};
 }
@@ -38,16 +40,18 @@ sdk::Outcome ParseOne(std::string_view key, std::string_view value, Options* o) 
 sdk::Outcome ParseInteger(std::string_view key, std::string_view text, int64_t low, int64_t high, int64_t* out) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), *out);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || *out < low || *out > high) {
-    return sdk::Fault(TENON_INVALID_ARGUMENT, "option ", key, " is '", text, "'; it may be a whole number from ", low, " to ", high);
+    return sdk::Fault(TENON_INVALID_ARGUMENT, "option ", key, " is '", text, "'; it may be a whole number from ", low,
+                      " to ", high);
   }
   return {};
 }
 
-sdk::Outcome ParseOptions(const tenon_load_args& args, const tenon_option_declaration* declarations, uint64_t declaration_count,
-                          Options* out_options) {
+sdk::Outcome ParseOptions(const tenon_load_args& args, const tenon_option_declaration* declarations,
+                          uint64_t declaration_count, Options* out_options) {
   // Defaults stand in the declarations alone.
   for (uint64_t i = 0; i < declaration_count; ++i) {
-    sdk::Outcome outcome = ParseOne(sdk::ToText(declarations[i].key), sdk::ToText(declarations[i].default_value), out_options);
+    sdk::Outcome outcome =
+        ParseOne(sdk::ToText(declarations[i].key), sdk::ToText(declarations[i].default_value), out_options);
     if (!outcome.ok()) return outcome;
   }
   for (uint64_t i = 0; i < args.option_count; ++i) {

@@ -12,8 +12,8 @@
 
 namespace tenon::gpu {
 
-// Steps repeat, so that a wait is about as long as the one before. It looks all the time at first, sleeps through most of what is to
-// be expected, looks all the time around the end, and after that at intervals that grow with the wait.
+// Steps repeat, so that a wait is about as long as the one before. It looks all the time at first, sleeps through most
+// of what is to be expected, looks all the time around the end, and after that at intervals that grow with the wait.
 class Patience {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,11 +35,12 @@ class Patience {
   const Clock::duration usual_;
 };
 
-// Until settle(overslept) gives an outcome, which it is asked for at once, when is_due() says so, at the deadline and in between. Now and
-// then it asks after the GPU's health. usual: how long such a wait takes; 0: not known. overslept: it was due while this slept, who knows
-// since when.
+// Until settle(overslept) gives an outcome, which it is asked for at once, when is_due() says so, at the deadline and
+// in between. Now and then it asks after the GPU's health. usual: how long such a wait takes; 0: not known. overslept:
+// it was due while this slept, who knows since when.
 template <class IsDue, class Settle>
-Outcome WaitFor(Device& device, std::chrono::nanoseconds usual, Patience::Clock::time_point deadline, const IsDue& is_due, const Settle& settle) {
+Outcome WaitFor(Device& device, std::chrono::nanoseconds usual, Patience::Clock::time_point deadline,
+                const IsDue& is_due, const Settle& settle) {
   using Clock = Patience::Clock;
   Clock::time_point now = Clock::now(), checked = now;
   const Patience patience(now, usual);

@@ -22,7 +22,8 @@ uint64_t PinnedMemory::SizeOf(uint64_t bytes) {
 
 std::vector<void*> PinnedMemory::TakeIdle(uint64_t keep) {
   std::vector<void*> taken;
-  for (auto of_size = free_.rbegin(); of_size != free_.rend() && idle_large_ > keep && of_size->first > kMostOfSlab; ++of_size) {
+  for (auto of_size = free_.rbegin(); of_size != free_.rend() && idle_large_ > keep && of_size->first > kMostOfSlab;
+       ++of_size) {
     while (!of_size->second.empty() && idle_large_ > keep) {
       taken.push_back(of_size->second.back());
       of_size->second.pop_back();

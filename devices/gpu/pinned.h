@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// PinnedMemory: the pinned memory of one GPU (a caching host allocator). The driver is asked for it, and given it back, while nothing
-// waits for the caller: both may wait there until the whole GPU is idle, and so for streams that wait for what the caller does next.
+// PinnedMemory: the pinned memory of one GPU (a caching host allocator). The driver is asked for it, and given it back,
+// while nothing waits for the caller: both may wait there until the whole GPU is idle, and so for streams that wait for
+// what the caller does next.
 //
-// Free() never calls the driver: what is freed is given to the next who asks for about as much. Allocate() calls it where nothing that
-// was freed fits, without a lock; who holds one, or is in a queue's turn, uses what was allocated before.
+// Free() never calls the driver: what is freed is given to the next who asks for about as much. Allocate() calls it
+// where nothing that was freed fits, without a lock; who holds one, or is in a queue's turn, uses what was allocated
+// before.
 #ifndef TENON_DEVICES_GPU_PINNED_H_
 #define TENON_DEVICES_GPU_PINNED_H_
 

@@ -11,7 +11,9 @@ namespace {
 
 constexpr size_t kMostSpans = size_t{1} << 16;
 
-uint64_t Now() { return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
+uint64_t Now() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
 
 template <size_t kSize>
 void CopyText(std::string_view text, char (&out)[kSize]) {
@@ -79,7 +81,8 @@ void Profile::Drop(std::map<uint64_t, Pending>::iterator piece) {
   pending_.erase(piece);
 }
 
-Profile::Piece::Piece(Profile* profile, uint64_t queue, Stream stream, tenon_span label, const char* kind) : profile_(profile), stream_(stream) {
+Profile::Piece::Piece(Profile* profile, uint64_t queue, Stream stream, tenon_span label, const char* kind)
+    : profile_(profile), stream_(stream) {
   if (profile_ == nullptr) return;
   const std::lock_guard lock(profile_->mutex_);
   const Event begin = profile_->Mark(stream_);
@@ -149,7 +152,8 @@ void Profile::Conclude(const Pending& piece, std::vector<tenon_profile_span>* ou
     span.begin_ns = HostTime(piece.begin);
     span.end_ns = HostTime(piece.end);
     // A graph that was made before tracing began, or whose records were lost.
-    if (traces_ && span.kind == std::string_view("graph")) CopyText("as a whole: of what is in it nothing was told", span.detail);
+    if (traces_ && span.kind == std::string_view("graph"))
+      CopyText("as a whole: of what is in it nothing was told", span.detail);
   }
   for (const Tracer::Record& record : piece.traced) {
     tenon_profile_span& span = out_spans->emplace_back(piece.span);
@@ -160,7 +164,8 @@ void Profile::Conclude(const Pending& piece, std::vector<tenon_profile_span>* ou
   }
 }
 
-void Profile::Read(uint64_t first, tenon_profile_span* out_spans, uint64_t capacity, uint64_t* out_count, uint64_t* out_next) {
+void Profile::Read(uint64_t first, tenon_profile_span* out_spans, uint64_t capacity, uint64_t* out_count,
+                   uint64_t* out_next) {
   const std::lock_guard lock(mutex_);
   if (card_.Activate().ok()) Settle();
   first = capacity == 0 ? next_ : std::clamp(first, next_ - spans_.size(), next_);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profile: when the pieces of work of a device's streams ran, while somebody watches.
 //
-// A piece is what was submitted at once: a kernel's launches, a copy, a fill, a captured graph. Events of the driver around it tell
-// when it is over. Where the vendor has a Tracer, each thing that it told of the piece is a span: a graph's kernels are several, all
-// with the graph's label. A piece of which it told nothing (there is no Tracer, records were lost, a copy by the host alone) is one
-// span, by its events; so is a piece that still runs when the last one stops watching. Times of events are put on the host's clock at
-// the moment when somebody began to watch. The latest spans are kept; what is still running is told later.
-// Threads: any; a stream's pieces begin and end in its queue's Turn.
+// A piece is what was submitted at once: a kernel's launches, a copy, a fill, a captured graph. Events of the driver
+// around it tell when it is over. Where the vendor has a Tracer, each thing that it told of the piece is a span: a
+// graph's kernels are several, all with the graph's label. A piece of which it told nothing (there is no Tracer,
+// records were lost, a copy by the host alone) is one span, by its events; so is a piece that still runs when the last
+// one stops watching. Times of events are put on the host's clock at the moment when somebody began to watch. The
+// latest spans are kept; what is still running is told later. Threads: any; a stream's pieces begin and end in its
+// queue's Turn.
 #ifndef TENON_DEVICES_GPU_PROFILE_H_
 #define TENON_DEVICES_GPU_PROFILE_H_
 

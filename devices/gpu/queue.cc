@@ -61,7 +61,8 @@ void Queue::Close() {
     const std::lock_guard system_lock(device_->system().mutex);
     for (const auto& [timeline, value] : waits_) {
       if (timeline->At(value) != Timeline::State::kOpen) continue;
-      timeline->Fail(Fault(TENON_CANCELLED, "a queue of ", device_->name(), " was destroyed while its work waited for point ", value));
+      timeline->Fail(Fault(TENON_CANCELLED, "a queue of ", device_->name(),
+                           " was destroyed while its work waited for point ", value));
     }
     waits_.clear();
   }
@@ -98,7 +99,8 @@ Queue::~Queue() {
 
 Queue::Turn::Turn(Queue& queue, Timeline* timeline, bool joins) : lock_(queue.mutex_) {
   outcome_ = queue.device_->CheckAlive();
-  if (outcome_.ok() && queue.closed_) outcome_ = Fault(TENON_FAILED_PRECONDITION, "a queue of ", queue.device_->name(), " is closed");
+  if (outcome_.ok() && queue.closed_)
+    outcome_ = Fault(TENON_FAILED_PRECONDITION, "a queue of ", queue.device_->name(), " is closed");
   if (outcome_.ok() && queue.list_ == nullptr) outcome_ = queue.card().Activate();
   if (outcome_.ok() && timeline != nullptr) {
     if (timeline->number() != queue.current_) outcome_ = queue.SwitchTo(timeline);
@@ -154,7 +156,8 @@ Outcome Queue::Mark(uint64_t* out_mark) {
 }
 
 Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(const Outcome&)> function) {
-  const std::shared_ptr<Timeline> timeline = submission.timeline == nullptr ? nullptr : Timeline::Of(submission.timeline)->shared_from_this();
+  const std::shared_ptr<Timeline> timeline =
+      submission.timeline == nullptr ? nullptr : Timeline::Of(submission.timeline)->shared_from_this();
   const std::shared_ptr<Queue> self = shared_from_this();
   const Turn turn(*this, timeline.get());
   Outcome outcome = turn.outcome();
@@ -187,8 +190,10 @@ Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(c
 Outcome Queue::OutcomeOfCall(Timeline* timeline) {
   if (device_->is_lost()) return device_->lost();
   const std::lock_guard lock(device_->system().mutex);
-  if (timeline != nullptr && timeline->At(timeline->next_point()) == Timeline::State::kFailed) return timeline->failure();
-  if (closed_) return Fault(TENON_CANCELLED, "a queue of ", device_->name(), " was destroyed before its host call began");
+  if (timeline != nullptr && timeline->At(timeline->next_point()) == Timeline::State::kFailed)
+    return timeline->failure();
+  if (closed_)
+    return Fault(TENON_CANCELLED, "a queue of ", device_->name(), " was destroyed before its host call began");
   return {};
 }
 
@@ -200,7 +205,8 @@ void Queue::FreeLater(std::function<void()> free) {
   }
   const std::lock_guard lock(device_->system().mutex);
   device_->system().watcher.Watch(
-      device_, [self = shared_from_this(), mark] { return self->device_->is_lost() || self->HasReached(mark); }, std::move(free));
+      device_, [self = shared_from_this(), mark] { return self->device_->is_lost() || self->HasReached(mark); },
+      std::move(free));
 }
 
 // ---- Reading back ----
@@ -240,7 +246,8 @@ class Queue::Words {
     return outcome;
   }
   void CopyTo(std::span<int64_t> out) const {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = reinterpret_cast<const int64_t*>(records_[i / kOfRecord].fault)[i % kOfRecord];
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = reinterpret_cast<const int64_t*>(records_[i / kOfRecord].fault)[i % kOfRecord];
   }
   bool is_written = true;  // no stream will write there
 
@@ -249,8 +256,10 @@ class Queue::Words {
   std::vector<Record> records_;
 };
 
-Outcome Queue::Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out, const std::function<bool()>& is_cancelled) {
-  if (keeps_) return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " cannot wait for its own work");
+Outcome Queue::Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out,
+                    const std::function<bool()>& is_cancelled) {
+  if (keeps_)
+    return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " cannot wait for its own work");
   uint64_t mark = 0;
   Words copy(*this);
   if (Outcome outcome = copy.MakeRoom(out.size()); !outcome.ok()) return device_->Note(std::move(outcome));
@@ -262,14 +271,16 @@ Outcome Queue::Read(Timeline* timeline, const int64_t* words, std::span<int64_t>
     if (!outcome.ok()) return device_->Note(std::move(outcome));
   }
   const auto is_due = [&] { return HasReached(mark) || device_->is_lost(); };
-  Outcome outcome = WaitFor(*device_, {}, Patience::Clock::time_point::max(), is_due, [&](bool) { return StateAt(mark, timeline, is_cancelled); });
+  Outcome outcome = WaitFor(*device_, {}, Patience::Clock::time_point::max(), is_due,
+                            [&](bool) { return StateAt(mark, timeline, is_cancelled); });
   copy.is_written = HasReached(mark);
   if (outcome.ok()) copy.CopyTo(out);
   return outcome;
 }
 
 // None: it has not come there yet.
-std::optional<Outcome> Queue::StateAt(uint64_t mark, Timeline* timeline, const std::function<bool()>& is_cancelled) const {
+std::optional<Outcome> Queue::StateAt(uint64_t mark, Timeline* timeline,
+                                      const std::function<bool()>& is_cancelled) const {
   const bool reached = HasReached(mark);  // before the timeline is asked: what was reported is there when the mark is
   if (device_->is_lost()) return device_->lost();
   if (timeline != nullptr) {
@@ -289,15 +300,17 @@ Outcome Queue::Copy(const Place& target, const Place& source, uint64_t bytes) {
     return CopyThroughStaging(target, source, bytes);
   }
   if (source.device != nullptr && target.device != nullptr && source.device != target.device) {
-    return card().CopyBetween(target.address, target.device->card(), source.address, source.device->card(), bytes, stream_);
+    return card().CopyBetween(target.address, target.device->card(), source.address, source.device->card(), bytes,
+                              stream_);
   }
   return card().Copy(target.address, source.address, bytes, stream_);
 }
 
-// Pageable memory is read and written by the host when the stream gets there: a driver that did so while it submits would wait
-// for work that this thread has still to submit.
+// Pageable memory is read and written by the host when the stream gets there: a driver that did so while it submits
+// would wait for work that this thread has still to submit.
 Outcome Queue::CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes) {
-  if (staging_ == nullptr) return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " copies pinned memory alone");
+  if (staging_ == nullptr)
+    return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " copies pinned memory alone");
   if (target.device != nullptr) return staging_->ToDevice(target.address, source.address, bytes, priority_, stream_);
   if (source.device != nullptr) return staging_->FromDevice(target.address, source.address, bytes, priority_, stream_);
   return staging_->CopyOnHost(target.address, source.address, bytes, stream_);
@@ -315,7 +328,8 @@ Outcome Queue::Fill(char* target, uint64_t bytes, const char* pattern, uint64_t 
   // The filled part doubles until all is filled; its beginning is written byte by byte.
   uint64_t done = std::min(bytes, pattern_bytes);
   Outcome outcome;
-  for (uint64_t i = 0; i < done && outcome.ok(); ++i) outcome = card().Fill(target + i, static_cast<unsigned char>(pattern[i]), 1, 1, stream_);
+  for (uint64_t i = 0; i < done && outcome.ok(); ++i)
+    outcome = card().Fill(target + i, static_cast<unsigned char>(pattern[i]), 1, 1, stream_);
   while (done < bytes && outcome.ok()) {
     const uint64_t more = std::min(done, bytes - done);
     outcome = card().Copy(target + done, target, more, stream_);

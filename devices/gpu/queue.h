@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue: a stream of the GPU, with what a queue of device.h asks beyond one: timelines, host calls, copies of any memory.
+// Queue: a stream of the GPU, with what a queue of device.h asks beyond one: timelines, host calls, copies of any
+// memory.
 //
-// Work goes to the stream at once, from the submitting thread; the GPU waits and signals by itself. A Turn is the right to
-// submit: one piece of work, of one timeline, at a time. In a Turn the GPU is the calling thread's, so that libraries of the
-// vendor may be called. What a failed timeline is given is not submitted, as far as its failure is known.
+// Work goes to the stream at once, from the submitting thread; the GPU waits and signals by itself. A Turn is the right
+// to submit: one piece of work, of one timeline, at a time. In a Turn the GPU is the calling thread's, so that
+// libraries of the vendor may be called. What a failed timeline is given is not submitted, as far as its failure is
+// known.
 #ifndef TENON_DEVICES_GPU_QUEUE_H_
 #define TENON_DEVICES_GPU_QUEUE_H_
 
@@ -34,7 +36,8 @@ class Kept {
 class Queue : public sdk::Handled<Queue, tenon_queue> {
  public:
   // number: within its device; of a capture, its parent's.
-  Queue(std::shared_ptr<Device> device, int32_t priority, uint64_t number) : device_(std::move(device)), priority_(priority), number_(number) {}
+  Queue(std::shared_ptr<Device> device, int32_t priority, uint64_t number)
+      : device_(std::move(device)), priority_(priority), number_(number) {}
   ~Queue();
   Outcome Open();
   // Opens it as one that keeps what it is given, for launches on `parent`, whose control its kernels get.
@@ -53,8 +56,9 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   // Needs a Turn that joins. Launches of a capture that may become one wait for what is given next.
   Outcome GiveListed(const WorkList& list, uint64_t first, uint64_t count);
   Outcome SubmitJoined() { return joined_.Submit(card(), stream_); }
-  // Nothing is taken any more. What waits is let go (the timelines that it waits for fail: nothing else ends such a wait), host
-  // calls that have not begun are told so, and all has ended when this returns, but for the host call that it is called from.
+  // Nothing is taken any more. What waits is let go (the timelines that it waits for fail: nothing else ends such a
+  // wait), host calls that have not begun are told so, and all has ended when this returns, but for the host call that
+  // it is called from.
   void Close();
 
   Device& device() const { return *device_; }
@@ -68,7 +72,8 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
 
   class Turn {
    public:
-    // timeline NULL: the work belongs to none. Fails when the GPU is lost or the queue is closed. joins: for GiveListed.
+    // timeline NULL: the work belongs to none. Fails when the GPU is lost or the queue is closed. joins: for
+    // GiveListed.
     Turn(Queue& queue, Timeline* timeline, bool joins = false);
     const Outcome& outcome() const { return outcome_; }
     // Whether the timeline is known to have failed: its work is left out.
@@ -80,8 +85,8 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
     bool pointless_ = false;
   };
 
-  // One submission: its waits, the work, its signal. work(): gives an Outcome; not called where it would be pointless. kind: for the
-  // profile; NULL: there is no work.
+  // One submission: its waits, the work, its signal. work(): gives an Outcome; not called where it would be pointless.
+  // kind: for the profile; NULL: there is no work.
   template <class Work>
   Outcome Submit(const tenon_submission& submission, const char* kind, Work&& work) {
     Timeline* const timeline = Timeline::Of(submission.timeline);
@@ -108,9 +113,11 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   Outcome Copy(const Place& target, const Place& source, uint64_t bytes);
   Outcome Fill(char* target, uint64_t bytes, const char* pattern, uint64_t pattern_bytes);
 
-  // Words of device memory, when the work submitted so far is done. Waits for that without a lock; it ends early when the timeline
-  // has failed (what kernels have reported until then counts), is_cancelled(), or the GPU is lost. Not of captures.
-  Outcome Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out, const std::function<bool()>& is_cancelled);
+  // Words of device memory, when the work submitted so far is done. Waits for that without a lock; it ends early when
+  // the timeline has failed (what kernels have reported until then counts), is_cancelled(), or the GPU is lost. Not of
+  // captures.
+  Outcome Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out,
+               const std::function<bool()>& is_cancelled);
 
   // Asks the stream to say when it has got here; needs a Turn. Not of captures.
   Outcome Mark(uint64_t* out_mark);

@@ -11,8 +11,11 @@ namespace {
 class Waiting {
  public:
   explicit Waiting(Bench& bench)
-      : gate(bench.device.Semaphore()), timeline(bench.device.Semaphore()), input_(bench.Uploaded(Vector(std::vector<float>(5000, 1)))),
-        kernel_(*FindKernel(bench.tested, node_)), object_(kernel_, node_, step_, bench.device.device) {
+      : gate(bench.device.Semaphore()),
+        timeline(bench.device.Semaphore()),
+        input_(bench.Uploaded(Vector(std::vector<float>(5000, 1)))),
+        kernel_(*FindKernel(bench.tested, node_)),
+        object_(kernel_, node_, step_, bench.device.device) {
     EXPECT_EQ(bench.device.Barrier(bench.queue, {{{gate, 1}}, timeline, 1}), "");
     step_.is_cancelled = [] {
       ++questions;
@@ -25,7 +28,8 @@ class Waiting {
       return allocate(bytes, dims);
     };
     thread_ = std::thread([this, options] {
-      call_ = std::make_unique<Call>(kernel_, object_, node_, step_, std::vector<tenon_tensor_view>{input_.view()}, std::vector<tenon_tensor_view>(1), options);
+      call_ = std::make_unique<Call>(kernel_, object_, node_, step_, std::vector<tenon_tensor_view>{input_.view()},
+                                     std::vector<tenon_tensor_view>(1), options);
     });
     while (questions == 0) std::this_thread::yield();  // it waits
   }

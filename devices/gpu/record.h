@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Record: a FaultRecord of a device, and where streams wait for its word.
 //
-// Host and kernels read the word in the record, in pinned memory. Streams wait for that very word, or where their driver wants other memory
-// for it (Card::AllocateWaited) for a copy there, which whoever writes the word writes after it: who waited for the copy finds the word.
-// Owned by the device that gave it (Device::NewRecord). Words are atomic, all else is the owner's to guard.
+// Host and kernels read the word in the record, in pinned memory. Streams wait for that very word, or where their
+// driver wants other memory for it (Card::AllocateWaited) for a copy there, which whoever writes the word writes after
+// it: who waited for the copy finds the word. Owned by the device that gave it (Device::NewRecord). Words are atomic,
+// all else is the owner's to guard.
 #ifndef TENON_DEVICES_GPU_RECORD_H_
 #define TENON_DEVICES_GPU_RECORD_H_
 
@@ -37,7 +38,9 @@ struct Record {
   }
   // The same where only streams ask: they write and wait for one word.
   Outcome Tell(Card& card, uint64_t value, Stream stream) const { return card.WriteWord(waited, value, stream); }
-  Outcome Await(Card& card, uint64_t at_least, Stream stream) const { return card.WaitForWord(waited, at_least, stream); }
+  Outcome Await(Card& card, uint64_t at_least, Stream stream) const {
+    return card.WaitForWord(waited, at_least, stream);
+  }
 };
 
 }  // namespace tenon::gpu

@@ -13,7 +13,8 @@ namespace tenon::gpu {
 
 // The image of the source with these options. A status holds the log. Any thread.
 template <class Rtc>
-Outcome CompileAtRunTime(const Rtc& rtc, const std::string& source, const std::vector<std::string>& options, std::vector<char>* out_image) {
+Outcome CompileAtRunTime(const Rtc& rtc, const std::string& source, const std::vector<std::string>& options,
+                         std::vector<char>* out_image) {
   std::vector<const char*> names, texts, given;
   for (uint64_t i = 0; i < tenon_gpu_header_count; ++i) {
     names.push_back(tenon_gpu_headers[i].name);
@@ -21,7 +22,8 @@ Outcome CompileAtRunTime(const Rtc& rtc, const std::string& source, const std::v
   }
   for (const std::string& option : options) given.push_back(option.c_str());
   typename Rtc::Program program = nullptr;
-  auto result = rtc.Create(&program, source.c_str(), "chain.cu", static_cast<int>(names.size()), texts.data(), names.data());
+  auto result =
+      rtc.Create(&program, source.c_str(), "chain.cu", static_cast<int>(names.size()), texts.data(), names.data());
   if (result != Rtc::kSuccess) return Fault(TENON_INTERNAL, Rtc::kName, " takes no source: ", rtc.ErrorText(result));
   result = rtc.Compile(program, static_cast<int>(given.size()), given.data());
   Outcome outcome;
@@ -35,7 +37,8 @@ Outcome CompileAtRunTime(const Rtc& rtc, const std::string& source, const std::v
     (void)rtc.LogSize(program, &bytes);
     std::string log(bytes, '\0');
     if (bytes > 0) (void)rtc.Log(program, log.data());
-    outcome = Fault(TENON_INTERNAL, "a chain does not compile (", Rtc::kName, ", ", rtc.ErrorText(result), "): ", log.c_str());
+    outcome = Fault(TENON_INTERNAL, "a chain does not compile (", Rtc::kName, ", ", rtc.ErrorText(result),
+                    "): ", log.c_str());
   }
   (void)rtc.Destroy(&program);
   return outcome;

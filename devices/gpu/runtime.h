@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the shared half of a GPU plugin needs of a vendor: its driver (Runtime) and one opened GPU (Card).
 //
-// CUDA and ROCm implement it over the driver's library, which they open by name on first use; emulation/ over the host's
-// threads. Nothing here is an op or a tensor. Products, convolutions and compiling at run time are optional parts
-// (libraries.h), asked for by Card::library().
+// CUDA and ROCm implement it over the driver's library, which they open by name on first use; emulation/ over the
+// host's threads. Nothing here is an op or a tensor. Products, convolutions and compiling at run time are optional
+// parts (libraries.h), asked for by Card::library().
 //
 // Errors. A status of UNAVAILABLE means that the GPU is lost to this process (a sticky error): every later call fails.
 // RESOURCE_EXHAUSTED: no memory. Everything else is the fault of the call. Texts name the driver's function and error.
@@ -50,7 +50,8 @@ struct CardFacts {
 struct Image {
   const void* data = nullptr;
   uint64_t bytes = 0;
-  const char* names = "\n";  // of the kernels in it, a line each, behind an empty one; with no more than that they are not known
+  const char* names =
+      "\n";  // of the kernels in it, a line each, behind an empty one; with no more than that they are not known
 };
 
 struct Grid {
@@ -73,8 +74,8 @@ class Card {
   // Memory of the host that this GPU and its peers reach by the same address.
   virtual Outcome AllocatePinned(uint64_t bytes, void** out_data) = 0;
   virtual void FreePinned(void* data) = 0;
-  // A word for WaitForWord, on any GPU of this runtime, where streams do not wait for words of pinned memory; host, kernels' streams and
-  // WriteWord reach it too. NULL: they do.
+  // A word for WaitForWord, on any GPU of this runtime, where streams do not wait for words of pinned memory; host,
+  // kernels' streams and WriteWord reach it too. NULL: they do.
   virtual Outcome AllocateWaited(uint64_t** out_word) {
     *out_word = nullptr;
     return {};
@@ -95,16 +96,19 @@ class Card {
   // In the stream's order. Host memory of Copy is pinned.
   virtual Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) = 0;
   // Between memory of two GPUs, of which this is one.
-  virtual Outcome CopyBetween(void* target, Card& to, const void* source, Card& from, uint64_t bytes, Stream stream) = 0;
+  virtual Outcome CopyBetween(void* target, Card& to, const void* source, Card& from, uint64_t bytes,
+                              Stream stream) = 0;
   // unit: 1, 2 or 4 bytes of `value` again and again; count units.
   virtual Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) = 0;
-  // Of an aligned word that host and device see: what stands before is seen before. A wait, for a word of AllocateWaited() or where there is none of
-  // pinned memory, ends when the word less at_least is not negative, as a signed number.
+  // Of an aligned word that host and device see: what stands before is seen before. A wait, for a word of
+  // AllocateWaited() or where there is none of pinned memory, ends when the word less at_least is not negative, as a
+  // signed number.
   virtual Outcome WriteWord(uint64_t* word, uint64_t value, Stream stream) = 0;
   virtual Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) = 0;
   // What the stream is given from now on begins when what the other one, of any library, was given so far has ended.
   virtual Outcome WaitForStream(Stream other, Stream stream) = 0;
-  // HostCalls::Run(call) on a thread of the driver, which may call nothing of this interface. On a lost GPU at any time, or never.
+  // HostCalls::Run(call) on a thread of the driver, which may call nothing of this interface. On a lost GPU at any
+  // time, or never.
   virtual Outcome CallHost(uint64_t call, Stream stream) = 0;
 
   // Code for this GPU out of an image that may hold code for several (a fatbin, a code object, what a compiler gave).
@@ -112,7 +116,8 @@ class Card {
   virtual void UnloadModule(Module module) = 0;
   // Ready to launch. Both may wait until the GPU is idle, and compile for a GPU that the image has no machine code for.
   virtual Outcome FindFunction(Module module, const char* name, Function* out_function) = 0;
-  virtual Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes, Stream stream) = 0;
+  virtual Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes,
+                         Stream stream) = 0;
 
   virtual Outcome CreateEvent(Event* out_event) = 0;
   virtual void DestroyEvent(Event event) = 0;
@@ -122,7 +127,8 @@ class Card {
   // Between two events that have come, in nanoseconds.
   virtual Outcome Elapsed(Event begin, Event end, double* out_nanoseconds) = 0;
 
-  // Work given to the stream from now on is kept instead of done; EndCapture gives it as a graph, ready to launch again and again.
+  // Work given to the stream from now on is kept instead of done; EndCapture gives it as a graph, ready to launch again
+  // and again.
   virtual Outcome BeginCapture(Stream stream) = 0;
   virtual Outcome EndCapture(Stream stream, CapturedGraph* out_graph, uint64_t* out_nodes) = 0;
   virtual Outcome LaunchGraph(CapturedGraph graph, Stream stream) = 0;

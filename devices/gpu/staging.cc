@@ -40,22 +40,28 @@ Outcome Staging::CallHost(char* target, const char* source, uint64_t bytes, Host
   if (!outcome.ok()) calls.Drop(call);
   return outcome;
 }
-Outcome Staging::CopyOnHost(char* target, const char* source, uint64_t bytes, Stream stream) { return CallHost(target, source, bytes, calls_, stream); }
+Outcome Staging::CopyOnHost(char* target, const char* source, uint64_t bytes, Stream stream) {
+  return CallHost(target, source, bytes, calls_, stream);
+}
 
-// The queue's stream may not wait for what the helper was given of a copy that was not submitted whole: the helper leaves it out.
+// The queue's stream may not wait for what the helper was given of a copy that was not submitted whole: the helper
+// leaves it out.
 void Staging::NoteEnd(const Outcome& outcome) {
   if (outcome.ok()) return;
   broken_ = true;
   helper_calls_.Close();
 }
 
-Outcome Staging::BeginHelper(int32_t priority) { return helper_ == nullptr ? device_.card().CreateStream(priority, &helper_) : Outcome(); }
+Outcome Staging::BeginHelper(int32_t priority) {
+  return helper_ == nullptr ? device_.card().CreateStream(priority, &helper_) : Outcome();
+}
 
 // piece(at, bytes) for each.
 template <class Piece>
 Outcome Staging::ForPieces(uint64_t bytes, uint64_t most, const Piece& piece) {
   Outcome outcome;
-  for (uint64_t done = 0; done < bytes && outcome.ok(); done += most) outcome = piece(done, std::min(most, bytes - done));
+  for (uint64_t done = 0; done < bytes && outcome.ok(); done += most)
+    outcome = piece(done, std::min(most, bytes - done));
   return outcome;
 }
 

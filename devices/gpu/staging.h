@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staging: copies of a queue between the GPU and pageable memory, by way of pinned buffers.
 //
-// The host fills and empties them in functions of a stream of its own, the helper; the queue's stream copies. Each says in a word how
-// many pieces it has done, and waits for the other's, so that the host works on one piece while the GPU copies another. What waits is submitted after
-// what it waits for: a driver that runs both streams on one channel comes through too. What is small goes through a buffer beside them on
-// the queue's stream alone.
+// The host fills and empties them in functions of a stream of its own, the helper; the queue's stream copies. Each says
+// in a word how many pieces it has done, and waits for the other's, so that the host works on one piece while the GPU
+// copies another. What waits is submitted after what it waits for: a driver that runs both streams on one channel comes
+// through too. What is small goes through a buffer beside them on the queue's stream alone.
 //
-// Needs the queue's Turn. Both streams have ended before this goes, or the GPU is lost: copies that the driver still calls for are left out.
+// Needs the queue's Turn. Both streams have ended before this goes, or the GPU is lost: copies that the driver still
+// calls for are left out.
 #ifndef TENON_DEVICES_GPU_STAGING_H_
 #define TENON_DEVICES_GPU_STAGING_H_
 

@@ -31,8 +31,8 @@ void Timeline::NoteFault() {
   }
 }
 
-// Looks at what may have failed the points up to `value` since. Two timelines may wait for each other, again and again; their points
-// do not, so only what was submitted before a point is asked for it.
+// Looks at what may have failed the points up to `value` since. Two timelines may wait for each other, again and again;
+// their points do not, so only what was submitted before a point is asked for it.
 void Timeline::Settle(uint64_t value) {
   NoteFault();
   ++settling_;
@@ -40,7 +40,8 @@ void Timeline::Settle(uint64_t value) {
     const Dependency each = dependencies_[i];
     if (each.settled || each.from > value || each.from > failed_at_) continue;
     const State state = each.by_known ? each.timeline->Known(each.value) : each.timeline->At(each.value);
-    if (state == State::kFailed) FailFrom(each.from, each.timeline->failure_.ok() ? each.timeline->device_->lost() : each.timeline->failure_);
+    if (state == State::kFailed)
+      FailFrom(each.from, each.timeline->failure_.ok() ? each.timeline->device_->lost() : each.timeline->failure_);
     if (state != State::kOpen) dependencies_[i].settled = true;
   }
   if (--settling_ == 0) {

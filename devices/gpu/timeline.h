@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline: what a timeline semaphore is here. Its value is a word that streams write and wait for, which the host sees (record.h), so that
-// queues of one driver wait for each other on the GPU and the host sees a point without a call of the driver.
+// Timeline: what a timeline semaphore is here. Its value is a word that streams write and wait for, which the host sees
+// (record.h), so that queues of one driver wait for each other on the GPU and the host sees a point without a call of
+// the driver.
 //
-// A stream cannot leave out what it was given, so a failure does not stop the GPU: it is known to the host. The value then
-// becomes kReleased, which lets go whatever waits, and points above failed_at() have the failure: what a kernel reported
-// (FaultRecord), what the host said, or the failure of a point that the timeline's work waited for.
-// Not thread-safe but for word(): guarded by System::mutex. Held by all who may still ask it.
+// A stream cannot leave out what it was given, so a failure does not stop the GPU: it is known to the host. The value
+// then becomes kReleased, which lets go whatever waits, and points above failed_at() have the failure: what a kernel
+// reported (FaultRecord), what the host said, or the failure of a point that the timeline's work waited for. Not
+// thread-safe but for word(): guarded by System::mutex. Held by all who may still ask it.
 #ifndef TENON_DEVICES_GPU_TIMELINE_H_
 #define TENON_DEVICES_GPU_TIMELINE_H_
 
@@ -43,8 +44,8 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
 
   void Signal(uint64_t value);  // the host does
   void Fail(const Outcome& why);
-  // Work of the timeline that was submitted now waits for a point of another: its failure is this one's, from the next point on.
-  // by_known: asked for with Known(), where timelines depend on each other at the same point.
+  // Work of the timeline that was submitted now waits for a point of another: its failure is this one's, from the next
+  // point on. by_known: asked for with Known(), where timelines depend on each other at the same point.
   void DependOn(std::shared_ptr<Timeline> other, uint64_t value, bool by_known = false);
   void NoteSubmitted(uint64_t signal) { submitted_ = signal; }
   // What work that is submitted now may signal.
@@ -61,8 +62,11 @@ class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
   const Record& record() const { return record_; }
   // Records serve one timeline after the other; numbers are never used again. 0 is none's.
   uint64_t number() const { return number_; }
-  // How long the last wait for a point of it took, for the next: a timeline is of one program's work on one queue, step after step.
-  std::chrono::nanoseconds usual_wait() const { return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed)); }
+  // How long the last wait for a point of it took, for the next: a timeline is of one program's work on one queue, step
+  // after step.
+  std::chrono::nanoseconds usual_wait() const {
+    return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed));
+  }
   void set_usual_wait(std::chrono::nanoseconds took) { usual_wait_.store(took.count(), std::memory_order_relaxed); }
   uint64_t word() const { return record_.word(); }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracer: a vendor's own profiler, as the Profile of one GPU asks it: what the GPU did for each piece of work, by its own clock.
+// Tracer: a vendor's own profiler, as the Profile of one GPU asks it: what the GPU did for each piece of work, by its
+// own clock.
 //
-// A piece has a number, from 1 on. What a thread gives to streams between Begin and End belongs to the piece, and so do the kernels
-// of a captured graph that is launched there. Optional: without one pieces are measured by events.
-// Threads: any; a piece begins and ends on one thread, inside no other. The GPU is the calling thread's (Card::Activate).
+// A piece has a number, from 1 on. What a thread gives to streams between Begin and End belongs to the piece, and so do
+// the kernels of a captured graph that is launched there. Optional: without one pieces are measured by events. Threads:
+// any; a piece begins and ends on one thread, inside no other. The GPU is the calling thread's (Card::Activate).
 #ifndef TENON_DEVICES_GPU_TRACER_H_
 #define TENON_DEVICES_GPU_TRACER_H_
 

@@ -37,7 +37,8 @@ void Watcher::Serve() {
   Clock::time_point checked = Clock::now();
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || !items_.empty(); });
-    const auto first_due = std::stable_partition(items_.begin(), items_.end(), [](const Item& item) { return !item.due(); });
+    const auto first_due =
+        std::stable_partition(items_.begin(), items_.end(), [](const Item& item) { return !item.due(); });
     std::vector<Item> due(std::make_move_iterator(first_due), std::make_move_iterator(items_.end()));
     items_.erase(first_due, items_.end());
     if (due.empty() && stopping_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watcher: the thread that calls back when a point or a queue's progress is reached. It looks at words in the host's memory,
-// which streams write, again and again while somebody waits; and asks now and then whether the GPU still lives.
+// Watcher: the thread that calls back when a point or a queue's progress is reached. It looks at words in the host's
+// memory, which streams write, again and again while somebody waits; and asks now and then whether the GPU still lives.
 #ifndef TENON_DEVICES_GPU_WATCHER_H_
 #define TENON_DEVICES_GPU_WATCHER_H_
 
@@ -31,7 +31,8 @@ class Watcher {
   // due(): under the mutex, whether the time has come. call(): without it, once. Needs the mutex.
   // device: whose health matters to it.
   void Watch(std::shared_ptr<Device> device, std::function<bool()> due, std::function<void()> call);
-  // Ends the thread; what is still watched is called if it is due, else dropped. Before the system is given up, never from call().
+  // Ends the thread; what is still watched is called if it is due, else dropped. Before the system is given up, never
+  // from call().
   void Stop();
   bool IsThisThread() const { return id_ == std::this_thread::get_id(); }
 

@@ -13,7 +13,8 @@
 
 namespace tenon::gpu {
 
-// Launches of one kernel that may be one launch of another, which does what each of them does. Lives as long as the list that knows it.
+// Launches of one kernel that may be one launch of another, which does what each of them does. Lives as long as the
+// list that knows it.
 struct Joining {
   Function function = nullptr;  // that does several
   uint64_t bytes = 0;           // of its parameters
@@ -26,14 +27,19 @@ struct Joining {
 class WorkList {
  public:
   // joining: NULL: it stays a launch of its own.
-  void Launch(Function function, const Grid& grid, const void* params, uint64_t bytes, const Joining* joining = nullptr) {
+  void Launch(Function function, const Grid& grid, const void* params, uint64_t bytes,
+              const Joining* joining = nullptr) {
     const uint64_t at = params_.size();
     params_.resize(at + (bytes + sizeof(Chunk) - 1) / sizeof(Chunk));
     if (bytes > 0) std::copy_n(static_cast<const char*>(params), bytes, reinterpret_cast<char*>(params_.data() + at));
     items_.push_back({Item::kLaunch, function, grid, nullptr, nullptr, bytes, at, 0, joining});
   }
-  void Copy(void* target, const void* source, uint64_t bytes) { items_.push_back({Item::kCopy, nullptr, {}, target, source, bytes, 0, 0, nullptr}); }
-  void Fill(void* target, uint32_t value, uint64_t bytes) { items_.push_back({Item::kFill, nullptr, {}, target, nullptr, bytes, 0, value, nullptr}); }
+  void Copy(void* target, const void* source, uint64_t bytes) {
+    items_.push_back({Item::kCopy, nullptr, {}, target, source, bytes, 0, 0, nullptr});
+  }
+  void Fill(void* target, uint32_t value, uint64_t bytes) {
+    items_.push_back({Item::kFill, nullptr, {}, target, nullptr, bytes, 0, value, nullptr});
+  }
 
   uint64_t size() const { return items_.size(); }
   void Clear() {
@@ -57,7 +63,8 @@ class WorkList {
     Outcome Submit(Card& card, Stream stream) {
       const Joining* const joining = std::exchange(joining_, nullptr);
       if (joining == nullptr) return {};
-      return card.Launch(joining->function, joining->grid(params_.data(), card.facts()), params_.data(), joining->bytes, stream);
+      return card.Launch(joining->function, joining->grid(params_.data(), card.facts()), params_.data(), joining->bytes,
+                         stream);
     }
 
    private:
@@ -82,7 +89,9 @@ class WorkList {
         continue;
       }
       switch (item.kind) {
-        case Item::kLaunch: outcome = card.Launch(item.function, item.grid, params_.data() + item.params, item.bytes, stream); break;
+        case Item::kLaunch:
+          outcome = card.Launch(item.function, item.grid, params_.data() + item.params, item.bytes, stream);
+          break;
         case Item::kCopy: outcome = card.Copy(item.target, item.source, item.bytes, stream); break;
         case Item::kFill: outcome = card.Fill(item.target, item.value, 1, item.bytes, stream); break;
       }

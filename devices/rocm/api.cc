@@ -24,7 +24,8 @@ Outcome HipApi::Open() {
     if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
   if (library == nullptr) {
-    return Fault(TENON_NOT_FOUND, "there is no ROCm: ", kLibraries[0], " and older ones were not found; install the HIP runtime (Debian: libamdhip64-5)");
+    return Fault(TENON_NOT_FOUND, "there is no ROCm: ", kLibraries[0],
+                 " and older ones were not found; install the HIP runtime (Debian: libamdhip64-5)");
   }
   const char* missing = nullptr;
 #define TENON_HIP_TEXT(name) #name
@@ -38,31 +39,42 @@ Outcome HipApi::Open() {
   host_allocate_ = reinterpret_cast<decltype(host_allocate_)>(dlsym(library, "hipHostMalloc"));
   if (allocate_from_pool_ == nullptr) missing = "hipMallocFromPoolAsync";
   if (host_allocate_ == nullptr) missing = "hipHostMalloc";
-  if (missing != nullptr) return Fault(TENON_FAILED_PRECONDITION, "the HIP runtime is too old: it has no ", missing, "; install ROCm 5.2 or newer");
+  if (missing != nullptr)
+    return Fault(TENON_FAILED_PRECONDITION, "the HIP runtime is too old: it has no ", missing,
+                 "; install ROCm 5.2 or newer");
   const Result begun = f_.hipInit(0);
   if (begun == hipErrorInsufficientDriver) {
-    return Fault(TENON_FAILED_PRECONDITION, "the kernel's amdgpu driver is too old for this HIP runtime: ", ErrorText(begun), "; install a newer one");
+    return Fault(TENON_FAILED_PRECONDITION,
+                 "the kernel's amdgpu driver is too old for this HIP runtime: ", ErrorText(begun),
+                 "; install a newer one");
   }
   if (begun == hipErrorNoDevice || begun == hipErrorInvalidDevice) {
     if (access(kKernelDriver, F_OK) != 0) {
-      return Fault(TENON_NOT_FOUND, "there is no AMD GPU driver: ", kKernelDriver, " does not exist; load the amdgpu module, and give a container the device");
+      return Fault(TENON_NOT_FOUND, "there is no AMD GPU driver: ", kKernelDriver,
+                   " does not exist; load the amdgpu module, and give a container the device");
     }
     if (access(kKernelDriver, R_OK | W_OK) != 0) {
-      return Fault(TENON_PERMISSION_DENIED, kKernelDriver, " may not be opened by this user; it is for the group render (or video)");
+      return Fault(TENON_PERMISSION_DENIED, kKernelDriver,
+                   " may not be opened by this user; it is for the group render (or video)");
     }
-    return Fault(TENON_NOT_FOUND, "the HIP runtime sees no AMD GPU: look at rocminfo, and at HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES");
+    return Fault(
+        TENON_NOT_FOUND,
+        "the HIP runtime sees no AMD GPU: look at rocminfo, and at HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES");
   }
-  return begun == hipSuccess ? Outcome() : Fault(TENON_FAILED_PRECONDITION, "the HIP runtime does not start: ", ErrorText(begun));
+  return begun == hipSuccess ? Outcome()
+                             : Fault(TENON_FAILED_PRECONDITION, "the HIP runtime does not start: ", ErrorText(begun));
 }
 
 bool HipApi::IsLost(Result result) {
-  static constexpr std::array kLost = {hipErrorIllegalAddress, hipErrorLaunchFailure, hipErrorLaunchTimeOut, hipErrorECCNotCorrectable,
-                                       hipErrorAssert, hipErrorContextIsDestroyed, hipErrorDeinitialized, hipErrorUnknown};
+  static constexpr std::array kLost = {hipErrorIllegalAddress,    hipErrorLaunchFailure, hipErrorLaunchTimeOut,
+                                       hipErrorECCNotCorrectable, hipErrorAssert,        hipErrorContextIsDestroyed,
+                                       hipErrorDeinitialized,     hipErrorUnknown};
   return std::find(kLost.begin(), kLost.end(), result) != kLost.end();
 }
 
 std::string HipApi::ErrorText(Result result) const {
-  if (f_.hipGetErrorName == nullptr || f_.hipGetErrorString == nullptr) return sdk::Concat("HIP error ", static_cast<int>(result));
+  if (f_.hipGetErrorName == nullptr || f_.hipGetErrorString == nullptr)
+    return sdk::Concat("HIP error ", static_cast<int>(result));
   return sdk::Concat(f_.hipGetErrorName(result), " (", f_.hipGetErrorString(result), ")");
 }
 
@@ -91,8 +103,9 @@ Outcome HipApi::CheckWaits(StreamHandle stream, bool* out_signals) const {
   if (of_pinned == hipSuccess) return {};
   const Result lost = IsLost(of_pinned) ? of_pinned : of_signals;
   if (IsLost(lost)) return Fault(TENON_UNAVAILABLE, "hipStreamWaitValue64: ", ErrorText(lost));
-  return Fault(TENON_FAILED_PRECONDITION, "the HIP runtime's streams wait neither for words of pinned memory: ", ErrorText(of_pinned), ", nor of signal memory: ",
-               ErrorText(of_signals), "; install a newer ROCm");
+  return Fault(TENON_FAILED_PRECONDITION,
+               "the HIP runtime's streams wait neither for words of pinned memory: ", ErrorText(of_pinned),
+               ", nor of signal memory: ", ErrorText(of_signals), "; install a newer ROCm");
 }
 
 Outcome HipApi::Facts(DeviceHandle device, CardFacts* out) const {
@@ -117,11 +130,13 @@ Outcome HipApi::Facts(DeviceHandle device, CardFacts* out) const {
   out->major = attribute(hipDeviceAttributeComputeCapabilityMajor);
   out->minor = attribute(hipDeviceAttributeComputeCapabilityMinor);
   out->most_shared_bytes = static_cast<uint64_t>(attribute(hipDeviceAttributeMaxSharedMemoryPerBlock));
-  const double clock = hint(hipDeviceAttributeClockRate) * 1e3, memory_clock = hint(hipDeviceAttributeMemoryClockRate) * 1e3;
+  const double clock = hint(hipDeviceAttributeClockRate) * 1e3,
+               memory_clock = hint(hipDeviceAttributeMemoryClockRate) * 1e3;
   out->flops = 2.0 * out->processors * 64 * clock;  // lanes of a compute unit
   out->bytes_per_second = 2.0 * memory_clock * hint(hipDeviceAttributeMemoryBusWidth) / 8;
   out->link_bytes_per_second = 25e9;  // PCI Express 4, sixteen lanes; the driver does not say
-  const int words = attribute(hipDeviceAttributeCanUseStreamWaitValue), pools = attribute(hipDeviceAttributeMemoryPoolsSupported);
+  const int words = attribute(hipDeviceAttributeCanUseStreamWaitValue),
+            pools = attribute(hipDeviceAttributeMemoryPoolsSupported);
   if (result != hipSuccess) return Fault(TENON_INTERNAL, "what GPU this is: ", ErrorText(result));
   if (words == 0) return Fault(TENON_FAILED_PRECONDITION, name, ": its streams cannot wait for words of memory");
   if (pools == 0) return Fault(TENON_FAILED_PRECONDITION, name, ": its runtime has no memory pools");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of a HIP runtime when a GPU is opened, and what its streams wait for, on an emulated one (emulation/driver.cc). Covers N4.
+// What is asked of a HIP runtime when a GPU is opened, and what its streams wait for, on an emulated one
+// (emulation/driver.cc). Covers N4.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -81,7 +82,8 @@ TEST(HipRuntime, WhoseStreamsWaitForNeitherIsRefusedWhenItsGpuIsOpened) {
   const OpenedCard card("nothing");
   EXPECT_EQ(card.outcome.code, static_cast<uint32_t>(TENON_FAILED_PRECONDITION));
   EXPECT_EQ(card.outcome.message,
-            "the HIP runtime's streams wait neither for words of pinned memory: hipErrorInvalidValue (said by the emulated runtime), nor of signal memory: "
+            "the HIP runtime's streams wait neither for words of pinned memory: hipErrorInvalidValue (said by the "
+            "emulated runtime), nor of signal memory: "
             "hipErrorInvalidValue (said by the emulated runtime); install a newer ROCm");
 }
 

@@ -23,7 +23,8 @@ std::optional<rocm::BlasType> TypeOf(uint32_t dtype) {
 
 class Hipblas::Work final : public LibraryWork {
  public:
-  Work(const Hipblas& library, const MatrixProduct& product, rocm::BlasType type) : library_(library), product_(product), type_(type) {}
+  Work(const Hipblas& library, const MatrixProduct& product, rocm::BlasType type)
+      : library_(library), product_(product), type_(type) {}
 
   Outcome Launch(const LibraryOperands& on, Stream stream) const override {
     static constexpr double kOne = 1, kZero = 0;
@@ -35,10 +36,12 @@ class Hipblas::Work final : public LibraryWork {
     const std::lock_guard lock(library_.mutex_);
     rocm::Status status = library_.f_.hipblasSetStream(library_.handle_, stream);
     if (status == 0) {
-      status = library_.f_.gemm(library_.handle_, turn(p.right), turn(p.left), number(p.columns), number(p.rows), number(p.depth),
-                                is_double ? static_cast<const void*>(&kOne) : &kOneFloat, on.right, type_, number(p.right.step), p.right.batch, on.left, type_,
-                                number(p.left.step), p.left.batch, is_double ? static_cast<const void*>(&kZero) : &kZeroFloat, on.out, p.sums ? rocm::kBlasFloat : type_,
-                                number(p.out.step), p.out.batch, number(p.batches), is_double ? rocm::kBlasCompute64F : rocm::kBlasCompute32F, rocm::kBlasDefault);
+      status = library_.f_.gemm(library_.handle_, turn(p.right), turn(p.left), number(p.columns), number(p.rows),
+                                number(p.depth), is_double ? static_cast<const void*>(&kOne) : &kOneFloat, on.right,
+                                type_, number(p.right.step), p.right.batch, on.left, type_, number(p.left.step),
+                                p.left.batch, is_double ? static_cast<const void*>(&kZero) : &kZeroFloat, on.out,
+                                p.sums ? rocm::kBlasFloat : type_, number(p.out.step), p.out.batch, number(p.batches),
+                                is_double ? rocm::kBlasCompute64F : rocm::kBlasCompute32F, rocm::kBlasDefault);
     }
     return status == 0 ? Outcome() : Fault(TENON_INTERNAL, "hipblasGemmStridedBatchedEx: hipblasStatus_t ", status);
   }
@@ -52,7 +55,8 @@ class Hipblas::Work final : public LibraryWork {
 Hipblas::Hipblas(const Options& options) {
   constexpr char kFolder[] = "/opt/rocm/lib";
   // The release says what the function is called. Newest first.
-  static constexpr const char* kReleases[][2] = {{"libhipblas.so.3", "hipblasGemmStridedBatchedEx"}, {"libhipblas.so.2", "hipblasGemmStridedBatchedEx_v2"}};
+  static constexpr const char* kReleases[][2] = {{"libhipblas.so.3", "hipblasGemmStridedBatchedEx"},
+                                                 {"libhipblas.so.2", "hipblasGemmStridedBatchedEx_v2"}};
   std::string problem;
   for (const auto& [file, gemm] : kReleases) {
     NamedLibrary library(PlacesOf(options, file, kFolder));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices by hipBLAS (ROCm 6 and 7), found by name when the first product is planned.
 //
-// Its matrices are column-major: it is asked for the turned product, as cuBLASLt is (devices/cuda). Sums with atomics, whose bits vary,
-// are switched off. It has no epilogue; products with one are left to our kernels. Float products are strict under every policy.
+// Its matrices are column-major: it is asked for the turned product, as cuBLASLt is (devices/cuda). Sums with atomics,
+// whose bits vary, are switched off. It has no epilogue; products with one are left to our kernels. Float products are
+// strict under every policy.
 #ifndef TENON_DEVICES_ROCM_HIPBLAS_H_
 #define TENON_DEVICES_ROCM_HIPBLAS_H_
 

@@ -15,7 +15,8 @@ Hiprtc::Hiprtc() {
   NamedLibrary library({"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.5"});
   TENON_HIPRTC_FUNCTIONS(TENON_GPU_FIND)
   if (!library.problem().empty()) {
-    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.problem(), "; install hiprtc of the ROCm in use");
+    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.problem(),
+                    "; install hiprtc of the ROCm in use");
     return;
   }
   int major = 0, minor = 0;

@@ -10,9 +10,10 @@
 
 namespace tenon::gpu {
 
-#define TENON_HIPRTC_FUNCTIONS(X)                                                                                       \
-  X(hiprtcVersion) X(hiprtcGetErrorString) X(hiprtcCreateProgram) X(hiprtcDestroyProgram) X(hiprtcCompileProgram)       \
-  X(hiprtcGetCodeSize) X(hiprtcGetCode) X(hiprtcGetProgramLogSize) X(hiprtcGetProgramLog)
+#define TENON_HIPRTC_FUNCTIONS(X)                                                                                     \
+  X(hiprtcVersion)                                                                                                    \
+  X(hiprtcGetErrorString) X(hiprtcCreateProgram) X(hiprtcDestroyProgram) X(hiprtcCompileProgram) X(hiprtcGetCodeSize) \
+      X(hiprtcGetCode) X(hiprtcGetProgramLogSize) X(hiprtcGetProgramLog)
 
 class Hiprtc {
  public:
@@ -29,10 +30,13 @@ class Hiprtc {
   Outcome Compile(const std::string& target, const std::string& source, std::vector<char>* out_image) const;
 
   std::string ErrorText(hiprtcResult result) const { return f_.hiprtcGetErrorString(result); }
-  hiprtcResult Create(Program* out, const char* source, const char* name, int headers, const char** texts, const char** names) const {
+  hiprtcResult Create(Program* out, const char* source, const char* name, int headers, const char** texts,
+                      const char** names) const {
     return f_.hiprtcCreateProgram(out, source, name, headers, texts, names);
   }
-  hiprtcResult Compile(Program program, int count, const char** options) const { return f_.hiprtcCompileProgram(program, count, options); }
+  hiprtcResult Compile(Program program, int count, const char** options) const {
+    return f_.hiprtcCompileProgram(program, count, options);
+  }
   hiprtcResult ImageSize(Program program, size_t* out) const { return f_.hiprtcGetCodeSize(program, out); }
   hiprtcResult Image(Program program, char* out) const { return f_.hiprtcGetCode(program, out); }
   hiprtcResult LogSize(Program program, size_t* out) const { return f_.hiprtcGetProgramLogSize(program, out); }

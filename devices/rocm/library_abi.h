@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is used of hipBLAS's and MIOpen's C interfaces, for machines that have their libraries and not their headers (Debian has
-// neither). Values and signatures are those of ROCm 6 and 7; hipBLAS before ROCm 6 had other types under the same names.
+// What is used of hipBLAS's and MIOpen's C interfaces, for machines that have their libraries and not their headers
+// (Debian has neither). Values and signatures are those of ROCm 6 and 7; hipBLAS before ROCm 6 had other types under
+// the same names.
 #ifndef TENON_DEVICES_ROCM_LIBRARY_ABI_H_
 #define TENON_DEVICES_ROCM_LIBRARY_ABI_H_
 
@@ -24,9 +25,11 @@ using hipblasDestroy = Status(BlasHandle);
 using hipblasSetStream = Status(BlasHandle, StreamHandle);
 using hipblasSetAtomicsMode = Status(BlasHandle, int mode);
 // Column-major. In ROCm 6 hipblasGemmStridedBatchedEx_v2.
-using hipblasGemmStridedBatchedEx = Status(BlasHandle, BlasOperation, BlasOperation, int m, int n, int k, const void* alpha, const void* a, BlasType, int lda,
-                                           int64_t stride_a, const void* b, BlasType, int ldb, int64_t stride_b, const void* beta, void* c, BlasType, int ldc,
-                                           int64_t stride_c, int batches, BlasCompute, int algorithm);
+using hipblasGemmStridedBatchedEx = Status(BlasHandle, BlasOperation, BlasOperation, int m, int n, int k,
+                                           const void* alpha, const void* a, BlasType, int lda, int64_t stride_a,
+                                           const void* b, BlasType, int ldb, int64_t stride_b, const void* beta,
+                                           void* c, BlasType, int ldc, int64_t stride_c, int batches, BlasCompute,
+                                           int algorithm);
 
 // ---- MIOpen ----
 using OpenHandle = struct miopenHandle*;
@@ -50,14 +53,17 @@ using miopenDestroyTensorDescriptor = Status(OpenTensor);
 using miopenSetTensorDescriptor = Status(OpenTensor, OpenType, int rank, const int* dims, const int* strides);
 using miopenCreateConvolutionDescriptor = Status(OpenWindow*);
 using miopenDestroyConvolutionDescriptor = Status(OpenWindow);
-using miopenInitConvolutionDescriptor = Status(OpenWindow, int mode, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w);
+using miopenInitConvolutionDescriptor = Status(OpenWindow, int mode, int pad_h, int pad_w, int stride_h, int stride_w,
+                                               int dilation_h, int dilation_w);
 using miopenSetConvolutionGroupCount = Status(OpenWindow, int groups);
 using miopenSetConvolutionAttribute = Status(OpenWindow, int attribute, int value);
-// Of the forward convolution (w, x, window, y), the gradient of the input (dy, w, window, dx) and of the filter (dy, x, window, dw).
-using miopenGetSolution = Status(OpenHandle, OpenTensor, OpenTensor, OpenWindow, OpenTensor, size_t most, size_t* count, OpenSolution*);
+// Of the forward convolution (w, x, window, y), the gradient of the input (dy, w, window, dx) and of the filter (dy, x,
+// window, dw).
+using miopenGetSolution = Status(OpenHandle, OpenTensor, OpenTensor, OpenWindow, OpenTensor, size_t most, size_t* count,
+                                 OpenSolution*);
 using miopenCompileSolution = Status(OpenHandle, OpenTensor, OpenTensor, OpenWindow, OpenTensor, uint64_t id);
-using miopenImmediate = Status(OpenHandle, OpenTensor, const void*, OpenTensor, const void*, OpenWindow, OpenTensor, void*, void* workspace, size_t bytes,
-                               uint64_t id);
+using miopenImmediate = Status(OpenHandle, OpenTensor, const void*, OpenTensor, const void*, OpenWindow, OpenTensor,
+                               void*, void* workspace, size_t bytes, uint64_t id);
 
 }  // namespace tenon::gpu::rocm
 

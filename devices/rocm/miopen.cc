@@ -31,7 +31,8 @@ bool IsEven(const Convolution::Direction& d) {
 
 class Miopen::Work final : public LibraryWork {
  public:
-  explicit Work(const Miopen& library, const Convolution& c) : library_(library), calls_(library.f_.calls[static_cast<size_t>(c.result)]), result_(c.result) {}
+  explicit Work(const Miopen& library, const Convolution& c)
+      : library_(library), calls_(library.f_.calls[static_cast<size_t>(c.result)]), result_(c.result) {}
   ~Work() override {
     for (rocm::OpenTensor tensor : {x_, w_, y_}) {
       if (tensor != nullptr) (void)library_.f_.miopenDestroyTensorDescriptor(tensor);
@@ -47,9 +48,11 @@ class Miopen::Work final : public LibraryWork {
               Describe(type, {c.filters, c.channels / c.groups, c.rows.size, c.columns.size}, c.channels_first, &w_) &&
               Describe(type, {c.batch, c.filters, c.rows.output, c.columns.output}, c.channels_first, &y_);
     ok = ok && f.miopenCreateConvolutionDescriptor(&window_) == 0 &&
-         f.miopenInitConvolutionDescriptor(window_, rocm::kOpenConvolution, number(c.rows.before), number(c.columns.before), number(c.rows.stride),
-                                           number(c.columns.stride), number(c.rows.dilation), number(c.columns.dilation)) == 0 &&
-         f.miopenSetConvolutionGroupCount(window_, number(c.groups)) == 0 && f.miopenSetConvolutionAttribute(window_, rocm::kOpenDeterministic, 1) == 0;
+         f.miopenInitConvolutionDescriptor(window_, rocm::kOpenConvolution, number(c.rows.before),
+                                           number(c.columns.before), number(c.rows.stride), number(c.columns.stride),
+                                           number(c.rows.dilation), number(c.columns.dilation)) == 0 &&
+         f.miopenSetConvolutionGroupCount(window_, number(c.groups)) == 0 &&
+         f.miopenSetConvolutionAttribute(window_, rocm::kOpenDeterministic, 1) == 0;
     return ok && Choose();
   }
 
@@ -60,8 +63,8 @@ class Miopen::Work final : public LibraryWork {
     const std::lock_guard lock(library_.mutex_);
     rocm::Status status = library_.f_.miopenSetStream(library_.handle_, stream);
     if (status == 0) {
-      status = calls_.run(library_.handle_, first, swapped ? on.right : on.left, second, swapped ? on.left : on.right, window_, out, on.out, on.workspace,
-                          static_cast<size_t>(workspace_bytes_), solution_);
+      status = calls_.run(library_.handle_, first, swapped ? on.right : on.left, second, swapped ? on.left : on.right,
+                          window_, out, on.out, on.workspace, static_cast<size_t>(workspace_bytes_), solution_);
     }
     return status == 0 ? Outcome() : Fault(TENON_INTERNAL, "a convolution of MIOpen: miopenStatus_t ", status);
   }
@@ -72,7 +75,8 @@ class Miopen::Work final : public LibraryWork {
     int d[4], s[4];
     std::copy(dims.begin(), dims.end(), d);
     std::copy(strides.begin(), strides.end(), s);
-    return library_.f_.miopenCreateTensorDescriptor(out) == 0 && library_.f_.miopenSetTensorDescriptor(*out, type, 4, d, s) == 0;
+    return library_.f_.miopenCreateTensorDescriptor(out) == 0 &&
+           library_.f_.miopenSetTensorDescriptor(*out, type, 4, d, s) == 0;
   }
   // In the order of the library's functions.
   std::array<rocm::OpenTensor, 3> Tensors() const {
@@ -144,8 +148,10 @@ std::unique_ptr<LibraryWork> Miopen::Take(const Convolution& c) const {
   const std::optional<rocm::OpenType> type = OpenTypeOf(c.dtype);
   if (handle_ == nullptr || !type.has_value() || c.sums || !IsEven(c.rows) || !IsEven(c.columns)) return nullptr;
   // Its dims and strides are of 32 bits.
-  const int64_t image = c.channels * c.rows.input * c.columns.input, result = c.filters * c.rows.output * c.columns.output;
-  if (std::max({image, result, c.batch, c.filters * c.channels * c.rows.size * c.columns.size}) > INT32_MAX) return nullptr;
+  const int64_t image = c.channels * c.rows.input * c.columns.input,
+                result = c.filters * c.rows.output * c.columns.output;
+  if (std::max({image, result, c.batch, c.filters * c.channels * c.rows.size * c.columns.size}) > INT32_MAX)
+    return nullptr;
   const std::lock_guard lock(mutex_);
   auto work = std::make_unique<Work>(*this, c);
   return work->Plan(c, *type) ? std::move(work) : nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions by MIOpen (ROCm 5 to 7), found by name when the first convolution is planned.
 //
-// Its immediate mode names solutions, best first; the first is compiled when a node is planned. Only solutions whose bits are the same
-// each time are asked for. It pads both sides of an image alike; convolutions that need more behind than before are left to our kernels.
+// Its immediate mode names solutions, best first; the first is compiled when a node is planned. Only solutions whose
+// bits are the same each time are asked for. It pads both sides of an image alike; convolutions that need more behind
+// than before are left to our kernels.
 #ifndef TENON_DEVICES_ROCM_MIOPEN_H_
 #define TENON_DEVICES_ROCM_MIOPEN_H_
 

@@ -9,7 +9,9 @@
 
 namespace tenon::gpu {
 
-const Vendor kVendor = {"tenon.rocm", "ROCm", [](const Options&) -> std::unique_ptr<Runtime> { return std::make_unique<DriverRuntime<HipApi>>(); }};
+const Vendor kVendor = {"tenon.rocm", "ROCm", [](const Options&) -> std::unique_ptr<Runtime> {
+                          return std::make_unique<DriverRuntime<HipApi>>();
+                        }};
 
 }  // namespace tenon::gpu
 
@@ -33,4 +35,5 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) 
 
 }  // namespace
 
-TENON_PLUGIN_WITH("tenon.rocm", "0.1.0", "AMD GPUs.", kCapabilities, kOptions, std::size(kOptions), OnLoad, tenon::gpu::UnloadPlugin)
+TENON_PLUGIN_WITH("tenon.rocm", "0.1.0", "AMD GPUs.", kCapabilities, kOptions, std::size(kOptions), OnLoad,
+                  tenon::gpu::UnloadPlugin)

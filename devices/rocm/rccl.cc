@@ -10,6 +10,7 @@
 
 namespace tenon::gpu {
 
-const CommunicatorNames kCommunicatorNames = {"librccl.so.1", "install RCCL of ROCm and name its folder in LD_LIBRARY_PATH"};
+const CommunicatorNames kCommunicatorNames = {"librccl.so.1",
+                                              "install RCCL of ROCm and name its folder in LD_LIBRARY_PATH"};
 
 }  // namespace tenon::gpu

@@ -30,7 +30,8 @@ Refusal CheckTypes(const RegionGraph& graph, int64_t id, const tenon_kernel_regi
     tenon_attr_value value = {};
     sdk::Check(graph.services().attr(graph.at(id).node, constraint.attr, &value));
     const uint32_t dtype = value.kind == TENON_ATTR_TYPE ? *static_cast<const uint32_t*>(value.data) : TENON_DT_INVALID;
-    if (std::find(constraint.dtypes, constraint.dtypes + constraint.count, dtype) == constraint.dtypes + constraint.count) {
+    if (std::find(constraint.dtypes, constraint.dtypes + constraint.count, dtype) ==
+        constraint.dtypes + constraint.count) {
       return {TENON_REFUSE_DTYPE, sdk::Concat("the TPU has no ", sdk::TypeName(dtype), " for ", graph.at(id).op)};
     }
   }
@@ -60,9 +61,11 @@ Refusal CheckNode(const RegionGraph& graph, int64_t id) {
     return op == "Reshape" ? CheckHostArguments(graph, id, &shape, 1) : Refusal();
   }
   const tenon_kernel_registration* kernel = PlannedKernel(op);
-  if (kernel == nullptr) return {TENON_REFUSE_OP, sdk::Concat(op, " is not compiled: it keeps state, moves control, or has no TPU kernel")};
+  if (kernel == nullptr)
+    return {TENON_REFUSE_OP, sdk::Concat(op, " is not compiled: it keeps state, moves control, or has no TPU kernel")};
   Refusal refusal = CheckTypes(graph, id, *kernel);
-  return refusal.reason != 0 ? refusal : CheckHostArguments(graph, id, kernel->host_memory_args, kernel->host_memory_count);
+  return refusal.reason != 0 ? refusal
+                             : CheckHostArguments(graph, id, kernel->host_memory_args, kernel->host_memory_count);
 }
 
 }  // namespace

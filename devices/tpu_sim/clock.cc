@@ -10,7 +10,8 @@
 namespace tenon::tpu_sim {
 namespace {
 
-// What is settled at the latest. More than a step has as a rule: settling in the middle of one, some of its threads would be ahead by chance.
+// What is settled at the latest. More than a step has as a rule: settling in the middle of one, some of its threads
+// would be ahead by chance.
 constexpr size_t kMostOpen = size_t{1} << 16;
 // What the host saw so long ago counts as seen with the oldest that is kept.
 constexpr size_t kMostSeen = 4096;
@@ -39,7 +40,8 @@ std::string ToText(const Origin& origin) {
   return "";
 }
 
-DeviceTime::DeviceTime(int64_t index, int64_t cores, int64_t most_spans) : index_(index), most_spans_(static_cast<uint64_t>(most_spans)) {
+DeviceTime::DeviceTime(int64_t index, int64_t cores, int64_t most_spans)
+    : index_(index), most_spans_(static_cast<uint64_t>(most_spans)) {
   for (auto& free : unit_free_) free.assign(1, 0);
   unit_free_[static_cast<size_t>(Unit::kCompute)].assign(static_cast<size_t>(cores), 0);
 }
@@ -67,7 +69,9 @@ struct Clock::Arrival {
   int64_t at;
   int64_t device, number;
   QueueTime* queue;
-  bool operator<(const Arrival& other) const { return std::tie(at, device, number) > std::tie(other.at, other.device, other.number); }  // the first is on top
+  bool operator<(const Arrival& other) const {
+    return std::tie(at, device, number) > std::tie(other.at, other.device, other.number);
+  }  // the first is on top
 };
 
 Clock::Clock() : seen_(1) {}

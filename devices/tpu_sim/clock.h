@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clock: simulated time of a system's devices. It follows from what was done, and not from when threads did it.
 //
-// Threads do work as soon as they may, and note here what they did: what it waited for, the unit it takes, and for how long. When it was is settled later,
-// for all that was noted together, in the order of simulated time: work arrives when the work before it on its queue and the points that it waits for
-// allow, and of the work that wants a unit what arrives first gets it (of equals, the queue with the lower number). So equal steps take equal times, whichever
-// thread was first. It is settled when somebody reads the profile, and when much has come together.
+// Threads do work as soon as they may, and note here what they did: what it waited for, the unit it takes, and for how
+// long. When it was is settled later, for all that was noted together, in the order of simulated time: work arrives
+// when the work before it on its queue and the points that it waits for allow, and of the work that wants a unit what
+// arrives first gets it (of equals, the queue with the lower number). So equal steps take equal times, whichever thread
+// was first. It is settled when somebody reads the profile, and when much has come together.
 //
 // The host takes no simulated time, but what it submits does not begin before what it has waited for.
 //

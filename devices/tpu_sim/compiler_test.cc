@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler through its table: what it claims of small graphs, and that a region gives the kernels' numbers. Covers N8, Q2.
+// The compiler through its table: what it claims of small graphs, and that a region gives the kernels' numbers. Covers
+// N8, Q2.
 #include <random>
 #include <set>
 
@@ -45,16 +46,19 @@ namespace {
 class Program {
  public:
   // Gives the node's number. arguments: where those that stay on the host are.
-  int64_t Add(const std::string& op, std::vector<Source> inputs, std::vector<Tensor> outputs, Attributes attributes = {},
-              decltype(Node::arguments) arguments = {}, std::vector<int64_t> controls = {}) {
+  int64_t Add(const std::string& op, std::vector<Source> inputs, std::vector<Tensor> outputs,
+              Attributes attributes = {}, decltype(Node::arguments) arguments = {},
+              std::vector<int64_t> controls = {}) {
     GraphNode n;
     n.node.op = n.node.name = op;
     n.node.attributes = std::move(attributes);
     for (const Source& source : inputs) {
-      n.node.input_types.push_back(graph.nodes[static_cast<size_t>(source.node)].outputs[static_cast<size_t>(source.index)].dtype);
+      n.node.input_types.push_back(
+          graph.nodes[static_cast<size_t>(source.node)].outputs[static_cast<size_t>(source.index)].dtype);
     }
     for (const Tensor& value : outputs) n.node.output_types.push_back(value.dtype);
-    if (n.node.attributes.count("T") == 0) n.node.attributes["T"] = Type{n.node.input_types.empty() ? TENON_DT_FLOAT : n.node.input_types[0]};
+    if (n.node.attributes.count("T") == 0)
+      n.node.attributes["T"] = Type{n.node.input_types.empty() ? TENON_DT_FLOAT : n.node.input_types[0]};
     n.inputs = std::move(inputs);
     n.outputs = std::move(outputs);
     n.controls = std::move(controls);
@@ -74,7 +78,9 @@ class Program {
     c.graph = &graph;
     c.node_services = NodeServices();
     c.node_count = [](const tenon_graph* g) { return static_cast<int64_t>(g->nodes.size()); };
-    c.node = [](const tenon_graph* g, int64_t id) -> const tenon_node* { return &g->nodes[static_cast<size_t>(id)].node; };
+    c.node = [](const tenon_graph* g, int64_t id) -> const tenon_node* {
+      return &g->nodes[static_cast<size_t>(id)].node;
+    };
     c.input = [](const tenon_graph* g, int64_t id, int32_t i, tenon_output* out) -> tenon_status* {
       const Source& source = g->nodes[static_cast<size_t>(id)].inputs[static_cast<size_t>(i)];
       *out = {source.node, source.index, 0};
@@ -105,7 +111,8 @@ tenon_claim_context Claim(const Program& program) {
     return nullptr;
   };
   sink.refuse = [](tenon_claim_context* c, int64_t node, uint32_t reason, tenon_span text) -> tenon_status* {
-    EXPECT_TRUE(c->refused.emplace(node, std::make_pair(reason, std::string(text.data, text.size))).second) << "refused twice";
+    EXPECT_TRUE(c->refused.emplace(node, std::make_pair(reason, std::string(text.data, text.size))).second)
+        << "refused twice";
     return nullptr;
   };
   std::vector<int64_t> all;
@@ -127,7 +134,8 @@ tenon_claim_context Claim(const Program& program) {
 
 TEST(Claims, AreConnectedNodesWithKernels) {
   Program p;
-  const int64_t x = p.Input(RandomFloatsOf({4, 3})), w = p.Input(RandomFloatsOf({3, 5})), b = p.Input(RandomFloatsOf({5}));
+  const int64_t x = p.Input(RandomFloatsOf({4, 3})), w = p.Input(RandomFloatsOf({3, 5})),
+                b = p.Input(RandomFloatsOf({5}));
   const int64_t product = p.Float("MatMul", {{x}, {w}}, {4, 5}, {{"transpose_a", false}, {"transpose_b", false}});
   const int64_t sum = p.Float("BiasAdd", {{product}, {b}}, {4, 5});
   const int64_t relu = p.Float("Relu", {{sum}}, {4, 5});
@@ -137,7 +145,8 @@ TEST(Claims, AreConnectedNodesWithKernels) {
   ASSERT_EQ(found.claims.size(), 1u);
   EXPECT_EQ(found.claims[0], (std::vector<int64_t>{product, sum, relu}));
   EXPECT_EQ(found.refused.at(drawn).first, TENON_REFUSE_OP);
-  EXPECT_EQ(found.refused.at(drawn).second, "RandomUniform is not compiled: it keeps state, moves control, or has no TPU kernel");
+  EXPECT_EQ(found.refused.at(drawn).second,
+            "RandomUniform is not compiled: it keeps state, moves control, or has no TPU kernel");
   EXPECT_EQ(found.refused.at(far).first, TENON_REFUSE_COST);
   EXPECT_EQ(found.refused.at(far).second, "it stands alone: nothing is saved");
 }
@@ -155,7 +164,9 @@ TEST(Claims, SayWhichTypeOrArgumentIsTheMatter) {
   const int64_t next = p.Float("Neg", {{known}}, {3});
   const auto found = Claim(p);
   EXPECT_EQ(found.refused.at(half), std::make_pair(TENON_REFUSE_DTYPE, std::string("the TPU has no half for Neg")));
-  EXPECT_EQ(found.refused.at(open), std::make_pair(TENON_REFUSE_SHAPE, std::string("its argument reduction_indices is known only when it runs")));
+  EXPECT_EQ(
+      found.refused.at(open),
+      std::make_pair(TENON_REFUSE_SHAPE, std::string("its argument reduction_indices is known only when it runs")));
   ASSERT_EQ(found.claims.size(), 1u);
   EXPECT_EQ(found.claims[0], (std::vector<int64_t>{known, next}));
 }
@@ -246,7 +257,9 @@ class Region {
     const std::set<int64_t> inside(nodes_.begin(), nodes_.end());
     for (int64_t id : nodes_) {
       for (const Source& source : program.graph.nodes[static_cast<size_t>(id)].inputs) {
-        const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const tenon_output& o) { return o.node == source.node && o.index == source.index; });
+        const bool known = std::any_of(inputs_.begin(), inputs_.end(), [&](const tenon_output& o) {
+          return o.node == source.node && o.index == source.index;
+        });
         if (inside.count(source.node) == 0 && !known) inputs_.push_back({source.node, source.index, 0});
       }
     }
@@ -297,7 +310,8 @@ class Region {
     for (const Source& output : outputs_) {
       kept.push_back(program_.graph.nodes[static_cast<size_t>(output.node)].outputs[static_cast<size_t>(output.index)]);
       Tensor& value = kept.back();
-      views.push_back(ViewOf(value.dtype, value.dims, value.bytes.empty() ? nullptr : bench_.device.Memory(value.bytes.size())));
+      views.push_back(
+          ViewOf(value.dtype, value.dims, value.bytes.empty() ? nullptr : bench_.device.Memory(value.bytes.size())));
     }
     // The values were moved about while the list grew.
     for (size_t i = 0; i < views.size(); ++i) views[i].dl.shape = kept[i].dims.data();
@@ -325,7 +339,8 @@ class Region {
     if (!why.empty()) return why;
     for (size_t k = 0; k < outputs_.size(); ++k) {
       Tensor value = kept[inputs_.size() + k];
-      if (!value.bytes.empty()) value.bytes = bench_.device.Download<char>(bench_.queue, outs[k]->dl.data, value.bytes.size());
+      if (!value.bytes.empty())
+        value.bytes = bench_.device.Download<char>(bench_.queue, outs[k]->dl.data, value.bytes.size());
       out->push_back(std::move(value));
     }
     return "";
@@ -345,8 +360,9 @@ class Region {
 };
 
 // The same, each node by its kernel.
-std::map<std::pair<int64_t, int32_t>, Tensor> OneByOne(Bench& bench, const Program& program, const std::vector<int64_t>& nodes,
-                                                      const std::map<int64_t, Tensor>& values) {
+std::map<std::pair<int64_t, int32_t>, Tensor> OneByOne(Bench& bench, const Program& program,
+                                                       const std::vector<int64_t>& nodes,
+                                                       const std::map<int64_t, Tensor>& values) {
   std::map<std::pair<int64_t, int32_t>, Tensor> all;
   for (const auto& [id, value] : values) all[{id, 0}] = value;
   for (int64_t id : nodes) {
@@ -399,8 +415,9 @@ TEST(Regions, GiveTheKernelsNumbersInOneLaunchAndLessTime) {
   const int64_t soft = p.Float("Softmax", {{relu}}, {64, 50});
   const int64_t reshaped = p.Add("Reshape", {{soft}, {shape}}, {{TENON_DT_FLOAT, {50, 64}}}, {}, {{"shape", {1, 1}}});
   const int64_t twice = p.Float("AddV2", {{reshaped}, {reshaped}}, {50, 64});
-  const int64_t total = p.Add("Sum", {{twice}, {axes}}, {{TENON_DT_FLOAT, {64}}}, {{"T", Type{TENON_DT_FLOAT}}, {"Tidx", Type{TENON_DT_INT32}}},
-                              {{"reduction_indices", {1, 1}}});
+  const int64_t total =
+      p.Add("Sum", {{twice}, {axes}}, {{TENON_DT_FLOAT, {64}}},
+            {{"T", Type{TENON_DT_FLOAT}}, {"Tidx", Type{TENON_DT_INT32}}}, {{"reduction_indices", {1, 1}}});
   const auto found = Claim(p);
   ASSERT_EQ(found.claims.size(), 1u);
   ASSERT_EQ(found.claims[0].size(), 7u);
@@ -450,12 +467,15 @@ TEST(Regions, OfRandomChainsGiveTheKernelsNumbersWhateverIsReused) {
     }
     std::vector<int64_t> nodes;
     for (int64_t id = 3; id < 20; ++id) {
-      const Source a = {static_cast<int64_t>(random() % static_cast<uint64_t>(id))}, b = {static_cast<int64_t>(random() % static_cast<uint64_t>(id))};
+      const Source a = {static_cast<int64_t>(random() % static_cast<uint64_t>(id))},
+                   b = {static_cast<int64_t>(random() % static_cast<uint64_t>(id))};
       static const char* kTwo[] = {"AddV2", "Mul", "Maximum", "Sub"};
       static const char* kOne[] = {"Tanh", "Neg", "Identity", "Softmax"};
-      nodes.push_back(random() % 2 == 0 ? p.Float(kTwo[random() % 4], {a, b}, {4, 5}) : p.Float(kOne[random() % 4], {a}, {4, 5}));
+      nodes.push_back(random() % 2 == 0 ? p.Float(kTwo[random() % 4], {a, b}, {4, 5})
+                                        : p.Float(kOne[random() % 4], {a}, {4, 5}));
     }
-    std::vector<Source> outputs = {{19}, {static_cast<int64_t>(3 + random() % 16)}, {static_cast<int64_t>(3 + random() % 16)}};
+    std::vector<Source> outputs = {
+        {19}, {static_cast<int64_t>(3 + random() % 16)}, {static_cast<int64_t>(3 + random() % 16)}};
     Region region(bench, p, nodes, outputs);
     ASSERT_EQ(region.text, "");
     std::vector<Tensor> got, want;
@@ -494,8 +514,10 @@ TEST(Regions, WithArgumentsThatAreNotConstantAreNotCompiled) {
   Bench bench;
   Program p;
   const int64_t x = p.Input({TENON_DT_FLOAT, {2}}), axes = p.Input(Ints({0}));
-  const int64_t sum = p.Add("Sum", {{x}, {axes}}, {{TENON_DT_FLOAT, {}}}, {{"T", Type{TENON_DT_FLOAT}}}, {{"reduction_indices", {1, 1}}});
-  EXPECT_EQ(Region(bench, p, {sum}, {{sum}}).text, "UNIMPLEMENTED: Sum 'Sum': an argument is not constant in this plan");
+  const int64_t sum = p.Add("Sum", {{x}, {axes}}, {{TENON_DT_FLOAT, {}}}, {{"T", Type{TENON_DT_FLOAT}}},
+                            {{"reduction_indices", {1, 1}}});
+  EXPECT_EQ(Region(bench, p, {sum}, {{sum}}).text,
+            "UNIMPLEMENTED: Sum 'Sum': an argument is not constant in this plan");
 }
 
 }  // namespace

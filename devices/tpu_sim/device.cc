@@ -24,7 +24,8 @@ void DropExpired(std::vector<std::weak_ptr<T>>& list) {
 std::shared_ptr<Device> System::Owner(const void* address) const {
   const std::lock_guard lock(mutex);
   for (const std::weak_ptr<Device>& weak : devices) {
-    if (std::shared_ptr<Device> device = weak.lock(); device != nullptr && device->memory().Contains(address)) return device;
+    if (std::shared_ptr<Device> device = weak.lock(); device != nullptr && device->memory().Contains(address))
+      return device;
   }
   return nullptr;
 }
@@ -74,15 +75,16 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
     const std::lock_guard lock(system_->mutex);
     const int64_t limit = has_faults() ? options().faults.fail_allocation_after : -1;
     if (limit >= 0 && allocations_++ >= limit) {
-      return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, what, " (option fail_allocation_after=", limit, ")");
+      return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, what, " (option fail_allocation_after=", limit,
+                   ")");
     }
   }
   *out_data = kind == kDeviceKind ? memory_.Allocate(bytes, alignment) : staging_.Allocate(bytes, alignment);
   if (*out_data == nullptr && kind == kDeviceKind && queue != nullptr) *out_data = queue->TakeFreed(bytes, alignment);
   if (*out_data != nullptr) return {};
   if (kind == kDeviceKind) {
-    return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, what, ": ", memory_.used(), " of ", memory_.bytes(),
-                 " are in use, the largest free block has ", memory_.largest_free());
+    return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, what, ": ", memory_.used(), " of ",
+                 memory_.bytes(), " are in use, the largest free block has ", memory_.largest_free());
   }
   return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, what, ": ", staging_.used(), " of ",
                options().staging_bytes, " are in use");

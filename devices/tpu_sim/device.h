@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device and System: one simulated accelerator, and all those of one load().
 //
-// One mutex guards timelines, faults and the profile of a system; work runs without it. A queue's submissions have a lock
-// of their own, which is never held together with it. Objects hold what they need alive, so that handles may be given
-// back in any order.
+// One mutex guards timelines, faults and the profile of a system; work runs without it. A queue's submissions have a
+// lock of their own, which is never held together with it. Objects hold what they need alive, so that handles may be
+// given back in any order.
 #ifndef TENON_DEVICES_TPU_SIM_DEVICE_H_
 #define TENON_DEVICES_TPU_SIM_DEVICE_H_
 

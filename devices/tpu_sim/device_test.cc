@@ -23,7 +23,8 @@ std::string LoadText(const Settings& settings) {
 TEST(Options, ThatAreUnknownOrOutOfRangeAreRefusedByName) {
   EXPECT_EQ(LoadText({{"row", "4"}}), "INVALID_ARGUMENT: unknown option 'row'");
   EXPECT_EQ(LoadText({{"rows", "0"}}), "INVALID_ARGUMENT: option rows is '0'; it may be a whole number from 1 to 4096");
-  EXPECT_EQ(LoadText({{"clock", "fast"}}), "INVALID_ARGUMENT: option clock is 'fast'; it may be a number from 1.000000 on");
+  EXPECT_EQ(LoadText({{"clock", "fast"}}),
+            "INVALID_ARGUMENT: option clock is 'fast'; it may be a number from 1.000000 on");
   EXPECT_EQ(LoadText({{"guard", "perhaps"}}), "INVALID_ARGUMENT: option guard is 'perhaps'; it may be true or false");
   EXPECT_EQ(LoadText({{"precision", "half"}}),
             "INVALID_ARGUMENT: option precision is 'half'; it may be policy, exact or bfloat16");
@@ -61,7 +62,8 @@ TEST(Devices, AreAsManyAsAskedFor) {
   EXPECT_EQ(Text(plugin.driver->count(plugin.self, &count)), "");
   EXPECT_EQ(count, 3u);
   tenon_device* device = nullptr;
-  EXPECT_EQ(Text(plugin.driver->open(plugin.self, 3, &device)), "NOT_FOUND: TPU device 3; there are 3 (option devices)");
+  EXPECT_EQ(Text(plugin.driver->open(plugin.self, 3, &device)),
+            "NOT_FOUND: TPU device 3; there are 3 (option devices)");
   EXPECT_EQ(device, nullptr);
 }
 
@@ -100,7 +102,8 @@ TEST(Memory, OfTheDeviceRunsOutWithOneClearStatus) {
   void* all = device.Memory(65536);
   void* more = &all;
   EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 1, 64, nullptr, &more)),
-            "RESOURCE_EXHAUSTED: TPU:0 has no 1 bytes of device memory: 65536 of 65536 are in use, the largest free block has 0");
+            "RESOURCE_EXHAUSTED: TPU:0 has no 1 bytes of device memory: 65536 of 65536 are in use, the largest free "
+            "block has 0");
   EXPECT_EQ(more, nullptr);
   plugin.driver->free(device.device, 0, all, 65536, nullptr);
   EXPECT_EQ(device.Memory(65536), all);
@@ -433,16 +436,20 @@ TEST(Faults, ADelayEndsWhenTheQueueIsDestroyed) {
 // ---- Simulated time ----
 
 TEST(SimulatedTime, OfCopiesIsTheModels) {
-  const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}, {"host_bandwidth", "10e9"}, {"interconnect_bandwidth", "50e9"},
-                       {"devices", "2"}};
+  const Plugin plugin{{"clock", "1e9"},
+                      {"bandwidth", "100e9"},
+                      {"host_bandwidth", "10e9"},
+                      {"interconnect_bandwidth", "50e9"},
+                      {"devices", "2"}};
   Device device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   char* data = static_cast<char*>(device.Memory(20000));
   std::vector<char> host(10000);
   EXPECT_EQ(device.Fill(queue, data, 10000, 1), "");                                         // 100 bytes a cycle
   EXPECT_EQ(device.CopyWithin(queue, data, data + 10000, 10000), "");                        // read and written
-  EXPECT_EQ(device.Copy(queue, data, device.device, host.data(), nullptr, 10000), "");       // 10 bytes a cycle after 700
-  EXPECT_EQ(device.Copy(queue, data, device.device, other.Memory(10000), other.device, 10000, {{}, nullptr, 0, "edge"}), "");  // 50
+  EXPECT_EQ(device.Copy(queue, data, device.device, host.data(), nullptr, 10000), "");  // 10 bytes a cycle after 700
+  EXPECT_EQ(device.Copy(queue, data, device.device, other.Memory(10000), other.device, 10000, {{}, nullptr, 0, "edge"}),
+            "");  // 50
   EXPECT_EQ(device.Finish(queue), "");
   const auto profile = device.Profile();
   ASSERT_EQ(profile.size(), 4u);
@@ -523,7 +530,8 @@ TEST(SimulatedTime, GivesAUnitToWhatArrivesFirstByItAndNotToTheFirstThread) {
   EXPECT_EQ(device.Fill(second, data + 10000, 10000, 1), "");
   EXPECT_EQ(device.Finish(second), "");
   std::map<std::string, uint64_t> begins;
-  for (const tenon_profile_span& span : device.Profile()) begins[span.name + std::to_string(span.queue)] = span.begin_tick;
+  for (const tenon_profile_span& span : device.Profile())
+    begins[span.name + std::to_string(span.queue)] = span.begin_tick;
   EXPECT_EQ(begins, (std::map<std::string, uint64_t>{{"copy0", 0}, {"fill0", 1700}, {"fill1", 0}}));
 }
 

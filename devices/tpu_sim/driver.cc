@@ -116,8 +116,8 @@ tenon_profile_span ToProfile(const Span& span) {
   return out;
 }
 
-void ReadProfile(tenon_device* handle, uint64_t first, tenon_profile_span* out_spans, uint64_t capacity, uint64_t* out_count,
-                 uint64_t* out_next) {
+void ReadProfile(tenon_device* handle, uint64_t first, tenon_profile_span* out_spans, uint64_t capacity,
+                 uint64_t* out_count, uint64_t* out_next) {
   const Device& device = *Device::Of(handle);
   const Lock lock(device.system().mutex);
   device.system().clock.Settle();
@@ -153,7 +153,8 @@ struct Driver {
   static Outcome Open(tenon_plugin_self* self, uint32_t index, std::shared_ptr<Device>* out_device) {
     const std::shared_ptr<System>& system = SystemOf(self);
     if (index >= system->options().devices) {
-      return Fault(TENON_NOT_FOUND, "TPU device ", index, "; there are ", system->options().devices, " (option devices)");
+      return Fault(TENON_NOT_FOUND, "TPU device ", index, "; there are ", system->options().devices,
+                   " (option devices)");
     }
     *out_device = std::make_shared<Device>(system, index);
     return (*out_device)->Open();
@@ -180,25 +181,33 @@ struct Driver {
     out->total_bytes = static_cast<uint64_t>(staging ? device.options().staging_bytes : device.options().memory_bytes);
     out->flags = staging ? TENON_MEMORY_HOST_VISIBLE : 0;
   }
-  static const void* Extension(const Device&, std::string_view id) { return id == TENON_EXTENSION_PROFILE ? &kProfile : nullptr; }
+  static const void* Extension(const Device&, std::string_view id) {
+    return id == TENON_EXTENSION_PROFILE ? &kProfile : nullptr;
+  }
 
   // ---- Memory ----
 
-  static Outcome Allocate(Device& device, uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, sdk::Memory* out) {
+  static Outcome Allocate(Device& device, uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue,
+                          sdk::Memory* out) {
     return device.Allocate(kind, bytes, alignment, queue, &out->handle);
   }
   static void Free(Device& device, uint32_t kind, sdk::Memory memory, uint64_t bytes, Queue* queue) {
-    queue == nullptr ? device.Free(kind, sdk::AddressOf(memory)) : queue->FreeLater(kind, sdk::AddressOf(memory), bytes);
+    queue == nullptr ? device.Free(kind, sdk::AddressOf(memory))
+                     : queue->FreeLater(kind, sdk::AddressOf(memory), bytes);
   }
   static Outcome Map(Device& device, uint32_t kind, sdk::Memory memory, uint64_t bytes, void** out_address) {
-    if (kind != kStagingKind) return Fault(TENON_UNIMPLEMENTED, device.name(), ": the host cannot map device memory; copy it");
+    if (kind != kStagingKind)
+      return Fault(TENON_UNIMPLEMENTED, device.name(), ": the host cannot map device memory; copy it");
     if (!device.staging().Contains(sdk::AddressOf(memory), bytes)) {
-      return Fault(TENON_INVALID_ARGUMENT, device.name(), ": a mapping of ", bytes, " bytes that are no staging memory");
+      return Fault(TENON_INVALID_ARGUMENT, device.name(), ": a mapping of ", bytes,
+                   " bytes that are no staging memory");
     }
     *out_address = sdk::AddressOf(memory);
     return {};
   }
-  static bool Find(Device& device, sdk::Memory memory, uint64_t bytes, Place* out) { return device.Find(sdk::AddressOf(memory), bytes, out); }
+  static bool Find(Device& device, sdk::Memory memory, uint64_t bytes, Place* out) {
+    return device.Find(sdk::AddressOf(memory), bytes, out);
+  }
   static std::string FindHost(const Queue& queue, sdk::Memory memory, uint64_t, Place* out) {
     *out = {sdk::AddressOf(memory), nullptr};
     const std::shared_ptr<Device> owner = queue.device().system().Owner(out->address);
@@ -207,11 +216,16 @@ struct Driver {
 
   // ---- Queues ----
 
-  static Outcome MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out_queue) { return device.MakeQueue(out_queue); }
+  static Outcome MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out_queue) {
+    return device.MakeQueue(out_queue);
+  }
   static void CloseQueue(Queue& queue) { queue.Close(); }
-  static bool Knows(const Queue& queue, const Timeline& timeline) { return &timeline.owner().system() == &queue.device().system(); }
+  static bool Knows(const Queue& queue, const Timeline& timeline) {
+    return &timeline.owner().system() == &queue.device().system();
+  }
 
-  static Outcome Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes, const tenon_submission& submission) {
+  static Outcome Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes,
+                      const tenon_submission& submission) {
     Order order = OrderOf("copy", "copy", submission);
     CostOfCopy(queue.device().options().machine, source, target, bytes, &order);
     return queue.Submit(order, [source, target, bytes]() -> Outcome {
@@ -222,13 +236,15 @@ struct Driver {
       return {};
     });
   }
-  static Outcome Fill(Queue& queue, const Place& target, uint64_t bytes, std::span<const char> pattern, const tenon_submission& submission) {
+  static Outcome Fill(Queue& queue, const Place& target, uint64_t bytes, std::span<const char> pattern,
+                      const tenon_submission& submission) {
     Order order = OrderOf("fill", "fill", submission);
     order.unit = Unit::kMemory;
     order.cost = MemoryCycles(queue.device().options().machine, 0, static_cast<int64_t>(bytes));
     std::array<char, 16> copy = {};
     std::copy(pattern.begin(), pattern.end(), copy.begin());
-    return queue.Submit(order, [at = target.address, bytes, copy, size = pattern.size()] { Repeat(at, bytes, copy.data(), size); });
+    return queue.Submit(
+        order, [at = target.address, bytes, copy, size = pattern.size()] { Repeat(at, bytes, copy.data(), size); });
   }
   static Outcome Barrier(Queue& queue, const tenon_submission& submission) {
     return queue.Submit(OrderOf("barrier", "", submission), [] {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels through their registrations: numbers as the CPU's kernels give them, products as the array sums them, cycles,
-// and that run() only gives work to the queue.
+// The kernels through their registrations: numbers as the CPU's kernels give them, products as the array sums them,
+// cycles, and that run() only gives work to the queue.
 #include <limits>
 
 #include "model/cycle_model.h"
@@ -40,14 +40,16 @@ Tensor As(uint32_t dtype, const Tensor& floats) {
 }
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr uint32_t kNumberTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_BFLOAT16};
+constexpr uint32_t kNumberTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64,
+                                     TENON_DT_BFLOAT16};
 
 // ---- Element-wise ----
 
 TEST(Elementwise, FunctionsOfOneTensorAreTheCpus) {
   Bench bench;
-  for (const char* op : {"Neg", "Abs", "Sign", "Square", "Reciprocal", "Floor", "Ceil", "Round", "Exp", "Expm1", "Sin", "Cos", "Tanh",
-                         "Erf", "Sigmoid", "Relu", "Relu6", "Elu", "Softplus", "IsFinite", "IsNan"}) {
+  for (const char* op :
+       {"Neg", "Abs",  "Sign", "Square",  "Reciprocal", "Floor", "Ceil", "Round",    "Exp",      "Expm1", "Sin",
+        "Cos", "Tanh", "Erf",  "Sigmoid", "Relu",       "Relu6", "Elu",  "Softplus", "IsFinite", "IsNan"}) {
     Tensor x = RandomFloatsOf({7, 13}, 3, -4, 8);
     const float special[] = {0, -0.0f, kNan, kInfinity, -kInfinity, 40, -40};
     std::memcpy(x.bytes.data(), special, sizeof special);
@@ -58,7 +60,8 @@ TEST(Elementwise, FunctionsOfOneTensorAreTheCpus) {
   for (const char* op : {"Sqrt", "Rsqrt", "Log", "Log1p"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf({101}, 4, 0.01f, 9)}, {{TENON_DT_FLOAT, {101}}}}, kClose), "");
   }
-  EXPECT_EQ(Compare(bench, {"LeakyRelu", {{"alpha", 0.25f}}, {RandomFloatsOf({9})}, {{TENON_DT_FLOAT, {9}}}}, kExact), "");
+  EXPECT_EQ(Compare(bench, {"LeakyRelu", {{"alpha", 0.25f}}, {RandomFloatsOf({9})}, {{TENON_DT_FLOAT, {9}}}}, kExact),
+            "");
   for (uint32_t dtype : kNumberTypes) {
     for (const char* op : {"Neg", "Abs", "Square", "Relu"}) {
       EXPECT_EQ(Compare(bench, {op, {}, {As(dtype, RandomFloatsOf({33}))}, {{dtype, {33}}}}, kExact), "") << dtype;
@@ -69,10 +72,17 @@ TEST(Elementwise, FunctionsOfOneTensorAreTheCpus) {
 
 TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
   Bench bench;
-  const Dimensions shapes[][3] = {{{5, 7}, {5, 7}, {5, 7}}, {{}, {3, 2}, {3, 2}},       {{4, 1, 3}, {2, 1}, {4, 2, 3}}, {{3}, {2, 3}, {2, 3}},
-                                  {{2, 3}, {}, {2, 3}},     {{1}, {1}, {1}},            {{}, {}, {}},                   {{0, 3}, {3}, {0, 3}},
+  const Dimensions shapes[][3] = {{{5, 7}, {5, 7}, {5, 7}},
+                                  {{}, {3, 2}, {3, 2}},
+                                  {{4, 1, 3}, {2, 1}, {4, 2, 3}},
+                                  {{3}, {2, 3}, {2, 3}},
+                                  {{2, 3}, {}, {2, 3}},
+                                  {{1}, {1}, {1}},
+                                  {{}, {}, {}},
+                                  {{0, 3}, {3}, {0, 3}},
                                   {{2, 3, 1, 5}, {4, 1}, {2, 3, 4, 5}}};
-  for (const char* op : {"Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "Div", "FloorDiv", "FloorMod"}) {
+  for (const char* op : {"Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "Div",
+                         "FloorDiv", "FloorMod"}) {
     for (uint32_t dtype : kNumberTypes) {
       for (const auto& [a, b, out] : shapes) {
         const Tensor x = As(dtype, RandomFloatsOf(a, 1, -2, 2)), y = As(dtype, RandomFloatsOf(b, 2, 0.5f, 2));
@@ -90,11 +100,13 @@ TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
     EXPECT_EQ(Compare(bench, {op, {}, {Ints({1, 2, 3}), Ints({1, 3, 2})}, {{TENON_DT_BOOL, {3}}}}, kExact), "");
   }
   for (const char* op : {"LogicalAnd", "LogicalOr"}) {
-    EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 0, 1}), Bools({2, 1}, {0, 1})}, {{TENON_DT_BOOL, {2, 2}}}}, kExact), "");
+    EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 0, 1}), Bools({2, 1}, {0, 1})}, {{TENON_DT_BOOL, {2, 2}}}},
+                      kExact),
+              "");
   }
   const Tensor x = RandomFloatsOf({17}, 1, 0.1f, 3), y = RandomFloatsOf({17}, 2, -2, 2);
-  for (const char* op : {"Pow", "DivNoNan", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "ReluGrad", "Relu6Grad",
-                         "EluGrad", "SoftplusGrad"}) {
+  for (const char* op : {"Pow", "DivNoNan", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad",
+                         "ReluGrad", "Relu6Grad", "EluGrad", "SoftplusGrad"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{TENON_DT_FLOAT, {17}}}}, kClose), "");
   }
   EXPECT_EQ(Compare(bench, {"LeakyReluGrad", {{"alpha", 0.5f}}, {x, y}, {{TENON_DT_FLOAT, {17}}}}, kExact), "");
@@ -105,32 +117,54 @@ TEST(Elementwise, QuestionsOfOperandsWithoutAnAnswerFailLateAndSayWhere) {
   std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"FloorMod", {}, {Ints({1, 2}), Ints({3, 0})}, {{TENON_DT_INT32, {2}}}}, &out),
             "INVALID_ARGUMENT: FloorMod 'node' on TPU:0: Integer division by zero");
-  EXPECT_EQ(bench.OnDevice({"AddV2", {}, {Floats({2, 3}, Random(6)), Floats({2}, Random(2))}, {{TENON_DT_FLOAT, {2, 3}}}}, &out),
+  EXPECT_EQ(bench.OnDevice(
+                {"AddV2", {}, {Floats({2, 3}, Random(6)), Floats({2}, Random(2))}, {{TENON_DT_FLOAT, {2, 3}}}}, &out),
             "INVALID_ARGUMENT: shape [2] does not broadcast to [2,3]");
 }
 
 TEST(Elementwise, CastsChoicesAndSumsOfManyAreTheCpus) {
   Bench bench;
   const Tensor x = Floats({6}, {-1.5f, 0, 2.7f, 300, -7.9f, kNan});
-  for (uint32_t to : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_BFLOAT16, TENON_DT_BOOL, TENON_DT_UINT8}) {
+  for (uint32_t to : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_BFLOAT16, TENON_DT_BOOL,
+                      TENON_DT_UINT8}) {
     const Attributes types = {{"SrcT", Type{TENON_DT_FLOAT}}, {"DstT", Type{to}}};
     EXPECT_EQ(Compare(bench, {"Cast", types, {x}, {{to, {6}}}}, kExact), "") << to;
   }
   EXPECT_EQ(Compare(bench, {"Cast", {}, {Bools({2}, {1, 0})}, {{TENON_DT_FLOAT, {2}}}}, kExact), "");
   const Tensor yes = RandomFloatsOf({2, 3}, 1), no = RandomFloatsOf({2, 3}, 2);
   for (const Tensor& condition : {Bools({2, 3}, {1, 0, 0, 1, 1, 0}), Bools({2}, {0, 1}), Bools({}, {1})}) {
-    EXPECT_EQ(Compare(bench, {"Select", {{"T", Type{TENON_DT_FLOAT}}}, {condition, yes, no}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
+    EXPECT_EQ(
+        Compare(bench, {"Select", {{"T", Type{TENON_DT_FLOAT}}}, {condition, yes, no}, {{TENON_DT_FLOAT, {2, 3}}}},
+                kExact),
+        "");
   }
-  EXPECT_EQ(Compare(bench, {"SelectV2", {{"T", Type{TENON_DT_FLOAT}}}, {Bools({2, 1}, {1, 0}), yes, Floats({3}, {7, 8, 9})}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
+  EXPECT_EQ(Compare(bench,
+                    {"SelectV2",
+                     {{"T", Type{TENON_DT_FLOAT}}},
+                     {Bools({2, 1}, {1, 0}), yes, Floats({3}, {7, 8, 9})},
+                     {{TENON_DT_FLOAT, {2, 3}}}},
+                    kExact),
+            "");
   std::vector<Tensor> many;
   for (uint32_t i = 0; i < 20; ++i) many.push_back(RandomFloatsOf({5}, i));
   for (size_t n : {1u, 2u, 3u, 20u}) {
-    EXPECT_EQ(Compare(bench, {"AddN", {}, {many.begin(), many.begin() + static_cast<int64_t>(n)}, {{TENON_DT_FLOAT, {5}}}}, kExact), "");
+    EXPECT_EQ(
+        Compare(bench, {"AddN", {}, {many.begin(), many.begin() + static_cast<int64_t>(n)}, {{TENON_DT_FLOAT, {5}}}},
+                kExact),
+        "");
   }
   for (const char* format : {"NHWC", "NCHW"}) {
     const Attributes attributes = {{"data_format", std::string(format)}};
-    EXPECT_EQ(Compare(bench, {"BiasAdd", attributes, {RandomFloatsOf({2, 3, 4, 3}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2, 3, 4, 3}}}}, kExact), "");
-    EXPECT_EQ(Compare(bench, {"BiasAddGrad", attributes, {RandomFloatsOf({2, 3, 4, 3})}, {{TENON_DT_FLOAT, {3}}}}, kClose), "");
+    EXPECT_EQ(Compare(bench,
+                      {"BiasAdd",
+                       attributes,
+                       {RandomFloatsOf({2, 3, 4, 3}), RandomFloatsOf({3})},
+                       {{TENON_DT_FLOAT, {2, 3, 4, 3}}}},
+                      kExact),
+              "");
+    EXPECT_EQ(
+        Compare(bench, {"BiasAddGrad", attributes, {RandomFloatsOf({2, 3, 4, 3})}, {{TENON_DT_FLOAT, {3}}}}, kClose),
+        "");
   }
 }
 
@@ -142,8 +176,9 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
     Dimensions in;
     std::vector<int32_t> axes;
     Dimensions out;
-  } shapes[] = {{{4, 5, 6}, {1}, {4, 6}}, {{4, 5, 6}, {0, 2}, {5}},    {{4, 5, 6}, {-1}, {4, 5}}, {{4, 5, 6}, {}, {4, 5, 6}},
-                {{4, 5}, {0, 1}, {}},     {{3, 1, 2}, {1}, {3, 1, 2}}, {{0, 3}, {0}, {3}},        {{1000}, {0}, {}}};
+  } shapes[] = {{{4, 5, 6}, {1}, {4, 6}},   {{4, 5, 6}, {0, 2}, {5}}, {{4, 5, 6}, {-1}, {4, 5}},
+                {{4, 5, 6}, {}, {4, 5, 6}}, {{4, 5}, {0, 1}, {}},     {{3, 1, 2}, {1}, {3, 1, 2}},
+                {{0, 3}, {0}, {3}},         {{1000}, {0}, {}}};
   for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min"}) {
     for (const auto& [in, axes, out] : shapes) {
       for (const bool constant : {true, false}) {
@@ -152,18 +187,29 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
         EXPECT_EQ(Compare(bench, c, kClose), "") << in.size() << axes.size();
       }
     }
-    EXPECT_EQ(Compare(bench, {op, {}, {As(TENON_DT_INT32, RandomFloatsOf({3, 4})), Ints({0})}, {{TENON_DT_INT32, {4}}}, {1}}, kExact), "");
+    EXPECT_EQ(
+        Compare(bench, {op, {}, {As(TENON_DT_INT32, RandomFloatsOf({3, 4})), Ints({0})}, {{TENON_DT_INT32, {4}}}, {1}},
+                kExact),
+        "");
   }
-  EXPECT_EQ(Compare(bench, {"Max", {}, {Floats({4}, {1, kNan, 3, -kInfinity}), Ints({0})}, {{TENON_DT_FLOAT, {}}}, {1}}, kExact), "");
+  EXPECT_EQ(Compare(bench, {"Max", {}, {Floats({4}, {1, kNan, 3, -kInfinity}), Ints({0})}, {{TENON_DT_FLOAT, {}}}, {1}},
+                    kExact),
+            "");
   for (const char* op : {"All", "Any"}) {
-    EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 1, 1}), Ints({1})}, {{TENON_DT_BOOL, {2}}}, {1}}, kExact), "");
+    EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 1, 1}), Ints({1})}, {{TENON_DT_BOOL, {2}}}, {1}}, kExact),
+              "");
   }
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (int32_t axis : {0, 1, -1}) {
       const Dimensions out = axis == 0 ? Dimensions{5} : Dimensions{3};
-      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf({3, 5}), Int(axis)}, {{TENON_DT_INT64, out}}, {1}}, kExact), "");
+      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf({3, 5}), Int(axis)}, {{TENON_DT_INT64, out}}, {1}}, kExact),
+                "");
     }
-    for (const std::vector<float>& row : {std::vector<float>{kNan, 2, 1}, {1, kNan, 3}, {3, 2, kNan}, {kNan, -kInfinity, kNan}, {kNan, kNan, kInfinity}})
+    for (const std::vector<float>& row : {std::vector<float>{kNan, 2, 1},
+                                          {1, kNan, 3},
+                                          {3, 2, kNan},
+                                          {kNan, -kInfinity, kNan},
+                                          {kNan, kNan, kInfinity}})
       EXPECT_EQ(Compare(bench, {op, {}, {Floats({3}, row), Int(0)}, {{TENON_DT_INT64, {}}}, {1}}, kExact), "");
   }
   EXPECT_EQ(Compare(bench, {"L2Loss", {}, {RandomFloatsOf({31, 3})}, {{TENON_DT_FLOAT, {}}}}, kClose), "");
@@ -176,7 +222,8 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
 
 TEST(Softmax, AndTheLossesAreTheCpus) {
   Bench bench;
-  for (const Dimensions& dims : {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 2, 70}, Dimensions{7}, Dimensions{0, 4}}) {
+  for (const Dimensions& dims :
+       {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 2, 70}, Dimensions{7}, Dimensions{0, 4}}) {
     for (const char* op : {"Softmax", "LogSoftmax"}) {
       EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf(dims, 8, -9, 9)}, {{TENON_DT_FLOAT, dims}}}, kClose), "");
     }
@@ -186,14 +233,16 @@ TEST(Softmax, AndTheLossesAreTheCpus) {
   const char* dense = "SoftmaxCrossEntropyWithLogits";
   EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloatsOf({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
   EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloatsOf({1, 10}, 9, 0, 1)}, outputs}, kClose), "");
-  EXPECT_EQ(Compare(bench, {dense, {}, {RandomFloatsOf({5, 1}), RandomFloatsOf({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
+  EXPECT_EQ(Compare(bench, {dense, {}, {RandomFloatsOf({5, 1}), RandomFloatsOf({5, 10}, 9, 0, 1)}, outputs}, kClose),
+            "");
   const char* sparse = "SparseSoftmaxCrossEntropyWithLogits";
   EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, 9, 3, 3, 1})}, outputs}, kClose), "");
   EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Make<int64_t>({5}, {0, 9, 3, 3, 1})}, outputs}, kClose), "");
   std::vector<Tensor> out;
-  EXPECT_EQ(bench.OnDevice({sparse, {}, {logits, Ints({0, 9, 3, 10, 1})}, outputs}, &out),
-            "INVALID_ARGUMENT: SparseSoftmaxCrossEntropyWithLogits 'node' on TPU:0: Received a label value of 10 which is "
-            "outside the valid range of [0, 10); it is label 3");
+  EXPECT_EQ(
+      bench.OnDevice({sparse, {}, {logits, Ints({0, 9, 3, 10, 1})}, outputs}, &out),
+      "INVALID_ARGUMENT: SparseSoftmaxCrossEntropyWithLogits 'node' on TPU:0: Received a label value of 10 which is "
+      "outside the valid range of [0, 10); it is label 3");
 }
 
 // ---- Products ----
@@ -242,7 +291,9 @@ class MatMul : public ::testing::TestWithParam<Sizes> {};
 DeviceCase ProductCase(const Sizes& s, const std::vector<float>& a, const std::vector<float>& b) {
   const Dimensions left = s.transpose_a ? Dimensions{s.k, s.m} : Dimensions{s.m, s.k};
   const Dimensions right = s.transpose_b ? Dimensions{s.n, s.k} : Dimensions{s.k, s.n};
-  return {"MatMul", {{"transpose_a", s.transpose_a}, {"transpose_b", s.transpose_b}}, {Floats(left, a), Floats(right, b)},
+  return {"MatMul",
+          {{"transpose_a", s.transpose_a}, {"transpose_b", s.transpose_b}},
+          {Floats(left, a), Floats(right, b)},
           {{TENON_DT_FLOAT, {s.m, s.n}}}};
 }
 // The profile's span of the latest kernel.
@@ -281,17 +332,35 @@ TEST_P(MatMul, GivesTheSumsOfTheArrayBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, MatMul,
-                         ::testing::Values(Sizes{5, 7, 3, false, false}, Sizes{9, 20, 33, true, false}, Sizes{16, 8, 40, false, true},
-                                           Sizes{1, 1, 100, true, true}, Sizes{7, 37, 21, true, true}, Sizes{4, 3, 0, false, false}, Sizes{0, 2, 3, false, false}));
+                         ::testing::Values(Sizes{5, 7, 3, false, false}, Sizes{9, 20, 33, true, false},
+                                           Sizes{16, 8, 40, false, true}, Sizes{1, 1, 100, true, true},
+                                           Sizes{7, 37, 21, true, true}, Sizes{4, 3, 0, false, false},
+                                           Sizes{0, 2, 3, false, false}));
 
 TEST(Products, AreTheCpusInExactMode) {
   Bench bench;
   const Sizes s = {37, 65, 300, false, true};
   EXPECT_EQ(Compare(bench, ProductCase(s, Random(37 * 300, 1), Random(300 * 65, 2)), kClose), "");
   const Attributes plain = {{"adj_x", false}, {"adj_y", false}}, adjoint = {{"adj_x", true}, {"adj_y", true}};
-  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {RandomFloatsOf({2, 3, 4, 5}), RandomFloatsOf({3, 5, 6})}, {{TENON_DT_FLOAT, {2, 3, 4, 6}}}}, kClose), "");
-  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", adjoint, {RandomFloatsOf({2, 5, 4}), RandomFloatsOf({1, 6, 5})}, {{TENON_DT_FLOAT, {2, 4, 6}}}}, kClose), "");
-  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {Floats({0, 4, 5}, {}), RandomFloatsOf({5, 6})}, {{TENON_DT_FLOAT, {0, 4, 6}}}}, kClose), "");
+  EXPECT_EQ(Compare(bench,
+                    {"BatchMatMulV2",
+                     plain,
+                     {RandomFloatsOf({2, 3, 4, 5}), RandomFloatsOf({3, 5, 6})},
+                     {{TENON_DT_FLOAT, {2, 3, 4, 6}}}},
+                    kClose),
+            "");
+  EXPECT_EQ(Compare(bench,
+                    {"BatchMatMulV2",
+                     adjoint,
+                     {RandomFloatsOf({2, 5, 4}), RandomFloatsOf({1, 6, 5})},
+                     {{TENON_DT_FLOAT, {2, 4, 6}}}},
+                    kClose),
+            "");
+  EXPECT_EQ(
+      Compare(bench,
+              {"BatchMatMulV2", plain, {Floats({0, 4, 5}, {}), RandomFloatsOf({5, 6})}, {{TENON_DT_FLOAT, {0, 4, 6}}}},
+              kClose),
+      "");
 }
 
 TEST(Products, RoundWhenTheStepAllowsIt) {
@@ -327,9 +396,11 @@ TEST(Products, RefuseShapesThatDoNotFit) {
   Bench bench;
   std::vector<Tensor> out;
   const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}};
-  EXPECT_EQ(bench.OnDevice({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+  EXPECT_EQ(bench.OnDevice(
+                {"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
             "INVALID_ARGUMENT: the inner dims of [2,3] and [4,2] differ");
-  EXPECT_EQ(bench.OnDevice({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+  EXPECT_EQ(bench.OnDevice({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2, 2}}}},
+                           &out),
             "INVALID_ARGUMENT: matrices have 2 dims; the shapes are [2,3] and [3]");
 }
 
@@ -344,8 +415,11 @@ struct Window {
 
 Attributes WindowAttributes(const Window& w, bool pool) {
   const bool first = std::string_view(w.format) == "NCHW";
-  const auto spatial = [&](int64_t a, int64_t b) { return first ? std::vector<int64_t>{1, 1, a, b} : std::vector<int64_t>{1, a, b, 1}; };
-  Attributes out = {{"data_format", std::string(w.format)}, {"padding", std::string(w.padding)}, {"T", Type{TENON_DT_FLOAT}}};
+  const auto spatial = [&](int64_t a, int64_t b) {
+    return first ? std::vector<int64_t>{1, 1, a, b} : std::vector<int64_t>{1, a, b, 1};
+  };
+  Attributes out = {
+      {"data_format", std::string(w.format)}, {"padding", std::string(w.padding)}, {"T", Type{TENON_DT_FLOAT}}};
   out["strides"] = spatial(w.stride, w.stride);
   if (pool) out["ksize"] = spatial(w.filter[0], w.filter[1]);
   if (!pool) out["dilations"] = spatial(w.dilation, w.dilation);
@@ -364,11 +438,21 @@ TEST(Convolution, AndItsGradientsAreTheCpus) {
                             {{0, 8, 8, 2}, {3, 3, 2, 3}, {0, 8, 8, 3}, 1, 1, "SAME"}};
   for (const Window& w : windows) {
     const Attributes attributes = WindowAttributes(w, false);
-    const Tensor image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2), result = RandomFloatsOf(w.result, 3);
+    const Tensor image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2),
+                 result = RandomFloatsOf(w.result, 3);
     const auto sizes = [](const Dimensions& dims) { return Ints({dims.begin(), dims.end()}); };
     EXPECT_EQ(Compare(bench, {"Conv2D", attributes, {image, filter}, {{TENON_DT_FLOAT, w.result}}}, kClose), "");
-    EXPECT_EQ(Compare(bench, {"Conv2DBackpropInput", attributes, {sizes(w.image), filter, result}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose), "");
-    EXPECT_EQ(Compare(bench, {"Conv2DBackpropFilter", attributes, {image, sizes(w.filter), result}, {{TENON_DT_FLOAT, w.filter}}, {1}}, kClose), "");
+    EXPECT_EQ(
+        Compare(bench,
+                {"Conv2DBackpropInput", attributes, {sizes(w.image), filter, result}, {{TENON_DT_FLOAT, w.image}}, {0}},
+                kClose),
+        "");
+    EXPECT_EQ(
+        Compare(
+            bench,
+            {"Conv2DBackpropFilter", attributes, {image, sizes(w.filter), result}, {{TENON_DT_FLOAT, w.filter}}, {1}},
+            kClose),
+        "");
   }
 }
 
@@ -382,8 +466,12 @@ TEST(Convolution, InBfloat16RoundsWhatGoesIn) {
     return Floats(value.dims, out);
   };
   std::vector<Tensor> got, want;
-  EXPECT_EQ(bench.OnDevice({"Conv2D", WindowAttributes(w, false), {image, filter}, {{TENON_DT_FLOAT, w.result}}}, &got), "");
-  EXPECT_EQ(bench.OnCpu({"Conv2D", WindowAttributes(w, false), {rounded(image), rounded(filter)}, {{TENON_DT_FLOAT, w.result}}}, &want), "");
+  EXPECT_EQ(bench.OnDevice({"Conv2D", WindowAttributes(w, false), {image, filter}, {{TENON_DT_FLOAT, w.result}}}, &got),
+            "");
+  EXPECT_EQ(bench.OnCpu(
+                {"Conv2D", WindowAttributes(w, false), {rounded(image), rounded(filter)}, {{TENON_DT_FLOAT, w.result}}},
+                &want),
+            "");
   EXPECT_EQ(Difference(got, want, kClose), "");
 }
 
@@ -398,10 +486,13 @@ TEST(Pooling, AndItsGradientsAreTheCpus) {
     std::vector<Tensor> result;
     EXPECT_EQ(Compare(bench, {"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, kExact), "");
     EXPECT_EQ(bench.OnCpu({"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, &result), "");
-    EXPECT_EQ(Compare(bench, {"MaxPoolGrad", attributes, {image, result[0], gradient}, {{TENON_DT_FLOAT, w.image}}}, kClose), "");
+    EXPECT_EQ(
+        Compare(bench, {"MaxPoolGrad", attributes, {image, result[0], gradient}, {{TENON_DT_FLOAT, w.image}}}, kClose),
+        "");
     EXPECT_EQ(Compare(bench, {"AvgPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, kClose), "");
     const Tensor shape = Ints({w.image.begin(), w.image.end()});
-    EXPECT_EQ(Compare(bench, {"AvgPoolGrad", attributes, {shape, gradient}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose), "");
+    EXPECT_EQ(Compare(bench, {"AvgPoolGrad", attributes, {shape, gradient}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose),
+              "");
   }
 }
 
@@ -410,8 +501,11 @@ TEST(Pooling, AndItsGradientsAreTheCpus) {
 TEST(Moves, AreTheCpus) {
   Bench bench;
   const Tensor x = RandomFloatsOf({4, 5, 6}, 1), y = RandomFloatsOf({4, 2, 6}, 2);
-  const Attributes none = {}, no_masks = {{"begin_mask", int64_t{0}}, {"end_mask", int64_t{0}}, {"ellipsis_mask", int64_t{0}},
-                                          {"new_axis_mask", int64_t{0}}, {"shrink_axis_mask", int64_t{0}}};
+  const Attributes none = {}, no_masks = {{"begin_mask", int64_t{0}},
+                                          {"end_mask", int64_t{0}},
+                                          {"ellipsis_mask", int64_t{0}},
+                                          {"new_axis_mask", int64_t{0}},
+                                          {"shrink_axis_mask", int64_t{0}}};
   Attributes masks = no_masks;
   masks["end_mask"] = int64_t{2};
   masks["shrink_axis_mask"] = int64_t{1};
@@ -421,7 +515,11 @@ TEST(Moves, AreTheCpus) {
       {"Slice", none, {x, Ints({1, 0, 2}), Ints({0, 5, 3})}, out({0, 5, 3}), {1, 2}},
       {"StridedSlice", no_masks, {x, Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1})}, out({2, 3, 6}), {1, 2, 3}},
       {"StridedSlice", masks, {x, Ints({2, 1}), Ints({0, 0}), Ints({1, 2})}, out({2, 6}), {1, 2, 3}},
-      {"StridedSliceGrad", no_masks, {Ints({4, 5, 6}), Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1}), RandomFloatsOf({2, 3, 6})}, out({4, 5, 6}), {0, 1, 2, 3}},
+      {"StridedSliceGrad",
+       no_masks,
+       {Ints({4, 5, 6}), Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1}), RandomFloatsOf({2, 3, 6})},
+       out({4, 5, 6}),
+       {0, 1, 2, 3}},
       {"XlaDynamicSlice", none, {x, Ints({3, -1, 2}), Ints({2, 5, 3})}, out({2, 5, 3}), {1, 2}},
       {"XlaDynamicUpdateSlice", none, {x, y, Ints({0, 4, -7})}, out({4, 5, 6}), {2}},
       {"XlaDynamicUpdateSlice", none, {x, RandomFloatsOf({1, 0, 6}), Ints({0, 1, 0})}, out({4, 5, 6}), {2}},
@@ -445,9 +543,21 @@ TEST(Moves, AreTheCpus) {
       {"OnesLike", none, {x}, out({4, 5, 6})},
       {"Gather", none, {x, Ints({3, 0, 0})}, out({3, 5, 6})},
       {"GatherV2", none, {x, Ints({4, 0}), Int(1)}, out({4, 2, 6}), {2}},
-      {"GatherV2", {{"batch_dims", int64_t{1}}}, {x, Make<int64_t>({4, 2}, {0, 1, 2, 3, 4, 0, 1, 2}), Int(1)}, out({4, 2, 6}), {2}},
-      {"OneHot", {{"axis", int64_t{-1}}}, {Make<int64_t>({3}, {1, -1, 0}), Int(3), Floats({}, {5}), Floats({}, {-1})}, out({3, 3}), {1}},
-      {"OneHot", {{"axis", int64_t{0}}}, {Make<int64_t>({3}, {1, 7, 0}), Int(2), Floats({}, {5}), Floats({}, {-1})}, out({2, 3}), {1}},
+      {"GatherV2",
+       {{"batch_dims", int64_t{1}}},
+       {x, Make<int64_t>({4, 2}, {0, 1, 2, 3, 4, 0, 1, 2}), Int(1)},
+       out({4, 2, 6}),
+       {2}},
+      {"OneHot",
+       {{"axis", int64_t{-1}}},
+       {Make<int64_t>({3}, {1, -1, 0}), Int(3), Floats({}, {5}), Floats({}, {-1})},
+       out({3, 3}),
+       {1}},
+      {"OneHot",
+       {{"axis", int64_t{0}}},
+       {Make<int64_t>({3}, {1, 7, 0}), Int(2), Floats({}, {5}), Floats({}, {-1})},
+       out({2, 3}),
+       {1}},
       {"UnsortedSegmentSum", none, {RandomFloatsOf({5, 2}), Ints({2, 0, 2, -1, 1}), Int(4)}, out({4, 2}), {2}},
   };
   for (DeviceCase c : cases) {
@@ -457,14 +567,24 @@ TEST(Moves, AreTheCpus) {
       EXPECT_EQ(Compare(bench, c, kExact), "");
     }
   }
-  EXPECT_EQ(Compare(bench, {"Transpose", {}, {Bools({2, 2}, {1, 0, 0, 0}), Ints({1, 0})}, {{TENON_DT_BOOL, {2, 2}}}, {1}}, kExact), "");
-  EXPECT_EQ(Compare(bench, {"ReverseV2", {}, {Make<int64_t>({3}, {1, 2, 3}), Ints({0})}, {{TENON_DT_INT64, {3}}}, {1}}, kExact), "");
+  EXPECT_EQ(
+      Compare(bench, {"Transpose", {}, {Bools({2, 2}, {1, 0, 0, 0}), Ints({1, 0})}, {{TENON_DT_BOOL, {2, 2}}}, {1}},
+              kExact),
+      "");
+  EXPECT_EQ(Compare(bench, {"ReverseV2", {}, {Make<int64_t>({3}, {1, 2, 3}), Ints({0})}, {{TENON_DT_INT64, {3}}}, {1}},
+                    kExact),
+            "");
 }
 
 TEST(Moves, ByAnIndexThatIsNoneFailLate) {
   Bench bench;
   std::vector<Tensor> out;
-  EXPECT_EQ(bench.OnDevice({"GatherV2", {{"Tparams", Type{TENON_DT_FLOAT}}}, {RandomFloatsOf({3}), Ints({1, 3}), Int(0)}, {{TENON_DT_FLOAT, {2}}}, {2}}, &out),
+  EXPECT_EQ(bench.OnDevice({"GatherV2",
+                            {{"Tparams", Type{TENON_DT_FLOAT}}},
+                            {RandomFloatsOf({3}), Ints({1, 3}), Int(0)},
+                            {{TENON_DT_FLOAT, {2}}},
+                            {2}},
+                           &out),
             "INVALID_ARGUMENT: GatherV2 'node' on TPU:0: indices[1] = 3 is not in [0, 3)");
 }
 
@@ -475,7 +595,9 @@ TEST(Shapes, AreToldOnTheHostWithoutWork) {
     const char* op;
     Tensor out;
     std::vector<double> want;
-  } cases[] = {{"Shape", {TENON_DT_INT32, {2}}, {4, 5}}, {"Size", {TENON_DT_INT64, {}}, {20}}, {"Rank", {TENON_DT_INT32, {}}, {2}}};
+  } cases[] = {{"Shape", {TENON_DT_INT32, {2}}, {4, 5}},
+               {"Size", {TENON_DT_INT64, {}}, {20}},
+               {"Rank", {TENON_DT_INT32, {}}, {2}}};
   for (const auto& [op, out, want] : cases) {
     std::vector<Tensor> got;
     EXPECT_EQ(bench.OnDevice({op, {}, {x}, {out}, {}, {0}}, &got), "");
@@ -499,7 +621,8 @@ TEST(Variables, AreAssignedReadAndAddedTo) {
   const DeviceCase read = {"ReadVariableOp", {}, {VariableInput()}, {{TENON_DT_FLOAT, {3}}}};
   EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "FAILED_PRECONDITION: the variable has no value");
   EXPECT_EQ(bench.OnDevice({"AssignVariableOp", {}, {VariableInput(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {VariableInput(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {VariableInput(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}),
+            "");
   EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {VariableInput(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
   const size_t spans = bench.device.Profile().size();
   EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "");
@@ -516,7 +639,9 @@ TEST(Variables, OfReferencesAreGivenOn) {
   // A reference output is a resource in the host's memory.
   const auto run = [&](const char* op, const Tensor& value) {
     Tensor reference = {TENON_DT_INT64, {1}};  // as large as the handle
-    const std::string text = bench.OnDevice({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {VariableInput(), value}, {reference}, {}, {0}}, &out, {&r});
+    const std::string text = bench.OnDevice(
+        {op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {VariableInput(), value}, {reference}, {}, {0}},
+        &out, {&r});
     EXPECT_EQ(reinterpret_cast<tenon_resource*>(Values<int64_t>(out[0])[0]), &r);
     return text;
   };
@@ -532,8 +657,9 @@ TEST(Variables, UpdatesThatFailBeforeTheirWorkIsSubmittedLeaveThemAsTheyAre) {
   Bench bench;
   Twin v(bench, Floats({2}, {1, 2}));
   std::vector<Tensor> out;
-  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {VariableInput(), Floats({3}, {1, 2, 3})}, {}}, &out, {&v.on_device}),
-            "INVALID_ARGUMENT: the variable has another shape or dtype");
+  EXPECT_EQ(
+      bench.OnDevice({"AssignAddVariableOp", {}, {VariableInput(), Floats({3}, {1, 2, 3})}, {}}, &out, {&v.on_device}),
+      "INVALID_ARGUMENT: the variable has another shape or dtype");
   EXPECT_EQ(v.on_device.commits, 0);
   EXPECT_EQ(ValueOf(bench, v.on_device), (std::vector<float>{1, 2}));
 }
@@ -552,8 +678,14 @@ TEST(Optimizers, StepAsTheCpusDo) {
       {"ResourceApplyMomentum", 2, {rate, gradient, scalar(0.9f)}, {{"use_nesterov", false}}},
       {"ResourceApplyMomentum", 2, {rate, gradient, scalar(0.9f)}, {{"use_nesterov", true}}},
       {"ResourceApplyAdagrad", 2, {rate, gradient}, {{"update_slots", true}}},
-      {"ResourceApplyAdam", 3, {scalar(0.9f), scalar(0.99f), rate, scalar(0.9f), scalar(0.99f), scalar(1e-3f), gradient}, {}},
-      {"ResourceApplyAdam", 3, {scalar(0.9f), scalar(0.99f), rate, scalar(0.9f), scalar(0.99f), scalar(1e-3f), gradient}, {{"use_nesterov", true}}},
+      {"ResourceApplyAdam",
+       3,
+       {scalar(0.9f), scalar(0.99f), rate, scalar(0.9f), scalar(0.99f), scalar(1e-3f), gradient},
+       {}},
+      {"ResourceApplyAdam",
+       3,
+       {scalar(0.9f), scalar(0.99f), rate, scalar(0.9f), scalar(0.99f), scalar(1e-3f), gradient},
+       {{"use_nesterov", true}}},
   };
   for (const auto& c : cases) {
     std::vector<std::unique_ptr<Twin>> twins;
@@ -593,7 +725,10 @@ TEST(RandomOps, GiveTheCpusStreamToTheBit) {
     }
   }
   const Attributes whole = {{"seed", int64_t{7}}, {"seed2", int64_t{9}}, {"Tout", Type{TENON_DT_INT32}}};
-  EXPECT_EQ(Compare(bench, {"RandomUniformInt", whole, {Ints({11}), Int(-5), Int(100)}, {{TENON_DT_INT32, {11}}}, {0, 1, 2}}, kExact), "");
+  EXPECT_EQ(
+      Compare(bench, {"RandomUniformInt", whole, {Ints({11}), Int(-5), Int(100)}, {{TENON_DT_INT32, {11}}}, {0, 1, 2}},
+              kExact),
+      "");
 }
 
 // ---- On the queue ----
@@ -612,10 +747,12 @@ TEST(Kernels, RefuseMemoryThatIsNotTheirDevices) {
   Bench bench;
   std::vector<Tensor> out;
   DeviceCase add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}, {1}};
-  EXPECT_EQ(bench.OnDevice(add, &out), "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is no device memory");
+  EXPECT_EQ(bench.OnDevice(add, &out),
+            "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is no device memory");
   add.host = {};
   add.host_outputs = {0};
-  EXPECT_EQ(bench.OnDevice(add, &out), "INVALID_ARGUMENT: output 0 of a kernel on TPU:0, of 8 bytes, is no device memory");
+  EXPECT_EQ(bench.OnDevice(add, &out),
+            "INVALID_ARGUMENT: output 0 of a kernel on TPU:0, of 8 bytes, is no device memory");
 }
 
 TEST(Kernels, AreAllRegisteredForTheDeviceTypeOnce) {

@@ -84,7 +84,8 @@ bool DeviceMemory::Release(void* data) {
     const uint64_t first = RoundUp(begin, kPage), last = (begin + size) / kPage * kPage;
     // A hint: where it does not work the pages stay.
     if (file_ >= 0) {
-      (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first), static_cast<off_t>(last - first));
+      (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+                      static_cast<off_t>(last - first));
     } else {
       (void)madvise(device_base_ + first, last - first, MADV_DONTNEED);
     }

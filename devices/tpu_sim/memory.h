@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeviceMemory: the memory of one device, and its allocator (first fit, freed neighbours join).
 //
-// An address that the host gets is one of a reserved range. With the guard nothing is mapped there, so that a host which
-// reads it faults; the device's threads use a second mapping of the same memory, and Resolve turns an address into theirs.
-// Without the guard both are the same range. Thread-safe.
+// An address that the host gets is one of a reserved range. With the guard nothing is mapped there, so that a host
+// which reads it faults; the device's threads use a second mapping of the same memory, and Resolve turns an address
+// into theirs. Without the guard both are the same range. Thread-safe.
 #ifndef TENON_DEVICES_TPU_SIM_MEMORY_H_
 #define TENON_DEVICES_TPU_SIM_MEMORY_H_
 
@@ -46,7 +46,9 @@ class DeviceMemory {
   uint64_t largest_free() const;
 
  private:
-  uint64_t OffsetOf(const void* address) const { return static_cast<uint64_t>(static_cast<const char*>(address) - host_base_); }
+  uint64_t OffsetOf(const void* address) const {
+    return static_cast<uint64_t>(static_cast<const char*>(address) - host_base_);
+  }
 
   uint64_t bytes_ = 0;
   char* host_base_ = nullptr;

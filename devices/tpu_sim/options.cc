@@ -17,7 +17,8 @@ namespace {
 Outcome ParseInt(std::string_view key, std::string_view text, int64_t low, int64_t high, int64_t* out) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), *out);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || *out < low || *out > high) {
-    return Fault(TENON_INVALID_ARGUMENT, "option ", key, " is '", text, "'; it may be a whole number from ", low, " to ", high);
+    return Fault(TENON_INVALID_ARGUMENT, "option ", key, " is '", text, "'; it may be a whole number from ", low,
+                 " to ", high);
   }
   return {};
 }
@@ -96,18 +97,21 @@ Outcome ParseOne(std::string_view key, std::string_view value, Options* o) {
 
 #define TENON_TPU_SIM_OPTION(key, value, type, text) {TENON_SPAN(key), TENON_SPAN(value), TENON_SPAN(text), type, 0}
 constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
-    TENON_TPU_SIM_OPTION("devices", "0", TENON_OPTION_INT, "how many devices there are; a simulated one stands there only when it is asked for"),
+    TENON_TPU_SIM_OPTION("devices", "0", TENON_OPTION_INT,
+                         "how many devices there are; a simulated one stands there only when it is asked for"),
     TENON_TPU_SIM_OPTION("rows", "128", TENON_OPTION_INT, "rows of the matrix unit"),
     TENON_TPU_SIM_OPTION("columns", "128", TENON_OPTION_INT, "columns of the matrix unit"),
     TENON_TPU_SIM_OPTION("clock", "700e6", TENON_OPTION_FLOAT, "cycles a second"),
     TENON_TPU_SIM_OPTION("vector_lanes", "1024", TENON_OPTION_INT, "operations a cycle of the vector unit"),
-    TENON_TPU_SIM_OPTION("cores", "1", TENON_OPTION_INT, "how many kernels of a device run side by side, each on units of its own"),
+    TENON_TPU_SIM_OPTION("cores", "1", TENON_OPTION_INT,
+                         "how many kernels of a device run side by side, each on units of its own"),
     TENON_TPU_SIM_OPTION("launch_cycles", "700", TENON_OPTION_INT, "cycles that every kernel takes before it works"),
     TENON_TPU_SIM_OPTION("memory_bytes", "1073741824", TENON_OPTION_INT, "device memory of each device"),
     TENON_TPU_SIM_OPTION("staging_bytes", "268435456", TENON_OPTION_INT, "host-visible memory of each device at most"),
     TENON_TPU_SIM_OPTION("buffer_bytes", "16777216", TENON_OPTION_INT, "on-chip buffer"),
     TENON_TPU_SIM_OPTION("bandwidth", "350e9", TENON_OPTION_FLOAT, "bytes a second of device memory; 0: no limit"),
-    TENON_TPU_SIM_OPTION("host_bandwidth", "16e9", TENON_OPTION_FLOAT, "bytes a second between host and device; 0: no limit"),
+    TENON_TPU_SIM_OPTION("host_bandwidth", "16e9", TENON_OPTION_FLOAT,
+                         "bytes a second between host and device; 0: no limit"),
     TENON_TPU_SIM_OPTION("interconnect_bandwidth", "62.5e9", TENON_OPTION_FLOAT,
                          "bytes a second between devices; 0: no limit"),
     TENON_TPU_SIM_OPTION("precision", "policy", TENON_OPTION_STRING,
@@ -116,7 +120,8 @@ constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
                          "the host faults where it touches device memory; on in debug builds"),
     TENON_TPU_SIM_OPTION("pace", "0", TENON_OPTION_FLOAT,
                          "real seconds that a simulated second takes at least; 0: as fast as the host computes"),
-    TENON_TPU_SIM_OPTION("log_spans", "65536", TENON_OPTION_INT, "the profile keeps so many of the latest spans of each device"),
+    TENON_TPU_SIM_OPTION("log_spans", "65536", TENON_OPTION_INT,
+                         "the profile keeps so many of the latest spans of each device"),
     TENON_TPU_SIM_OPTION("seed", "0", TENON_OPTION_INT,
                          "other than 0: delays are random, up to delay_completion_us, and the same for the same seed"),
     TENON_TPU_SIM_OPTION("fault_device", "0", TENON_OPTION_INT, "number of the device that has the faults below"),
@@ -125,7 +130,8 @@ constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
     TENON_TPU_SIM_OPTION("lose_device_after", "-1", TENON_OPTION_INT,
                          "the device is lost after so many pieces of work; -1: never"),
     TENON_TPU_SIM_OPTION("fail_late", "", TENON_OPTION_STRING,
-                         "NAME:NUMBER: that piece of work of the name (an op, a node, kernel, region, copy, fill) fails when it is done"),
+                         "NAME:NUMBER: that piece of work of the name (an op, a node, kernel, region, copy, fill) "
+                         "fails when it is done"),
     TENON_TPU_SIM_OPTION("delay_completion_us", "0", TENON_OPTION_INT, "every completion is so much later"),
 };
 #undef TENON_TPU_SIM_OPTION
@@ -133,7 +139,8 @@ constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
 Outcome ParseOptions(const tenon_load_args& args, Options* out_options) {
   // Defaults stand in the declarations alone.
   for (uint64_t i = 0; i < kOptionCount; ++i) {
-    Outcome outcome = ParseOne(sdk::ToText(kOptionDeclarations[i].key), sdk::ToText(kOptionDeclarations[i].default_value), out_options);
+    Outcome outcome = ParseOne(sdk::ToText(kOptionDeclarations[i].key),
+                               sdk::ToText(kOptionDeclarations[i].default_value), out_options);
     if (!outcome.ok()) return outcome;
   }
   for (uint64_t i = 0; i < args.option_count; ++i) {

@@ -14,15 +14,18 @@ TENON_LIST(tenon_tpu_planned, tenon_kernel_registration)
 
 namespace {
 
-const tenon_kernel_registration* Find(std::string_view op, const tenon_kernel_registration* const* begin, const tenon_kernel_registration* const* end) {
-  const auto found = std::find_if(begin, end, [op](const tenon_kernel_registration* kernel) { return sdk::ToText(kernel->op) == op; });
+const tenon_kernel_registration* Find(std::string_view op, const tenon_kernel_registration* const* begin,
+                                      const tenon_kernel_registration* const* end) {
+  const auto found =
+      std::find_if(begin, end, [op](const tenon_kernel_registration* kernel) { return sdk::ToText(kernel->op) == op; });
   return found == end ? nullptr : *found;
 }
 
 }  // namespace
 
 const char* OpName(std::string_view op) {
-  const tenon_kernel_registration* found = Find(op, TENON_LIST_BEGIN(tenon_tpu_kernels), TENON_LIST_END(tenon_tpu_kernels));
+  const tenon_kernel_registration* found =
+      Find(op, TENON_LIST_BEGIN(tenon_tpu_kernels), TENON_LIST_END(tenon_tpu_kernels));
   return found == nullptr ? "kernel" : found->op.data;
 }
 

@@ -18,7 +18,8 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) 
   return tenon::sdk::Guard([&]() -> tenon_status* {
     Options options;
     if (tenon_status* status = ToStatus(ParseOptions(*args, &options))) return status;
-    *out_self = reinterpret_cast<tenon_plugin_self*>(new std::shared_ptr<System>(std::make_shared<System>(std::move(options))));
+    *out_self =
+        reinterpret_cast<tenon_plugin_self*>(new std::shared_ptr<System>(std::make_shared<System>(std::move(options))));
     return nullptr;
   });
 }
@@ -27,5 +28,6 @@ void OnUnload(tenon_plugin_self* self) { delete reinterpret_cast<std::shared_ptr
 
 }  // namespace
 
-TENON_PLUGIN_WITH("tenon.tpu_sim", "0.1.0", "A simulated TPU-style accelerator: numbers, and the cycles they would take.",
-                  kCapabilities, tenon::tpu_sim::kOptionDeclarations, tenon::tpu_sim::kOptionCount, OnLoad, OnUnload)
+TENON_PLUGIN_WITH("tenon.tpu_sim", "0.1.0",
+                  "A simulated TPU-style accelerator: numbers, and the cycles they would take.", kCapabilities,
+                  tenon::tpu_sim::kOptionDeclarations, tenon::tpu_sim::kOptionCount, OnLoad, OnUnload)

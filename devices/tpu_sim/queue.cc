@@ -30,9 +30,12 @@ Steady::duration Seconds(double seconds) {
 }  // namespace
 
 Queue::Queue(std::shared_ptr<Device> device, int64_t number)
-    : device_(std::move(device)), number_(number), name_(sdk::Concat("queue ", number, " of ", device_->name())),
+    : device_(std::move(device)),
+      number_(number),
+      name_(sdk::Concat("queue ", number, " of ", device_->name())),
       time_(device_->system().clock.NewQueue(device_->time(), number)),
-      random_(device_->options().seed + static_cast<uint64_t>(device_->index()) + static_cast<uint64_t>(number) * 1000) {}
+      random_(device_->options().seed + static_cast<uint64_t>(device_->index()) +
+              static_cast<uint64_t>(number) * 1000) {}
 
 Queue::~Queue() = default;
 

@@ -2,15 +2,17 @@
 // Queue: pieces of work in order, and the device's thread that does them.
 //
 // A piece of work waits for its points, runs, and moves its timeline on. How it can end:
-//   - a point that it waits for has failed, it fails, or fails late: its timeline fails with that status, from where it is.
+//   - a point that it waits for has failed, it fails, or fails late: its timeline fails with that status, from where it
+//   is.
 //   - its timeline has failed before it began: it is not run. The queue goes on with the work of other timelines.
 //   - the device is lost: UNAVAILABLE, and so for everything after.
 //   - the queue or the device is closed: work that has not begun is CANCELLED.
-// Work without a timeline tells its failure to nobody (the log of the host excepted); host calls tell their own argument.
+// Work without a timeline tells its failure to nobody (the log of the host excepted); host calls tell their own
+// argument.
 //
 // Submitting takes one lock, which the thread holds for moments, and allocates nothing in the long run: work items are
-// used again with what their members hold. The thread takes all that is there at once, and is woken only when it sleeps.
-// Simulated time: what was done is noted with the clock (clock.h), which finds out when it was.
+// used again with what their members hold. The thread takes all that is there at once, and is woken only when it
+// sleeps. Simulated time: what was done is noted with the clock (clock.h), which finds out when it was.
 #ifndef TENON_DEVICES_TPU_SIM_QUEUE_H_
 #define TENON_DEVICES_TPU_SIM_QUEUE_H_
 
@@ -53,9 +55,10 @@ class Queue : public sdk::Handled<Queue, tenon_queue> {
   Queue(std::shared_ptr<Device> device, int64_t number);
   ~Queue();
   void Start();
-  // Appends. UNAVAILABLE when the device is lost, FAILED_PRECONDITION when the queue is closed; then nothing of the work
-  // is called and its timeline is untouched. run: a closure for the queue's thread (task.h); one that is called in any case is
-  // taken from a lost device too, so that the host learns when the thread has done with what was submitted before.
+  // Appends. UNAVAILABLE when the device is lost, FAILED_PRECONDITION when the queue is closed; then nothing of the
+  // work is called and its timeline is untouched. run: a closure for the queue's thread (task.h); one that is called in
+  // any case is taken from a lost device too, so that the host learns when the thread has done with what was submitted
+  // before.
   template <class Function>
   Outcome Submit(const Order& order, Function&& run) {
     std::unique_lock lock(submit_mutex_);

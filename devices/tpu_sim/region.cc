@@ -22,7 +22,8 @@ struct Slot {
 // One node's planned kernel; owns both objects.
 class NodePlan {
  public:
-  NodePlan(const tenon_kernel_registration* registration, const tenon_create_args& create) : registration_(registration) {
+  NodePlan(const tenon_kernel_registration* registration, const tenon_create_args& create)
+      : registration_(registration) {
     sdk::Check(registration->create(&create, &kernel_));
   }
   NodePlan(NodePlan&& other) noexcept
@@ -134,7 +135,8 @@ class Builder {
   }
 
   std::unique_ptr<Executable> Build() {
-    for (uint64_t i = 0; i < args_.input_count; ++i) places_[EdgeOf(args_.inputs[i])] = {Slot::kInput, static_cast<int64_t>(i)};
+    for (uint64_t i = 0; i < args_.input_count; ++i)
+      places_[EdgeOf(args_.inputs[i])] = {Slot::kInput, static_cast<int64_t>(i)};
     FindUses();
     for (int64_t id : nodes_) {
       const std::string_view op = Op(id);
@@ -148,7 +150,9 @@ class Builder {
   }
 
  private:
-  std::string_view Op(int64_t id) const { return sdk::ToText(cursor_.node_services->op(cursor_.node(cursor_.graph, id))); }
+  std::string_view Op(int64_t id) const {
+    return sdk::ToText(cursor_.node_services->op(cursor_.node(cursor_.graph, id)));
+  }
   tenon_output Source(int64_t id, int32_t input) const {
     tenon_output source = {-1, 0, 0};
     sdk::Check(cursor_.input(cursor_.graph, id, input, &source));
@@ -159,7 +163,9 @@ class Builder {
     sdk::Check(args_.edge(args_.context, output, &view));
     return *view;
   }
-  static int64_t BytesOf(const View& view) { return sdk::Count(view) * static_cast<int64_t>(sdk::ElementSize(view.dtype)); }
+  static int64_t BytesOf(const View& view) {
+    return sdk::Count(view) * static_cast<int64_t>(sdk::ElementSize(view.dtype));
+  }
 
   // The value that an edge names: that of the alias' input.
   Edge ValueOf(Edge edge) const {
@@ -191,7 +197,8 @@ class Builder {
     const tenon_node* node = cursor_.node(cursor_.graph, id);
     const tenon_kernel_registration* kernel = PlannedKernel(op);
     if (kernel == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not compiled");
-    const tenon_create_args create = {TENON_HEAD(tenon_create_args), cursor_.node_services, node, nullptr, nullptr, args_.device, nullptr};
+    const tenon_create_args create = {
+        TENON_HEAD(tenon_create_args), cursor_.node_services, node, nullptr, nullptr, args_.device, nullptr};
     RegionStep step = {NodePlan(kernel, create), std::string(sdk::ToText(cursor_.node_services->name(node))), {}};
     const int32_t inputs = InputCount(id), outputs = cursor_.node_services->output_count(node);
     std::vector<const View*> views;
@@ -207,7 +214,8 @@ class Builder {
   }
 
   // Finds its operands, makes room for its outputs, and gives back what it was the last to read.
-  void Place(int64_t id, int32_t inputs, int32_t outputs, const std::vector<const View*>& views, const PreparedWork& work, RegionStep* step) {
+  void Place(int64_t id, int32_t inputs, int32_t outputs, const std::vector<const View*>& views,
+             const PreparedWork& work, RegionStep* step) {
     int64_t read = 0, written = 0;
     bool left_comes = false;
     for (int32_t i = 0; i < inputs; ++i) {
@@ -218,7 +226,8 @@ class Builder {
         step->operands.push_back({});
         continue;
       }
-      if (place == places_.end()) sdk::Fail(TENON_INTERNAL, "input ", i, " of '", step->name, "' is no edge of the region");
+      if (place == places_.end())
+        sdk::Fail(TENON_INTERNAL, "input ", i, " of '", step->name, "' is no edge of the region");
       step->operands.push_back(place->second);
       // An input that an earlier node has read is on chip, if it fits.
       const int64_t bytes = BytesOf(*views[static_cast<size_t>(i)]);
@@ -352,11 +361,13 @@ struct Compiler {
   static constexpr int32_t kPriority = 0;
   using Executable = tpu_sim::Executable;
 
-  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device*,
-                    const sdk::Claims& claims) {
+  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes,
+                    const tenon_device*, const sdk::Claims& claims) {
     ClaimRegions(cursor, nodes, claims);
   }
-  static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) { return Builder(args).Build(); }
+  static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) {
+    return Builder(args).Build();
+  }
 };
 
 }  // namespace

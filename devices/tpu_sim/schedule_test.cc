@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random schedules of fills and copies over two devices with two queues each, against the same done one after the other.
+// Random schedules of fills and copies over two devices with two queues each, against the same done one after the
+// other.
 //
-// Every piece of work has a timeline of its own, and waits for those that it conflicts with (it reads what they write, or
-// writes what they touch), also on its own queue. So memory has to end as if all had been done in order; and where one
-// fails, exactly the work that depends on it, directly or not, must fail with it.
+// Every piece of work has a timeline of its own, and waits for those that it conflicts with (it reads what they write,
+// or writes what they touch), also on its own queue. So memory has to end as if all had been done in order; and where
+// one fails, exactly the work that depends on it, directly or not, must fail with it.
 #include <random>
 
 #include "tests/device/tested.h"
@@ -107,11 +108,16 @@ void RunSchedules(int count, uint32_t seed, int fail) {
     for (const Step& step : steps) done.push_back(devices[step.queue]->Semaphore());
     void* at[kBlocks];
     for (int b = 0; b < kBlocks; ++b) {
-      at[b] = b < 3 ? device0.Memory(kBytes) : b < 6 ? device1.Memory(kBytes) : b == 6 ? device0.Memory(kBytes, 1) : real.bytes[7].data();
+      at[b] = b < 3    ? device0.Memory(kBytes)
+              : b < 6  ? device1.Memory(kBytes)
+              : b == 6 ? device0.Memory(kBytes, 1)
+                       : real.bytes[7].data();
       if (b < 6) (b < 3 ? device0 : device1).Upload(queues[b < 3 ? 0 : 2], real.bytes[static_cast<size_t>(b)], at[b]);
       if (b == 6) std::memcpy(at[b], real.bytes[6].data(), kBytes);
     }
-    const auto device_of = [&](int block) { return block == 7 ? nullptr : block < 3 || block == 6 ? device0.device : device1.device; };
+    const auto device_of = [&](int block) {
+      return block == 7 ? nullptr : block < 3 || block == 6 ? device0.device : device1.device;
+    };
     for (size_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];
       Submission submission = {{}, done[i], 1};
@@ -119,8 +125,8 @@ void RunSchedules(int count, uint32_t seed, int fail) {
       if (step.source < 0) {
         ASSERT_EQ(device0.Fill(queues[0], at[step.target], kBytes, step.value, submission), "");
       } else {
-        ASSERT_EQ(devices[step.queue]->Copy(queues[step.queue], at[step.source], device_of(step.source), at[step.target],
-                                            device_of(step.target), kBytes, submission),
+        ASSERT_EQ(devices[step.queue]->Copy(queues[step.queue], at[step.source], device_of(step.source),
+                                            at[step.target], device_of(step.target), kBytes, submission),
                   "");
       }
     }
@@ -136,7 +142,8 @@ void RunSchedules(int count, uint32_t seed, int fail) {
       if (b < 6) bytes = (b < 3 ? device0 : device1).Download<uint8_t>(queues[b < 3 ? 0 : 2], at[b], kBytes);
       if (b == 6) std::memcpy(bytes.data(), at[b], kBytes);
     }
-    for (size_t b = 0; b < kBlocks; ++b) ASSERT_EQ(real.bytes[b], expected.bytes[b]) << "block " << b << " of schedule " << n;
+    for (size_t b = 0; b < kBlocks; ++b)
+      ASSERT_EQ(real.bytes[b], expected.bytes[b]) << "block " << b << " of schedule " << n;
   }
 }
 

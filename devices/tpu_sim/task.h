@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Task: a closure that lies in the work item itself, so that submitting allocates nothing.
 //
-// A closure that takes an Outcome is called in any case, with how the work ended so far; one that takes nothing is called
-// only while all is well. Either may give an Outcome, and may throw what Outcome of it can be made (Queue::Call).
+// A closure that takes an Outcome is called in any case, with how the work ended so far; one that takes nothing is
+// called only while all is well. Either may give an Outcome, and may throw what Outcome of it can be made
+// (Queue::Call).
 #ifndef TENON_DEVICES_TPU_SIM_TASK_H_
 #define TENON_DEVICES_TPU_SIM_TASK_H_
 

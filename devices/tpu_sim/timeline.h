@@ -2,10 +2,10 @@
 // Timeline: what a timeline semaphore is here. It counts up until it fails; then it stays where it is.
 //
 // A point is reached when the value is at or above it; of a failed timeline the higher points have the failure, as all
-// points have of a device that is lost. Points are signalled in order, by one queue or by the host. A timeline knows the
-// moment of simulated time at which each of its latest points was reached, and by whom.
-// Not thread-safe: guarded by System::mutex, like everything that hangs on it. Who signals or fails it calls the
-// notices that it gives back when the mutex is free again; then the timeline may be gone.
+// points have of a device that is lost. Points are signalled in order, by one queue or by the host. A timeline knows
+// the moment of simulated time at which each of its latest points was reached, and by whom. Not thread-safe: guarded by
+// System::mutex, like everything that hangs on it. Who signals or fails it calls the notices that it gives back when
+// the mutex is free again; then the timeline may be gone.
 #ifndef TENON_DEVICES_TPU_SIM_TIMELINE_H_
 #define TENON_DEVICES_TPU_SIM_TIMELINE_H_
 

@@ -7,10 +7,11 @@
 namespace tenon::memory_files::filesystem_test {
 namespace {
 
-const bool kRegistered = testing::RegisterSuite<testing::FilesystemSubject>("Filesystem", testing::FilesystemCases(), [] {
-  static const testing::Library library(TENON_TESTED_PLUGIN);
-  return testing::FilesystemSubject{library, "memory://"};
-});
+const bool kRegistered =
+    testing::RegisterSuite<testing::FilesystemSubject>("Filesystem", testing::FilesystemCases(), [] {
+      static const testing::Library library(TENON_TESTED_PLUGIN);
+      return testing::FilesystemSubject{library, "memory://"};
+    });
 
 }  // namespace
 }  // namespace tenon::memory_files::filesystem_test

@@ -18,4 +18,5 @@ const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &sdk::kFile
 }  // namespace
 }  // namespace tenon::memory_files
 
-TENON_PLUGIN("tenon.files.memory", "0.1.0", "Files in the memory of the process, memory://PATH.", tenon::memory_files::kCapabilities)
+TENON_PLUGIN("tenon.files.memory", "0.1.0", "Files in the memory of the process, memory://PATH.",
+             tenon::memory_files::kCapabilities)

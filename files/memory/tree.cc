@@ -64,7 +64,8 @@ tenon_status* Tree::Rename(std::string_view from, std::string_view to) {
   const std::lock_guard lock(mutex_);
   const auto found = now_.find(source);
   if (found == now_.end()) return NotThere("rename", from);
-  if (found->second == nullptr) return Failure(TENON_UNIMPLEMENTED, "cannot ", what, " '", to, "': only files are renamed");
+  if (found->second == nullptr)
+    return Failure(TENON_UNIMPLEMENTED, "cannot ", what, " '", to, "': only files are renamed");
   TENON_SDK_RETURN_IF_ERROR(NeedFolderOf(what, to, target));
   if (IsFolder(target)) return Failure(TENON_INVALID_ARGUMENT, "cannot ", what, " '", to, "': it is a folder");
   if (source == target) return nullptr;
@@ -88,7 +89,8 @@ tenon_status* Tree::MakeDirectory(std::string_view path) {
   const std::string inside = PathInside(path);
   const std::lock_guard lock(mutex_);
   if (IsFolder(inside)) return nullptr;
-  if (now_.contains(inside)) return Failure(TENON_ALREADY_EXISTS, "cannot make the folder '", path, "': there is a file of that name");
+  if (now_.contains(inside))
+    return Failure(TENON_ALREADY_EXISTS, "cannot make the folder '", path, "': there is a file of that name");
   TENON_SDK_RETURN_IF_ERROR(NeedFolderOf("make the folder", path, inside));
   now_.emplace(inside, nullptr);
   return nullptr;
@@ -166,18 +168,21 @@ tenon_status* Tree::File::Size(uint64_t* out_size) {
 
 tenon_status* Tree::File::ReadAt(uint64_t offset, void* target, uint64_t bytes) {
   TENON_SDK_RETURN_IF_ERROR(Usable("read"));
-  if (mode_ != OpenMode::kRead) return Failure(TENON_FAILED_PRECONDITION, "cannot read '", path_, "': it was opened for writing");
+  if (mode_ != OpenMode::kRead)
+    return Failure(TENON_FAILED_PRECONDITION, "cannot read '", path_, "': it was opened for writing");
   const std::lock_guard lock(content_->mutex);
   const uint64_t size = content_->bytes.size();
   if (offset > size || bytes > size - offset)
-    return Failure(TENON_OUT_OF_RANGE, "'", path_, "' ends at byte ", size, "; bytes ", offset, " to ", offset + bytes, " were asked for");
+    return Failure(TENON_OUT_OF_RANGE, "'", path_, "' ends at byte ", size, "; bytes ", offset, " to ", offset + bytes,
+                   " were asked for");
   std::memcpy(target, content_->bytes.data() + offset, bytes);
   return nullptr;
 }
 
 tenon_status* Tree::File::Write(const void* source, uint64_t bytes) {
   TENON_SDK_RETURN_IF_ERROR(Usable("write"));
-  if (mode_ == OpenMode::kRead) return Failure(TENON_FAILED_PRECONDITION, "cannot write '", path_, "': it was opened for reading");
+  if (mode_ == OpenMode::kRead)
+    return Failure(TENON_FAILED_PRECONDITION, "cannot write '", path_, "': it was opened for reading");
   const std::lock_guard lock(content_->mutex);
   content_->bytes.append(static_cast<const char*>(source), bytes);
   return nullptr;

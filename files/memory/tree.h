@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tree: files and folders in memory, which know what of them is durable.
 //
-// Idea: beside the tree as it is there stands the tree as a loss of power would leave it. A file's bytes enter that one by Sync, its
-// name by SyncDirectory of its folder, and nothing by itself; truncating a file counts at once. Crash() goes back to it.
+// Idea: beside the tree as it is there stands the tree as a loss of power would leave it. A file's bytes enter that one
+// by Sync, its name by SyncDirectory of its folder, and nothing by itself; truncating a file counts at once. Crash()
+// goes back to it.
 //
-// Rules. Any thread. A file has one writer at a time (OpenMode::kWrite; a second is ABORTED), unless the tree was made without that. An open file
-// is used by one thread at a time when it is written. A file that was removed or renamed stays
-// usable by who has it open; after Crash() no file that was open is. Only files are renamed, not folders.
+// Rules. Any thread. A file has one writer at a time (OpenMode::kWrite; a second is ABORTED), unless the tree was made
+// without that. An open file is used by one thread at a time when it is written. A file that was removed or renamed
+// stays usable by who has it open; after Crash() no file that was open is. Only files are renamed, not folders.
 #ifndef TENON_FILES_MEMORY_TREE_H_
 #define TENON_FILES_MEMORY_TREE_H_
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that are asked for: large ones that stay with their sender until the receiver is about to need them, so that they do not pile up there.
+// Values that are asked for: large ones that stay with their sender until the receiver is about to need them, so that
+// they do not pile up there.
 //
-// Both sides know of each channel whether its value is one (Channel.asked_bytes of cluster.proto). The receiver's wish is a dead value that goes the other way, to
-// the part that sends the channel; that it will never need one (its part is over), a value of no bytes (packet.h).
+// Both sides know of each channel whether its value is one (Channel.asked_bytes of cluster.proto). The receiver's wish
+// is a dead value that goes the other way, to the part that sends the channel; that it will never need one (its part is
+// over), a value of no bytes (packet.h).
 #ifndef TENON_NET_CLUSTER_ASKED_VALUES_H_
 #define TENON_NET_CLUSTER_ASKED_VALUES_H_
 
@@ -23,7 +25,8 @@ class AskingWindow {
     int32_t channel;
     uint64_t bytes;
   };
-  // In the order in which they are needed. window: bytes that are asked for and not taken yet; of two values at least, so that one comes while the other is read.
+  // In the order in which they are needed. window: bytes that are asked for and not taken yet; of two values at least,
+  // so that one comes while the other is read.
   AskingWindow(std::vector<Value> values, uint64_t window) : values_(std::move(values)), window_(window) {
     for (size_t i = 0; i < values_.size(); ++i) index_.emplace(values_[i].channel, i);
     states_.resize(values_.size());

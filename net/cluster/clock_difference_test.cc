@@ -13,7 +13,8 @@ constexpr int64_t kMs = 1000000;
 int64_t Said(int64_t ahead, int64_t there, int64_t work, int64_t back) {
   constexpr int64_t kCalled = int64_t{3600000} * kMs;
   const int64_t came = kCalled + there + ahead;
-  return ClockAheadNs(kCalled, static_cast<uint64_t>(came), static_cast<uint64_t>(came + work), static_cast<uint64_t>(kCalled + there + work + back));
+  return ClockAheadNs(kCalled, static_cast<uint64_t>(came), static_cast<uint64_t>(came + work),
+                      static_cast<uint64_t>(kCalled + there + work + back));
 }
 
 TEST(ClockDifference, IsFoundToHalfOfTheDifferenceOfTheWays) {
@@ -24,7 +25,8 @@ TEST(ClockDifference, IsFoundToHalfOfTheDifferenceOfTheWays) {
   }
 }
 
-// A worker of the same machine has this clock, to the nanosecond; another's may be as near only where nothing tells them apart.
+// A worker of the same machine has this clock, to the nanosecond; another's may be as near only where nothing tells
+// them apart.
 TEST(ClockDifference, OfWhatMayBeOneClockIsNone) {
   EXPECT_EQ(Said(0, 5 * kMs, 7 * kMs, 1 * kMs), 0);
   EXPECT_EQ(Said(0, 0, 0, 0), 0);

@@ -9,7 +9,9 @@
 
 namespace tenon::cluster {
 
-session::CallersMeeting& ClusterGoes::meeting() const { return static_cast<session::CallersMeeting&>(*step_->rendezvous); }
+session::CallersMeeting& ClusterGoes::meeting() const {
+  return static_cast<session::CallersMeeting&>(*step_->rendezvous);
+}
 
 Status ClusterGoes::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
   step_ = step;
@@ -59,7 +61,8 @@ void ClusterGoes::Round(bool first) {
   }
   for (size_t i = 0; i < asked_.size(); ++i) {
     if (asked_[i] == nullptr) continue;
-    if (Status status = Guarded([&] { return Ask(i, first); }); !status.ok()) Answered(i, std::move(status), {nullptr, 0});
+    if (Status status = Guarded([&] { return Ask(i, first); }); !status.ok())
+      Answered(i, std::move(status), {nullptr, 0});
   }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return asking_ == 0; });
@@ -84,7 +87,8 @@ Status ClusterGoes::Ask(size_t index, bool first) {
   }
   asked.called_ns = trace::Trace::Now();
   asked.packet.Finish(head);
-  Call(kMethodGo, index, &asked, [this, index](Status answer, tenon_span response) { Answered(index, std::move(answer), response); });
+  Call(kMethodGo, index, &asked,
+       [this, index](Status answer, tenon_span response) { Answered(index, std::move(answer), response); });
   return Status::Ok();
 }
 
@@ -142,16 +146,19 @@ Status ClusterGoes::TakeGiven(size_t index, const RunReply& reply, InPacket* pac
 template <class Answer>
 Status ClusterGoes::TakeSent(size_t index, const Answer& answer) {
   const std::lock_guard lock(mutex_);
-  if (static_cast<size_t>(answer.sent_size()) != moved_.size()) return Internal(StrCat("it told of ", answer.sent_size(), " parts instead of ", moved_.size()));
+  if (static_cast<size_t>(answer.sent_size()) != moved_.size())
+    return Internal(StrCat("it told of ", answer.sent_size(), " parts instead of ", moved_.size()));
   // The answer to "run" may be taken before one that was given earlier.
-  for (size_t i = 0; i < moved_.size(); ++i) moved_[index].sent[i] = std::max(moved_[index].sent[i], answer.sent(static_cast<int>(i)));
+  for (size_t i = 0; i < moved_.size(); ++i)
+    moved_[index].sent[i] = std::max(moved_[index].sent[i], answer.sent(static_cast<int>(i)));
   return Status::Ok();
 }
 
 Status ClusterGoes::TakeValue(size_t index, const ChannelValue& value, InPacket* packet) {
   const std::vector<int32_t>& given = plan_->parts()[index].given;
   const int32_t channel = value.channel() - plan_->first_of_callers();
-  if (std::find(given.begin(), given.end(), channel) == given.end()) return Internal(StrCat("it gave a value of channel ", value.channel(), ", which is none that it fetches"));
+  if (std::find(given.begin(), given.end(), channel) == given.end())
+    return Internal(StrCat("it gave a value of channel ", value.channel(), ", which is none that it fetches"));
   exec::Message message;
   if (value.has_value()) {
     TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, packet->Next(value.value()));
@@ -184,7 +191,8 @@ bool ClusterGoes::MayMove() {
     adds_up = adds_up && moved_[i].received == SentTo(i);
   }
   const std::vector<int32_t>& wanted = meeting().wanted;
-  patient_ = elsewhere && std::any_of(wanted.begin(), wanted.end(), [this](int32_t channel) { return IsLacking(channel); });
+  patient_ =
+      elsewhere && std::any_of(wanted.begin(), wanted.end(), [this](int32_t channel) { return IsLacking(channel); });
   if (elsewhere) return patient_;
   const bool moved = moved_ != std::exchange(moved_before_, moved_);
   return moved || !adds_up;

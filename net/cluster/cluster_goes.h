@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ClusterGoes: a step of a cluster's plan in several goes (core/session/partial_run.h).
 //
-// The call "run" to each task stays open as long as its part does: its answer is the part's end. In between, "go" brings a part what callers feed, and fetches
-// what they want, as soon as it is made. Then the parts stand still, and the step does when no value is on its way either: each part tells what it has sent
-// and received, and twice the same that adds up means that nothing has moved. While kernels run, what is wanted is waited for, and no more.
+// The call "run" to each task stays open as long as its part does: its answer is the part's end. In between, "go"
+// brings a part what callers feed, and fetches what they want, as soon as it is made. Then the parts stand still, and
+// the step does when no value is on its way either: each part tells what it has sent and received, and twice the same
+// that adds up means that nothing has moved. While kernels run, what is wanted is waited for, and no more.
 #ifndef TENON_NET_CLUSTER_CLUSTER_GOES_H_
 #define TENON_NET_CLUSTER_CLUSTER_GOES_H_
 

@@ -41,8 +41,8 @@ std::string ClusterPlan::Explain() const {
   std::string out = "[";
   for (const graph::NodeId id : graph_.ids()) {
     const graph::Node& node = graph_.node(id);
-    out += StrCat(id == graph::NodeId(0) ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"", JsonEscape(node.op->name), "\",\"device\":\"",
-                  JsonEscape(node.device), "\",\"runs\":\"remote\"}");
+    out += StrCat(id == graph::NodeId(0) ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"",
+                  JsonEscape(node.op->name), "\",\"device\":\"", JsonEscape(node.device), "\",\"runs\":\"remote\"}");
   }
   return out + "\n]\n";
 }
@@ -64,8 +64,10 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   feeds_ = feeds;
   for (const partition::Channel& channel : parted.channels) {
     if (channel.value.index < 0) continue;
-    const partition::Part &from = parted.parts[static_cast<size_t>(channel.from)], &to = parted.parts[static_cast<size_t>(channel.to)];
-    crossings_.push_back({from.graph.node(channel.send).name, to.graph.node(channel.recv).name, from.device, to.device, channel.value});
+    const partition::Part &from = parted.parts[static_cast<size_t>(channel.from)],
+                          &to = parted.parts[static_cast<size_t>(channel.to)];
+    crossings_.push_back(
+        {from.graph.node(channel.send).name, to.graph.node(channel.recv).name, from.device, to.device, channel.value});
   }
   if (!options.early_transfers && parted.parts.size() > 1) FindAsked(parted, request.order);
   IdVector<partition::ChannelId, graph::Edge> values;
@@ -91,7 +93,8 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
       if (parted.channels[channel].to == static_cast<int32_t>(i)) part.channels.push_back(channel.number());
   }
   if (in_goes_) MeetCallers(*options.part, &parted);
-  for (size_t i = 0; i < parted.parts.size(); ++i) TENON_RETURN_IF_ERROR(Register(&parted.parts[i], parted, numbers, options));
+  for (size_t i = 0; i < parted.parts.size(); ++i)
+    TENON_RETURN_IF_ERROR(Register(&parted.parts[i], parted, numbers, options));
   return Status::Ok();
 }
 
@@ -111,8 +114,9 @@ void ClusterPlan::MeetCallers(const exec::PartInfo& info, partition::Partitioned
   }
 }
 
-// What a task gets of large values is asked for where it is more than the window. Inside of loops a channel has a value in each turn, and sizes may be unknown
-// without the feeds: those come as they are made. A feed may be of another size than the graph says; then the window is of other bytes, and nothing else.
+// What a task gets of large values is asked for where it is more than the window. Inside of loops a channel has a value
+// in each turn, and sizes may be unknown without the feeds: those come as they are made. A feed may be of another size
+// than the graph says; then the window is of other bytes, and nothing else.
 void ClusterPlan::FindAsked(const partition::Partitioned& parted, const std::vector<graph::NodeId>& order) {
   const uint64_t window = master_->ReceiveWindow(), large = std::max<uint64_t>(window / 64, 1);
   graph::ShapeInference inference(&graph_);
@@ -124,7 +128,8 @@ void ClusterPlan::FindAsked(const partition::Partitioned& parted, const std::vec
     const DType type = graph_.node(channel.value.node).output_types[static_cast<size_t>(channel.value.index)];
     const Shape& shape = inference.facts(channel.value).shape;
     const auto bytes = IsPlain(type) && shape.fully_known() ? ByteSize(type, shape) : Result<int64_t>(0);
-    if (bytes.ok() && static_cast<uint64_t>(*bytes) >= large) of_part[static_cast<size_t>(channel.to)].emplace(id.number(), *bytes);
+    if (bytes.ok() && static_cast<uint64_t>(*bytes) >= large)
+      of_part[static_cast<size_t>(channel.to)].emplace(id.number(), *bytes);
   }
   for (const auto& values : of_part) {
     uint64_t all = 0;
@@ -188,7 +193,8 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   head.set_in_circle(InCircle(all.channels, static_cast<int32_t>(index)));
   const size_t task = parts_[index].task;
   TENON_RETURN_IF_ERROR(master_->lost(task));
-  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr, master_->tasks_[task].gone.get());
+  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr,
+                      master_->tasks_[task].gone.get());
   if (Status lost = master_->lost(task); !status.ok() && !lost.ok()) return lost;
   return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
 }

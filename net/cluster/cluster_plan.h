@@ -26,10 +26,12 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
     size_t task = 0;
     uint32_t number = 0;
     std::vector<int32_t> feed_numbers, fetch_numbers, channels;  // channels: that it receives
-    std::vector<int32_t> fed, given;                             // of a step in goes, by the caller's numbers: channels that its callers feed, and fetch
+    std::vector<int32_t> fed,
+        given;  // of a step in goes, by the caller's numbers: channels that its callers feed, and fetch
     std::shared_ptr<const StepState> state;
   };
-  ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
+  ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env)
+      : master_(master), graph_(std::move(graph)), env_(env) {}
   // Nothing of it runs any more: who runs it holds it.
   ~ClusterPlan() override {
     (void)Guarded([this] {
@@ -50,7 +52,9 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   const std::vector<Part>& parts() const { return parts_; }
   const StepState& state() const { return state_; }
   size_t fetch_count() const { return fetch_count_; }
-  exec::ChannelShapes* shapes() { return shapes_.get(); }  // nullptr: steps go in several goes, and what will come is not known
+  exec::ChannelShapes* shapes() {
+    return shapes_.get();
+  }  // nullptr: steps go in several goes, and what will come is not known
   // Of steps in goes: callers' channels come after those between tasks.
   int32_t first_of_callers() const { return first_of_callers_; }
 
@@ -65,7 +69,8 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   Status Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers,
                   const exec::PlanOptions& options);
   size_t TaskOf(const std::string& name) const {
-    const auto at = std::find_if(master_->tasks_.begin(), master_->tasks_.end(), [&](const auto& each) { return each.task.name() == name; });
+    const auto at = std::find_if(master_->tasks_.begin(), master_->tasks_.end(),
+                                 [&](const auto& each) { return each.task.name() == name; });
     return static_cast<size_t>(at - master_->tasks_.begin());
   }
 

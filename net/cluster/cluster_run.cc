@@ -31,12 +31,14 @@ void ClusterRun::Start(size_t index, const tenon_tensor_view* const* feeds) {
   }
   if (!status.ok()) return Done(index, std::move(status), {nullptr, 0});
   open.packet.Finish(head);
-  Call(kMethodRun, index, &open, [this, index](Status answer, tenon_span response) { Done(index, std::move(answer), response); });
+  Call(kMethodRun, index, &open,
+       [this, index](Status answer, tenon_span response) { Done(index, std::move(answer), response); });
 }
 
 void ClusterRun::Done(size_t index, Status status, tenon_span response) {
   // A call that is cancelled or lost ends here, whatever its task does.
-  open_[index]->answered = status.code() != Code::kCancelled && status.code() != Code::kUnavailable && status.code() != Code::kDeadlineExceeded;
+  open_[index]->answered = status.code() != Code::kCancelled && status.code() != Code::kUnavailable &&
+                           status.code() != Code::kDeadlineExceeded;
   if (open_[index]->answered) master().Heard(plan_->parts()[index].task);
   // Who waits for the answer must hear of what is thrown too.
   status = Guarded([&] {
@@ -106,7 +108,8 @@ void ClusterRun::NoteUnsettled() {
   for (size_t i = 0; i < open_.size(); ++i) {
     const ClusterPlan::Part& part = plan_->parts()[i];
     // What has no state is met by nobody.
-    if (!open_[i]->answered && !part.state->empty()) master().unsettled_.push_back({part.task, part.number, number_, part.state});
+    if (!open_[i]->answered && !part.state->empty())
+      master().unsettled_.push_back({part.task, part.number, number_, part.state});
   }
   master().any_unsettled_ = !master().unsettled_.empty();
 }

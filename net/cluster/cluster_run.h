@@ -21,7 +21,10 @@ namespace tenon::cluster {
 class ClusterRun : public exec::Run {
  public:
   explicit ClusterRun(std::shared_ptr<ClusterPlan> plan)
-      : plan_(std::move(plan)), fetches_(plan_->fetch_count()), views_(plan_->fetch_count()), losses_(plan_->parts().size()) {}
+      : plan_(std::move(plan)),
+        fetches_(plan_->fetch_count()),
+        views_(plan_->fetch_count()),
+        losses_(plan_->parts().size()) {}
 
   // Where the step has a resumer it stands still while its tasks work.
   Status Go(exec::Step* step, const tenon_tensor_view* const* feeds) override;
@@ -33,7 +36,8 @@ class ClusterRun : public exec::Run {
   }
   // Whether it has a part at the task.
   bool Uses(size_t task) const {
-    return std::any_of(plan_->parts().begin(), plan_->parts().end(), [task](const ClusterPlan::Part& part) { return part.task == task; });
+    return std::any_of(plan_->parts().begin(), plan_->parts().end(),
+                       [task](const ClusterPlan::Part& part) { return part.task == task; });
   }
   // Cancels what is still open; the first reason is the step's answer.
   void GiveUp(Status why);
@@ -45,7 +49,8 @@ class ClusterRun : public exec::Run {
     bool done = false;
     bool answered = false;  // by the task itself
   };
-  // A call into a part, of a packet that is finished; of a step that is given up meanwhile it is cancelled. of: an Open, or what is like it.
+  // A call into a part, of a packet that is finished; of a step that is given up meanwhile it is cancelled. of: an
+  // Open, or what is like it.
   template <class Of, class Answer>
   void Call(std::string_view method, size_t part, Of* of, Answer answer);
   // Calls the tasks.
@@ -55,14 +60,19 @@ class ClusterRun : public exec::Run {
   // What became of the step, once it is awaited.
   Status End();
   // Of a part's answer, what comes after its fetches.
-  virtual Status TakeGiven([[maybe_unused]] size_t part, [[maybe_unused]] const RunReply& reply, [[maybe_unused]] InPacket* packet) { return Status::Ok(); }
+  virtual Status TakeGiven([[maybe_unused]] size_t part, [[maybe_unused]] const RunReply& reply,
+                           [[maybe_unused]] InPacket* packet) {
+    return Status::Ok();
+  }
   // The step has been given up.
   virtual void CancelCalls();
   // Of a call that was made then; nothing where none is traced.
   template <class Answer>
   void TakeTrace(size_t part, uint64_t called_ns, const Answer& answer);
   Master& master() const { return *plan_->master(); }
-  const std::shared_ptr<Connection>& ConnectionTo(size_t part) const { return master().tasks_[plan_->parts()[part].task].connection; }
+  const std::shared_ptr<Connection>& ConnectionTo(size_t part) const {
+    return master().tasks_[plan_->parts()[part].task].connection;
+  }
 
   const std::shared_ptr<ClusterPlan> plan_;
   std::shared_ptr<const exec::ChannelShapes::Known> shapes_;
@@ -111,11 +121,13 @@ void ClusterRun::TakeTrace(size_t index, uint64_t called_ns, const Answer& answe
   const std::lock_guard lock(mutex_);
   if (trace_ == nullptr) return;
   const int64_t ahead = ClockAheadNs(called_ns, answer.came_ns(), answer.answered_ns(), trace::Trace::Now());
-  const auto here = [ahead](uint64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead)); };
+  const auto here = [ahead](uint64_t ns) {
+    return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead));
+  };
   const std::string& task = master().tasks_[plan_->parts()[index].task].task.name();
   for (const TraceSpan& span : answer.spans())
-    trace_->AddOn({StrCat(task, span.group()), span.group().empty() ? StrCat("thread ", span.line()) : span.line()}, span.name(), span.category(),
-                  here(span.begin_ns()), here(span.end_ns()), span.detail());
+    trace_->AddOn({StrCat(task, span.group()), span.group().empty() ? StrCat("thread ", span.line()) : span.line()},
+                  span.name(), span.category(), here(span.begin_ns()), here(span.end_ns()), span.detail());
 }
 
 }  // namespace tenon::cluster

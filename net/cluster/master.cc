@@ -17,7 +17,10 @@ namespace tenon::cluster {
 
 namespace {
 
-Status LossOf(const Loss& loss) { return Status(static_cast<Code>(std::clamp<uint32_t>(loss.code(), TENON_CANCELLED, TENON_UNAUTHENTICATED)), loss.text()); }
+Status LossOf(const Loss& loss) {
+  return Status(static_cast<Code>(std::clamp<uint32_t>(loss.code(), TENON_CANCELLED, TENON_UNAUTHENTICATED)),
+                loss.text());
+}
 
 }  // namespace
 
@@ -54,7 +57,8 @@ std::vector<std::string> Addresses(std::string_view text) {
   return found;
 }
 
-// The folder of a socket's path, "grpc:///folder/" of "grpc:///folder/name"; empty for what is no path, or leads elsewhere.
+// The folder of a socket's path, "grpc:///folder/" of "grpc:///folder/name"; empty for what is no path, or leads
+// elsewhere.
 std::string_view FolderOf(std::string_view address) {
   const size_t begin = address.find(":///");
   if (begin == std::string_view::npos || address.find("/..") != std::string_view::npos) return {};
@@ -68,9 +72,11 @@ Status Master::CheckGiven(const Task& task) const {
   const std::string address = WithScheme(task.address());
   for (const std::string& given : given_)
     if (given == address || (!FolderOf(given).empty() && FolderOf(given) == FolderOf(address))) return Status::Ok();
-  return Status(Code::kPermissionDenied, StrCat("the task at ", given_[0], " says that task ", task.name(), " is at ", address,
-                                                ", which was not given: the credentials are not shown there. Give it too, separated by a comma (--master ",
-                                                given_[0], ",", address, "), or the whole cluster (--cluster FILE)"));
+  return Status(
+      Code::kPermissionDenied,
+      StrCat("the task at ", given_[0], " says that task ", task.name(), " is at ", address,
+             ", which was not given: the credentials are not shown there. Give it too, separated by a comma (--master ",
+             given_[0], ",", address, "), or the whole cluster (--cluster FILE)"));
 }
 
 Status Master::GreetAny(uint64_t deadline_ns, HelloReply* out) {
@@ -119,7 +125,8 @@ Status Master::AddDevices(const HelloReply& hello) {
 
 Status Master::Open(size_t task, uint64_t deadline_ns, const HelloReply& hello) {
   TaskState& state = tasks_[task];
-  if (hello.task() != state.task.name()) return FailedPrecondition(StrCat("it says that it is ", hello.task(), "; do all tasks have the same cluster?"));
+  if (hello.task() != state.task.name())
+    return FailedPrecondition(StrCat("it says that it is ", hello.task(), "; do all tasks have the same cluster?"));
   state.incarnation = hello.incarnation();
   TENON_RETURN_IF_ERROR(AddDevices(hello));
   TENON_ASSIGN_OR_RETURN(state.connection, network_->Connect(state.task.address(), deadline_ns));
@@ -154,7 +161,8 @@ Status Master::Join(uint64_t deadline_ns) {
     if (name.ok() && IsVisible(*name, /*whole_task=*/true)) tasks_.emplace_back().task = task;
   }
   if (tasks_.empty())
-    return NotFound(StrCat("the session option 'device_filters' is ", options_.session.device_filters, ", which leaves no task of the cluster of ", given_[0], "; it has: ", known));
+    return NotFound(StrCat("the session option 'device_filters' is ", options_.session.device_filters,
+                           ", which leaves no task of the cluster of ", given_[0], "; it has: ", known));
   for (size_t i = 0; i < tasks_.size(); ++i) {
     HelloReply hello;
     TENON_RETURN_IF_ERROR(CheckGiven(tasks_[i].task));
@@ -163,7 +171,8 @@ Status Master::Join(uint64_t deadline_ns) {
     if (!status.ok()) return std::move(status).Annotate(Where(i));
   }
   if (devices_.empty())
-    return FailedPrecondition(StrCat("the cluster of ", given_[0], " has no device", filters_.empty() ? "" : " that the session option 'device_filters' leaves"));
+    return FailedPrecondition(StrCat("the cluster of ", given_[0], " has no device",
+                                     filters_.empty() ? "" : " that the session option 'device_filters' leaves"));
   return Status::Ok();
 }
 
@@ -199,7 +208,8 @@ void Master::Lose(size_t task, Status why) {
   {
     const std::lock_guard lock(mutex_);
     if (!tasks_[task].lost.ok() || stop_) return;
-    tasks_[task].lost = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(), "; its state may be gone, so begin a new session"));
+    tasks_[task].lost = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(),
+                                                          "; its state may be gone, so begin a new session"));
   }
   tasks_[task].gone->Cancel(lost(task));
 }
@@ -216,7 +226,9 @@ Status Master::Settle(const Unsettled& left, Cancellation* cancellation, uint64_
   Subscription given_up, lost(gone, end);
   if (cancellation != nullptr) given_up.Begin(cancellation, end);
   Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, deadline_ns, nullptr, &ended);
-  return status.ok() ? std::move(status) : std::move(status).Annotate(StrCat(Where(left.task), ": whether step ", left.step, ", which was given up, is over"));
+  return status.ok() ? std::move(status)
+                     : std::move(status).Annotate(
+                           StrCat(Where(left.task), ": whether step ", left.step, ", which was given up, is over"));
 }
 
 Status Master::SettleEarlier(const StepState& state, Cancellation* cancellation, uint64_t deadline_ns) {
@@ -241,7 +253,8 @@ Status Master::SettleEarlier(const StepState& state, Cancellation* cancellation,
 
 Result<int64_t> Master::ResetContainers(const std::vector<std::string_view>& containers) {
   // What was given up may write still.
-  if (!Planted(Bug::kResetNotSettled)) TENON_RETURN_IF_ERROR(SettleEarlier(StepState::Everything(), nullptr, NowNs() + options_.silence_ns));
+  if (!Planted(Bug::kResetNotSettled))
+    TENON_RETURN_IF_ERROR(SettleEarlier(StepState::Everything(), nullptr, NowNs() + options_.silence_ns));
   ResetRequest head;
   head.set_session(session_);
   for (const std::string_view container : containers) head.add_containers(std::string(container));
@@ -250,9 +263,12 @@ Result<int64_t> Master::ResetContainers(const std::vector<std::string_view>& con
   for (size_t i = 0; i < tasks_.size(); ++i) {
     ResetReply reply;
     if (Planted(Bug::kResetForgetsATask) && i + 1 == tasks_.size()) break;
-    if (Planted(Bug::kResetAskedTwice)) (void)Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply).ok();
+    if (Planted(Bug::kResetAskedTwice))
+      (void)Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply).ok();
     Status status = lost(i);
-    if (status.ok()) status = Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply, tasks_[i].gone.get());
+    if (status.ok())
+      status =
+          Ask(*tasks_[i].connection, kMethodReset, head, NowNs() + options_.connect_ns, &reply, tasks_[i].gone.get());
     if (status.ok()) dropped += static_cast<int64_t>(reply.dropped());
     else if (first.ok()) first = std::move(status).Annotate(Where(i));
   }
@@ -267,7 +283,8 @@ void Master::Drop(const std::map<size_t, DropParts>& of_tasks) {
     head.set_session(session_);
     auto packet = std::make_shared<OutPacket>();
     packet->Finish(head);
-    (void)tasks_[task].connection->Call(kMethodDrop, packet->pieces(), NowNs() + options_.silence_ns, [packet](const Status&, tenon_span) {});
+    (void)tasks_[task].connection->Call(kMethodDrop, packet->pieces(), NowNs() + options_.silence_ns,
+                                        [packet](const Status&, tenon_span) {});
   }
 }
 
@@ -275,7 +292,9 @@ void Master::TakeLosses(size_t task, uint64_t known, const PingReply& answer) {
   uint64_t number = answer.losses_count() - static_cast<uint64_t>(answer.losses_size());
   for (const Loss& loss : answer.losses()) {
     if (number++ < known) continue;
-    const auto peer = std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskState& state) { return WithScheme(state.task.address()) == WithScheme(loss.peer()); });
+    const auto peer = std::find_if(tasks_.begin(), tasks_.end(), [&](const TaskState& state) {
+      return WithScheme(state.task.address()) == WithScheme(loss.peer());
+    });
     // Between two tasks, of both of which it has a part; all of whom that is not known.
     const auto concerns = [&](uint64_t step, const ClusterRun& run) {
       if (loss.step() != 0) return loss.step() == step;
@@ -297,28 +316,31 @@ void Master::Ping(size_t task) {
     head.set_losses_known(state.losses);
   }
   packet->Finish(head);
-  state.connection->Call(kMethodPing, packet->pieces(), NowNs() + options_.silence_ns, [this, task, packet](Status status, tenon_span response) {
-    PingReply answer;
-    if (status.ok()) status = InPacket::Parse(response, &answer).status();
-    TaskState& asked = tasks_[task];
-    Status lost;
-    if (status.ok() && answer.incarnation() != asked.incarnation) lost = Status(Code::kUnavailable, "it has been started again");
-    else if (!status.ok() && status.code() != Code::kDeadlineExceeded) lost = std::move(status);
-    if (!lost.ok()) Lose(task, std::move(lost));
-    else if (status.ok()) TakeLosses(task, asked.losses, answer);
-    const std::lock_guard lock(mutex_);
-    if (status.ok()) {
-      asked.heard_ns = NowNs();
-      asked.losses = std::max(asked.losses, answer.losses_count());
-      asked.said = answer;
-    }
-    asked.pinging = false;
-    --open_pings_;
-    changed_.notify_all();
-  });
+  state.connection->Call(kMethodPing, packet->pieces(), NowNs() + options_.silence_ns,
+                         [this, task, packet](Status status, tenon_span response) {
+                           PingReply answer;
+                           if (status.ok()) status = InPacket::Parse(response, &answer).status();
+                           TaskState& asked = tasks_[task];
+                           Status lost;
+                           if (status.ok() && answer.incarnation() != asked.incarnation)
+                             lost = Status(Code::kUnavailable, "it has been started again");
+                           else if (!status.ok() && status.code() != Code::kDeadlineExceeded) lost = std::move(status);
+                           if (!lost.ok()) Lose(task, std::move(lost));
+                           else if (status.ok()) TakeLosses(task, asked.losses, answer);
+                           const std::lock_guard lock(mutex_);
+                           if (status.ok()) {
+                             asked.heard_ns = NowNs();
+                             asked.losses = std::max(asked.losses, answer.losses_count());
+                             asked.said = answer;
+                           }
+                           asked.pinging = false;
+                           --open_pings_;
+                           changed_.notify_all();
+                         });
 }
 
-// No answer can be said to be missing for as long as this process itself stood still: on a busy machine that takes seconds.
+// No answer can be said to be missing for as long as this process itself stood still: on a busy machine that takes
+// seconds.
 void Master::Watch() {
   std::unique_lock lock(mutex_);
   uint64_t looked_ns = NowNs();

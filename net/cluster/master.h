@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Master: runs a session's steps on the workers of a cluster.
 //
-// It stands in the client's process, and needs the address of one task: that one knows the others. A placed graph becomes one
-// part a task, registered once; then a step is one message to each worker that has a part, with the feeds that it reads, and one
-// reply, with its fetches. Workers exchange values themselves. The first failure gives the step up everywhere, and is named with
-// its task and address.
+// It stands in the client's process, and needs the address of one task: that one knows the others. A placed graph
+// becomes one part a task, registered once; then a step is one message to each worker that has a part, with the feeds
+// that it reads, and one reply, with its fetches. Workers exchange values themselves. The first failure gives the step
+// up everywhere, and is named with its task and address.
 //
-// Tasks are pinged; one that is lost, has been started again, or has not answered for silence_ns fails the steps that run at it, and all
-// later ones that would: its state may be gone, so what to do is the caller's to decide, in a new session. Steps of other tasks go on.
+// Tasks are pinged; one that is lost, has been started again, or has not answered for silence_ns fails the steps that
+// run at it, and all later ones that would: its state may be gone, so what to do is the caller's to decide, in a new
+// session. Steps of other tasks go on.
 #ifndef TENON_NET_CLUSTER_MASTER_H_
 #define TENON_NET_CLUSTER_MASTER_H_
 
@@ -30,8 +31,8 @@
 namespace tenon::cluster {
 
 struct MasterOptions {
-  // Of any task, or of several, separated by commas. Credentials go to these alone, and to sockets beside one of them: whoever answers at
-  // an address may say that the cluster's other tasks are anywhere.
+  // Of any task, or of several, separated by commas. Credentials go to these alone, and to sockets beside one of them:
+  // whoever answers at an address may say that the cluster's other tasks are anywhere.
   std::string address;
   std::string credentials;          // of the transports, JSON
   uint64_t connect_ns = 10'000'000'000;
@@ -50,7 +51,8 @@ class ClusterRun;
 
 class Master : public session::Remote {
  public:
-  // Greets all tasks that the session's device filters leave, and opens a session at each. UNAVAILABLE or DEADLINE_EXCEEDED name the task that cannot be reached.
+  // Greets all tasks that the session's device filters leave, and opens a session at each. UNAVAILABLE or
+  // DEADLINE_EXCEEDED name the task that cannot be reached.
   static Result<std::shared_ptr<Master>> Connect(Network::Finder finder, MasterOptions options);
   ~Master() override;
   size_t task_count() const { return tasks_.size(); }
@@ -98,15 +100,20 @@ class Master : public session::Remote {
   void Lose(size_t task, Status why);
   // Gives up what values of that task were lost of, beyond the losses that are known.
   void TakeLosses(size_t task, uint64_t known, const PingReply& answer);
-  // Tells the tasks that nobody runs these parts any more, without waiting for them. A task that does not hear it keeps them to the session's end.
+  // Tells the tasks that nobody runs these parts any more, without waiting for them. A task that does not hear it keeps
+  // them to the session's end.
   void Drop(const std::map<size_t, DropParts>& of_tasks);
-  // Waits until what is left of steps that were given up and may touch `state` has ended at its tasks, so that nothing of them is done after what begins now; or until
-  // the cancellation (nullptr: none) or the deadline (0: none).
+  // Waits until what is left of steps that were given up and may touch `state` has ended at its tasks, so that nothing
+  // of them is done after what begins now; or until the cancellation (nullptr: none) or the deadline (0: none).
   Status SettleEarlier(const StepState& state, Cancellation* cancellation, uint64_t deadline_ns = 0);
   // Why no step can run at a task any more; OK: they can.
   Status lost(size_t task) const;
-  uint64_t ReceiveWindow() const { return options_.session.receive_window == 0 ? uint64_t{8} << 20 : options_.session.receive_window; }
-  std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
+  uint64_t ReceiveWindow() const {
+    return options_.session.receive_window == 0 ? uint64_t{8} << 20 : options_.session.receive_window;
+  }
+  std::string Where(size_t task) const {
+    return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address());
+  }
 
   const MasterOptions options_;
   std::vector<std::string> given_;  // addresses

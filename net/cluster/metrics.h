@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics: what a worker has done, counted, for those who watch it.
 //
-// Counters grow from the worker's start. What an answer tells is counted before the answer is sent: who has it finds it counted. The other
-// side is "master" (all masters together), a task of the worker's cluster by its name, or "other" (a task that the cluster does not
-// have), so that their number is bounded. Bytes are those that the worker and its transport hand each other. Any thread.
+// Counters grow from the worker's start. What an answer tells is counted before the answer is sent: who has it finds it
+// counted. The other side is "master" (all masters together), a task of the worker's cluster by its name, or "other" (a
+// task that the cluster does not have), so that their number is bounded. Bytes are those that the worker and its
+// transport hand each other. Any thread.
 #ifndef TENON_NET_CLUSTER_METRICS_H_
 #define TENON_NET_CLUSTER_METRICS_H_
 
@@ -25,7 +26,8 @@ struct WorkerState {
   std::string task, version;
   uint64_t incarnation = 0, uptime_ns = 0;
   uint64_t sessions = 0, max_sessions = 0;
-  uint64_t steps_expected = 0, steps_queued = 0, steps_running = 0;  // expected: values have come before the master's message
+  uint64_t steps_expected = 0, steps_queued = 0,
+           steps_running = 0;  // expected: values have come before the master's message
   uint64_t values_waiting = 0;                                       // that no kernel has taken yet
   uint64_t parts = 0;                                                // that masters have registered and not dropped
   struct Memory {

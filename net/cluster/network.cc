@@ -13,8 +13,8 @@
 namespace tenon::cluster {
 namespace {
 
-// Whether another side lives masters and tasks ask themselves, as long as their sessions' patience says: a transport, which knows of no session and does not
-// mind whether this process stood still, had best not be sooner.
+// Whether another side lives masters and tasks ask themselves, as long as their sessions' patience says: a transport,
+// which knows of no session and does not mind whether this process stood still, had best not be sooner.
 constexpr uint64_t kSilenceNs = 3'600'000'000'000;
 
 }  // namespace
@@ -30,7 +30,8 @@ std::string WithScheme(std::string_view address) {
 
 // ---- Connections ----
 
-uint64_t Connection::Call(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, Done done) {
+uint64_t Connection::Call(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns,
+                          Done done) {
   auto* held = new Done(std::move(done));
   tenon_call_args args{};
   args.struct_size = sizeof args;
@@ -66,11 +67,13 @@ Status Connection::CallAndWait(std::string_view method, const std::vector<tenon_
     came.wait(lock, [&] { return answer.has_value(); });
   }
   cancelled.End();
-  if (answer->code() == Code::kCancelled && cancellation != nullptr && cancellation->cancelled()) return cancellation->reason();
+  if (answer->code() == Code::kCancelled && cancellation != nullptr && cancellation->cancelled())
+    return cancellation->reason();
   return *std::move(answer);
 }
 
-Status Connection::Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done) {
+Status Connection::Send(std::string_view key, std::string_view head, tenon_span bytes,
+                        std::function<void(Status status)> done) {
   auto* held = new std::function<void(Status)>(std::move(done));
   tenon_send_args args{};
   args.struct_size = sizeof args;
@@ -161,7 +164,8 @@ void Network::OnLost(void* door, tenon_peer* peer, tenon_status* why) {
       // Not released here: that would disconnect it from within its own callback.
       self->gone_.push_back(std::move(at->second));
       self->connections_.erase(at);
-    } else if (std::any_of(self->gone_.begin(), self->gone_.end(), [peer](const auto& each) { return each->peer() == peer; })) {
+    } else if (std::any_of(self->gone_.begin(), self->gone_.end(),
+                           [peer](const auto& each) { return each->peer() == peer; })) {
       return;
     } else if (self->incoming_.erase(peer) == 0) {
       self->lost_early_.insert(peer);
@@ -203,8 +207,12 @@ Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_v
       }));
     };
   if (handlers_.place) {
-    events.place = [](void* argument, tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
-      return Guarded([&] { return static_cast<Door*>(argument)->owner->handlers_.place(peer, key, head, bytes, memory, token); }).release();
+    events.place = [](void* argument, tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes,
+                      tenon_bytes* memory, void** token) {
+      return Guarded([&] {
+               return static_cast<Door*>(argument)->owner->handlers_.place(peer, key, head, bytes, memory, token);
+             })
+          .release();
     };
     events.placed = [](void* argument, tenon_peer*, void* token, tenon_status* status) {
       Status came(status);
@@ -262,7 +270,8 @@ Result<std::shared_ptr<Connection>> Network::Connect(std::string_view given, uin
 
 bool Network::Has(const std::set<std::string>& addresses) {
   const std::lock_guard lock(mutex_);
-  return std::all_of(addresses.begin(), addresses.end(), [this](const std::string& address) { return connections_.contains(address); });
+  return std::all_of(addresses.begin(), addresses.end(),
+                     [this](const std::string& address) { return connections_.contains(address); });
 }
 
 void Network::Forget(std::string_view given) {

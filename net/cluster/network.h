@@ -31,7 +31,8 @@ class Connection {
  public:
   using Done = std::function<void(Status status, tenon_span response)>;
 
-  Connection(const tenon_transport* transport, tenon_peer* peer, std::string address) : transport_(transport), peer_(peer), address_(std::move(address)) {}
+  Connection(const tenon_transport* transport, tenon_peer* peer, std::string address)
+      : transport_(transport), peer_(peer), address_(std::move(address)) {}
   ~Connection() { transport_->disconnect(peer_); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -48,8 +49,8 @@ class Connection {
   uint64_t Call(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, Done done);
   void Cancel(uint64_t call) { transport_->cancel(peer_, call); }
   // Waits for the answer; take(response) gets it. A cancellation ends it early, with its reason.
-  Status CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, const std::function<Status(tenon_span)>& take,
-                     Cancellation* cancellation = nullptr);
+  Status CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns,
+                     const std::function<Status(tenon_span)>& take, Cancellation* cancellation = nullptr);
   // An error: it was not sent, and done is not called.
   Status Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done);
 
@@ -89,7 +90,9 @@ struct Reply {
 struct Handlers {
   std::function<void(tenon_peer* peer, const tenon_incoming& call, Reply reply)> call;
   std::function<void(tenon_reply* reply)> cancelled;
-  std::function<Status(tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token)> place;
+  std::function<Status(tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory,
+                       void** out_token)>
+      place;
   std::function<void(void* token, Status status)> placed;
   std::function<void(tenon_peer* peer)> lost;  // one that another side made
   std::function<void(const std::string& address)> connection_lost;  // one that this side made
@@ -102,15 +105,18 @@ class Network {
 
   // max_message_bytes: of what comes or goes; 0: the transport's own limit.
   Network(Finder finder, Handlers handlers, std::string credentials, uint64_t max_message_bytes = 0)
-      : finder_(std::move(finder)), handlers_(std::move(handlers)), credentials_(std::move(credentials)), max_message_bytes_(max_message_bytes) {}
+      : finder_(std::move(finder)),
+        handlers_(std::move(handlers)),
+        credentials_(std::move(credentials)),
+        max_message_bytes_(max_message_bytes) {}
   ~Network() { Stop(); }
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
   // Opens a door there. Where it is, with what the system chose.
   Result<std::string> Listen(std::string_view address);
-  // The connection, made when there is none or it was lost. A callback must not hold it: the network lets go of it last, where it can wait
-  // for callbacks.
+  // The connection, made when there is none or it was lost. A callback must not hold it: the network lets go of it
+  // last, where it can wait for callbacks.
   Result<std::shared_ptr<Connection>> Connect(std::string_view address, uint64_t deadline_ns);
   // Whether there are connections to all of them, which are named with their schemes.
   bool Has(const std::set<std::string>& addresses);

@@ -16,7 +16,8 @@ struct Silent {
   tenon_transport table = {};
   Silent() {
     table.scheme = TENON_SPAN("silent");
-    table.open = [](tenon_plugin_self*, const tenon_endpoint_options*, const tenon_endpoint_events* given, tenon_endpoint**) -> tenon_status* {
+    table.open = [](tenon_plugin_self*, const tenon_endpoint_options*, const tenon_endpoint_events* given,
+                    tenon_endpoint**) -> tenon_status* {
       events = given;
       return nullptr;
     };
@@ -34,12 +35,17 @@ TEST(Network, HandlersThatThrowEndNothing) {
   const Silent silent;
   Handlers handlers;
   handlers.call = [](tenon_peer*, const tenon_incoming&, Reply) { throw std::bad_alloc(); };
-  handlers.place = [](tenon_peer*, tenon_span, tenon_span, uint64_t, tenon_bytes*, void**) -> Status { throw std::bad_alloc(); };
+  handlers.place = [](tenon_peer*, tenon_span, tenon_span, uint64_t, tenon_bytes*, void**) -> Status {
+    throw std::bad_alloc();
+  };
   handlers.placed = [](void*, Status) { throw std::bad_alloc(); };
   handlers.cancelled = [](tenon_reply*) { throw std::bad_alloc(); };
   handlers.lost = [](tenon_peer*) { throw std::bad_alloc(); };
-  Network network([&](const std::string&) -> Result<session::Runtime::Transport> { return session::Runtime::Transport{&silent.table, nullptr}; },
-                  std::move(handlers), "");
+  Network network(
+      [&](const std::string&) -> Result<session::Runtime::Transport> {
+        return session::Runtime::Transport{&silent.table, nullptr};
+      },
+      std::move(handlers), "");
   ASSERT_TRUE(network.Listen("silent://").ok());
   const tenon_endpoint_events& events = *Silent::events;
   const tenon_incoming call = {TENON_HEAD(tenon_incoming), TENON_SPAN("run"), {}, nullptr, 0, 0};

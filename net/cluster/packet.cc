@@ -41,7 +41,8 @@ class Reader {
 
 // The bytes of a tensor that another process describes. variants: whether it may be of such.
 Result<int64_t> BytesOfTensor(uint32_t dtype, const Shape& shape, bool variants) {
-  if (!IsPlain(dtype) && dtype != TENON_DT_STRING && !(variants && dtype == TENON_DT_VARIANT)) return InvalidArgument(StrCat("a tensor of type ", dtype, " cannot cross"));
+  if (!IsPlain(dtype) && dtype != TENON_DT_STRING && !(variants && dtype == TENON_DT_VARIANT))
+    return InvalidArgument(StrCat("a tensor of type ", dtype, " cannot cross"));
   TENON_RETURN_IF_ERROR(shape.Validate());
   if (!shape.fully_known()) return InvalidArgument("a tensor's shape is unknown");
   return ByteSize(dtype, shape);
@@ -81,8 +82,10 @@ void OutPacket::Finish(const google::protobuf::MessageLite& head) {
 
 Result<InPacket> InPacket::Parse(tenon_span bytes, google::protobuf::MessageLite* head) {
   const uint64_t size = bytes.size < 4 ? 0 : Reader({bytes.data, 4}).Get<uint32_t>();
-  if (bytes.size < 4 || size > bytes.size - 4) return InvalidArgument(StrCat("a message of ", bytes.size, " bytes ends within its head"));
-  if (!head->ParseFromArray(bytes.data + 4, static_cast<int>(size))) return InvalidArgument("a message's head cannot be read");
+  if (bytes.size < 4 || size > bytes.size - 4)
+    return InvalidArgument(StrCat("a message of ", bytes.size, " bytes ends within its head"));
+  if (!head->ParseFromArray(bytes.data + 4, static_cast<int>(size)))
+    return InvalidArgument("a message's head cannot be read");
   const uint64_t begin = std::min(bytes.size, 4 + size + Padding(4 + size));
   return InPacket({bytes.data + begin, bytes.size - begin});
 }
@@ -95,9 +98,13 @@ Result<tenon_tensor_view> InPacket::Next(const TensorHead& head) {
   const auto cells = static_cast<uint64_t>(elements);
   const bool strings = head.dtype() == TENON_DT_STRING;
   if (head.bytes() > rest_.size || head.bytes() < cells || (!strings && head.bytes() != cells))
-    return InvalidArgument(StrCat("a tensor of ", cells, " bytes is said to have ", head.bytes(), ", ", rest_.size, " came"));
-  if (strings) TENON_RETURN_IF_ERROR(CheckStrings(rest_.data, static_cast<int64_t>(cells / sizeof(tenon_string_cell)), head.bytes()));
-  tenon_tensor_view view = MakeView(head.dtype(), {dims.data(), static_cast<int32_t>(dims.size()), 0}, const_cast<char*>(rest_.data), cells, nullptr);
+    return InvalidArgument(
+        StrCat("a tensor of ", cells, " bytes is said to have ", head.bytes(), ", ", rest_.size, " came"));
+  if (strings)
+    TENON_RETURN_IF_ERROR(
+        CheckStrings(rest_.data, static_cast<int64_t>(cells / sizeof(tenon_string_cell)), head.bytes()));
+  tenon_tensor_view view = MakeView(head.dtype(), {dims.data(), static_cast<int32_t>(dims.size()), 0},
+                                    const_cast<char*>(rest_.data), cells, nullptr);
   const uint64_t used = std::min(rest_.size, head.bytes() + Padding(head.bytes()));
   rest_ = {rest_.data + used, rest_.size - used};
   return view;
@@ -111,7 +118,8 @@ Result<std::string> EncodeKey(const DataKey& key) {
   Put(&out, key.key.channel);
   for (int32_t i = 0; i < key.key.depth; ++i) {
     const int64_t turn = key.key.turns[i];
-    if (turn < 0 || turn > UINT32_MAX) return OutOfRange(StrCat("a value of turn ", turn, " of a loop cannot be sent to another task"));
+    if (turn < 0 || turn > UINT32_MAX)
+      return OutOfRange(StrCat("a value of turn ", turn, " of a loop cannot be sent to another task"));
     Put(&out, static_cast<uint32_t>(turn));
   }
   return out;

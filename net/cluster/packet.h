@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets: a head of cluster.proto, and the bytes of tensors behind it.
 //
-// A packet is the head's size (4 bytes, little-endian), the head, zeros up to a multiple of 64, and then each tensor's bytes, each followed by
-// zeros up to a multiple of 64. What is read is not trusted: sizes, dims and the places of strings are checked before use.
+// A packet is the head's size (4 bytes, little-endian), the head, zeros up to a multiple of 64, and then each tensor's
+// bytes, each followed by zeros up to a multiple of 64. What is read is not trusted: sizes, dims and the places of
+// strings are checked before use.
 #ifndef TENON_NET_CLUSTER_PACKET_H_
 #define TENON_NET_CLUSTER_PACKET_H_
 
@@ -22,8 +23,8 @@ class OutPacket {
   OutPacket() = default;
   OutPacket(const OutPacket&) = delete;
   OutPacket& operator=(const OutPacket&) = delete;
-  // Appends the tensor's head to `out`, and its bytes to the packet. Strings are copied, others not. INVALID_ARGUMENT: no plain elements and no
-  // strings.
+  // Appends the tensor's head to `out`, and its bytes to the packet. Strings are copied, others not. INVALID_ARGUMENT:
+  // no plain elements and no strings.
   Status Add(const tenon_tensor_view& tensor, TensorHead* out);
   // Once, at the end.
   void Finish(const google::protobuf::MessageLite& head);
@@ -61,8 +62,9 @@ struct DataKey {
 Result<std::string> EncodeKey(const DataKey& key);
 Result<DataKey> DecodeKey(tenon_span bytes);
 
-// A dead value has no type; the bytes of one of variants are as variant_bytes.h says. Of a channel that the named part sends, and not receives, it is a wish: the receiver asks for the value (asked_values.h), or, where
-// it has a type and no bytes, will not.
+// A dead value has no type; the bytes of one of variants are as variant_bytes.h says. Of a channel that the named part
+// sends, and not receives, it is a wish: the receiver asks for the value (asked_values.h), or, where it has a type and
+// no bytes, will not.
 struct DataHead {
   DType dtype = TENON_DT_INVALID;
   Shape shape;

@@ -70,7 +70,8 @@ void Peers::Look(const std::map<std::string, Busy>& busy, uint64_t now_ns) {
   }
   for (const Busy& one : to_ask) later_([this, one] { Ask(one); });
   for (const Busy& one : silent)
-    Answered(one.peer, Status(Code::kDeadlineExceeded, StrCat("it has not answered for ", one.patience_ns / 1'000'000, " ms")));
+    Answered(one.peer,
+             Status(Code::kDeadlineExceeded, StrCat("it has not answered for ", one.patience_ns / 1'000'000, " ms")));
 }
 
 void Peers::Ask(const Busy& one) {
@@ -79,9 +80,9 @@ void Peers::Ask(const Busy& one) {
   if (!connection.ok()) return Answered(peer, connection.status());
   auto packet = std::make_shared<OutPacket>();
   packet->Finish(SessionRequest());
-  (*connection)->Call(kMethodPing, packet->pieces(), NowNs() + 2 * one.patience_ns, [this, peer, packet](Status status, tenon_span) {
-    Answered(peer, status);
-  });
+  (*connection)
+      ->Call(kMethodPing, packet->pieces(), NowNs() + 2 * one.patience_ns,
+             [this, peer, packet](Status status, tenon_span) { Answered(peer, status); });
 }
 
 void Peers::Answered(const Task& peer, const Status& status) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planted: failpoints: bugs that tests/simulation switches on one by one, to see that it finds them. Elsewhere there are none: Planted is
-// false at compile time.
+// Planted: failpoints: bugs that tests/simulation switches on one by one, to see that it finds them. Elsewhere there
+// are none: Planted is false at compile time.
 #ifndef TENON_NET_CLUSTER_PLANTED_H_
 #define TENON_NET_CLUSTER_PLANTED_H_
 

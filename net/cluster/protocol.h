@@ -13,11 +13,12 @@ namespace tenon::cluster {
 
 inline constexpr uint32_t kProtocol = 5;  // equal on both sides
 inline constexpr std::string_view kVersion = "0.1.0";
-inline constexpr std::string_view kMethodHello = "hello", kMethodOpen = "open", kMethodPart = "part", kMethodRun = "run",
-                                  kMethodPing = "ping", kMethodClose = "close", kMethodSettle = "settle", kMethodDrop = "drop",
-                                  kMethodReset = "reset", kMethodGo = "go";
-inline constexpr std::array kMethods = {kMethodHello, kMethodOpen, kMethodPart, kMethodRun, kMethodPing, kMethodClose, kMethodSettle, kMethodDrop,
-                                       kMethodReset, kMethodGo};
+inline constexpr std::string_view kMethodHello = "hello", kMethodOpen = "open", kMethodPart = "part",
+                                  kMethodRun = "run", kMethodPing = "ping", kMethodClose = "close",
+                                  kMethodSettle = "settle", kMethodDrop = "drop", kMethodReset = "reset",
+                                  kMethodGo = "go";
+inline constexpr std::array kMethods = {kMethodHello, kMethodOpen,   kMethodPart, kMethodRun,   kMethodPing,
+                                        kMethodClose, kMethodSettle, kMethodDrop, kMethodReset, kMethodGo};
 
 void Describe(const exec::Device& device, DeviceInfo* out);
 // A device of another process: it has a name and properties, and cannot be used here.

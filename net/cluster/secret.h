@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who a session's owner is: a name that others may see, and a secret that proves it.
 //
-// An owner is given as "NAME", or as "NAME\nSECRET" by an application that keeps a secret of its own, so that another process of it may
-// end its earlier sessions. Where it gives none, the process makes one, the same for all its sessions of that name.
+// An owner is given as "NAME", or as "NAME\nSECRET" by an application that keeps a secret of its own, so that another
+// process of it may end its earlier sessions. Where it gives none, the process makes one, the same for all its sessions
+// of that name.
 #ifndef TENON_NET_CLUSTER_SECRET_H_
 #define TENON_NET_CLUSTER_SECRET_H_
 

@@ -15,7 +15,8 @@ void WriteSpan(const trace::Trace::Event& event, TraceSpan* span) {
 
 Status StepOrder::Read(const WorkerPart& part) {
   if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
-    return InvalidArgument(StrCat("part ", part.number, " takes ", part.callable->feed_count(), " feeds, ", head.feeds_size(), " came"));
+    return InvalidArgument(
+        StrCat("part ", part.number, " takes ", part.callable->feed_count(), " feeds, ", head.feeds_size(), " came"));
   views.reserve(part.callable->feed_count() + part.receives.size());
   for (const TensorHead& feed : head.feeds()) {
     TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, packet.Next(feed));
@@ -46,7 +47,8 @@ void StepOrder::Compute(const std::shared_ptr<WorkerStep>& step, std::function<v
     step->Later(std::move(task));
     return Status::Ok();
   };
-  const auto done = [self = shared_from_this(), step, computed = std::move(computed)](Status ran, std::vector<Tensor> given) {
+  const auto done = [self = shared_from_this(), step, computed = std::move(computed)](Status ran,
+                                                                                      std::vector<Tensor> given) {
     if (ran.ok()) ran = Guarded([&] { return self->Fill(std::move(given)); });
     computed(std::move(ran));
   };

@@ -39,7 +39,8 @@ struct StepOrder : std::enable_shared_from_this<StepOrder> {
 
   // The feeds, and the shapes of what the part receives.
   Status Read(const WorkerPart& part);
-  // Runs the step, for the answer: on this thread, and, when it has waited, on one of the services' background. computed: once.
+  // Runs the step, for the answer: on this thread, and, when it has waited, on one of the services' background.
+  // computed: once.
   void Compute(const std::shared_ptr<WorkerStep>& step, std::function<void(Status)> computed);
   // Of a step in goes, once it has ended.
   Status TakeLeft(WorkerStep* step);

@@ -51,7 +51,8 @@ StepState StepState::Of(const graph::Graph& graph) {
     if (node.has(TENON_OP_RECV)) state.own_.any = true;  // a handle that was fed is of whatever there is
     if (node.has(TENON_OP_IO)) state.own_.all.insert("files");
     // What takes a handle has the state of the node that made it, which is in the same part.
-    if (!AnyIsHandle(node.input_types) && (makes_handle || node.has(TENON_OP_STATEFUL))) state.own_.all.insert(NameOf(node));
+    if (!AnyIsHandle(node.input_types) && (makes_handle || node.has(TENON_OP_STATEFUL)))
+      state.own_.all.insert(NameOf(node));
   }
   return state;
 }
@@ -73,7 +74,8 @@ bool StepState::Shares(const StepState& part, size_t task) const {
   const auto own = of_tasks_.find(task);
   if (part.empty() || own == of_tasks_.end() || (!own->second.any && own->second.all.empty())) return false;
   if (part.own_.any || own->second.any) return true;
-  return std::any_of(part.own_.all.begin(), part.own_.all.end(), [&](const std::string& name) { return own->second.all.contains(name); });
+  return std::any_of(part.own_.all.begin(), part.own_.all.end(),
+                     [&](const std::string& name) { return own->second.all.contains(name); });
 }
 
 }  // namespace tenon::cluster

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepState: what a step, or a part of one, may read and change that outlives it: variables, queues, tables, generators of random numbers, files. Two steps that have
-// nothing of it in common may run in any order, so neither waits for the other's end.
+// StepState: what a step, or a part of one, may read and change that outlives it: variables, queues, tables, generators
+// of random numbers, files. Two steps that have nothing of it in common may run in any order, so neither waits for the
+// other's end.
 #ifndef TENON_NET_CLUSTER_STEP_STATE_H_
 #define TENON_NET_CLUSTER_STEP_STATE_H_
 

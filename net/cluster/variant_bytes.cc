@@ -20,7 +20,9 @@ uint64_t Aligned(uint64_t at, uint64_t alignment) { return (at + alignment - 1) 
 
 bool MayCross(DType dtype) { return IsPlain(dtype) || dtype == TENON_DT_STRING || dtype == TENON_DT_VARIANT; }
 
-uint64_t DataBytes(const tenon_tensor_view& view) { return view.byte_size + (view.dtype == TENON_DT_STRING ? StringBytes(view) : 0); }
+uint64_t DataBytes(const tenon_tensor_view& view) {
+  return view.byte_size + (view.dtype == TENON_DT_STRING ? StringBytes(view) : 0);
+}
 
 // Writes, or, without memory, measures.
 class Writer {
@@ -41,10 +43,16 @@ class Writer {
       Put(uint64_t{0});
       return Status::Ok();
     }
-    if (depth > kMostDepth) return Unimplemented(StrCat("variants that lie in one another deeper than ", kMostDepth, " do not leave their process"));
+    if (depth > kMostDepth)
+      return Unimplemented(
+          StrCat("variants that lie in one another deeper than ", kMostDepth, " do not leave their process"));
     const tenon_variant_info info = variant::Info(*value);
-    if (value->object != nullptr) return Unimplemented(StrCat("a variant of type '", value->type, "' does not leave its process: it holds an object"));
-    if (types_->Find(value->type) == nullptr) return Unimplemented(StrCat("a variant of type '", value->type, "' does not leave its process: no plugin says how it is made anew"));
+    if (value->object != nullptr)
+      return Unimplemented(
+          StrCat("a variant of type '", value->type, "' does not leave its process: it holds an object"));
+    if (types_->Find(value->type) == nullptr)
+      return Unimplemented(StrCat("a variant of type '", value->type,
+                                  "' does not leave its process: no plugin says how it is made anew"));
     const uint64_t told = variant::Told(*value);
     Put(static_cast<uint32_t>(info.type.size));
     Put(static_cast<uint32_t>(info.metadata.size));
@@ -61,7 +69,8 @@ class Writer {
     const bool is_empty = element.dtype == TENON_DT_INVALID, of_variants = element.dtype == TENON_DT_VARIANT;
     Align(kCellAlignment);
     if (!is_empty && !MayCross(element.dtype))
-      return Unimplemented(StrCat("element ", index, " of a variant of type '", value.type, "' is of type ", TypeName(element.dtype), ", which does not leave its process"));
+      return Unimplemented(StrCat("element ", index, " of a variant of type '", value.type, "' is of type ",
+                                  TypeName(element.dtype), ", which does not leave its process"));
     Put(element.dtype);
     Put(static_cast<uint32_t>(element.dl.ndim));
     Put(of_variants || is_empty ? uint64_t{0} : DataBytes(element));
@@ -69,7 +78,8 @@ class Writer {
     Bytes(element.dl.shape, static_cast<uint64_t>(element.dl.ndim) * sizeof(int64_t));
     if (of_variants) return Cells(element, depth + 1);
     Align(kDataAlignment);
-    if (out_ != nullptr && IsPlain(element.dtype) && element.byte_size > 0) std::memcpy(out_ + at_, DataOf(element), element.byte_size);
+    if (out_ != nullptr && IsPlain(element.dtype) && element.byte_size > 0)
+      std::memcpy(out_ + at_, DataOf(element), element.byte_size);
     if (out_ != nullptr && !IsPlain(element.dtype)) CopyElements(element, out_ + at_);
     at_ += DataBytes(element);
     return Status::Ok();
@@ -96,7 +106,8 @@ class Writer {
 
 class ElementsReader {
  public:
-  ElementsReader(const Tensor& bytes, variant::Types* types, BufferPool* pool) : buffer_(bytes.buffer()), size_(bytes.byte_size()), types_(types), pool_(pool) {}
+  ElementsReader(const Tensor& bytes, variant::Types* types, BufferPool* pool)
+      : buffer_(bytes.buffer()), size_(bytes.byte_size()), types_(types), pool_(pool) {}
 
   Result<Tensor> Cells(const Shape& shape, int depth) {
     TENON_ASSIGN_OR_RETURN(const int64_t count, shape.num_elements());
@@ -107,7 +118,8 @@ class ElementsReader {
   }
   // That nothing is left.
   Status Finish() const {
-    return at_ == size_ ? Status::Ok() : InvalidArgument(StrCat(size_ - at_, " of ", size_, " bytes of variants are nothing"));
+    return at_ == size_ ? Status::Ok()
+                        : InvalidArgument(StrCat(size_ - at_, " of ", size_, " bytes of variants are nothing"));
   }
 
  private:
@@ -125,18 +137,25 @@ class ElementsReader {
     TENON_ASSIGN_OR_RETURN(const std::string_view metadata, Text(metadata_bytes));
     const std::shared_ptr<const variant::Type> type = types_->Find(name);
     if (type == nullptr)
-      return InvalidArgument(StrCat("a variant ", CheckName(Span(name), "").ok() ? StrCat("of type '", name, "'") : std::string("without a type's name"), " came, which no plugin here says how to make anew"));
-    if (count > kMostPlaces || told > count) return InvalidArgument(StrCat("a variant of type '", name, "' is said to have ", count, " places, of which ", told, " follow"));
+      return InvalidArgument(
+          StrCat("a variant ",
+                 CheckName(Span(name), "").ok() ? StrCat("of type '", name, "'") : std::string("without a type's name"),
+                 " came, which no plugin here says how to make anew"));
+    if (count > kMostPlaces || told > count)
+      return InvalidArgument(
+          StrCat("a variant of type '", name, "' is said to have ", count, " places, of which ", told, " follow"));
     TENON_RETURN_IF_ERROR(CheckLeft(told, kPlaceBytes, "places"));
     PoolCharge charge;
     TENON_RETURN_IF_ERROR(charge.Take(pool_, told * (sizeof(tenon_tensor_view) + sizeof(Tensor))));
     std::vector<tenon_tensor_view> elements(told);
     std::vector<Tensor> nested;  // which elements are views of
-    for (tenon_tensor_view& element : elements) TENON_RETURN_IF_ERROR(Place(&element, &nested, depth).Annotate(StrCat("a variant of type '", name, "'")));
+    for (tenon_tensor_view& element : elements)
+      TENON_RETURN_IF_ERROR(Place(&element, &nested, depth).Annotate(StrCat("a variant of type '", name, "'")));
     TENON_RETURN_IF_ERROR(type->Check({Span(name), Span(metadata), count}, elements));
     for (tenon_tensor_view& element : elements)
       if (element.buffer != nullptr) element.dl.data = element.buffer->data;
-    TENON_ASSIGN_OR_RETURN(*out, variant::New(pool_, name, metadata, told == 0 ? nullptr : elements.data(), count, told));
+    TENON_ASSIGN_OR_RETURN(*out,
+                           variant::New(pool_, name, metadata, told == 0 ? nullptr : elements.data(), count, told));
     return Status::Ok();
   }
 
@@ -148,8 +167,10 @@ class ElementsReader {
     TENON_RETURN_IF_ERROR(Get(&dtype));
     TENON_RETURN_IF_ERROR(Get(&rank));
     TENON_RETURN_IF_ERROR(Get(&bytes));
-    if (dtype == TENON_DT_INVALID) return rank == 0 && bytes == 0 ? Status::Ok() : InvalidArgument("an empty place has dims or bytes");
-    if (!MayCross(dtype)) return InvalidArgument(StrCat("an element of type ", TypeName(dtype), " came from another process"));
+    if (dtype == TENON_DT_INVALID)
+      return rank == 0 && bytes == 0 ? Status::Ok() : InvalidArgument("an empty place has dims or bytes");
+    if (!MayCross(dtype))
+      return InvalidArgument(StrCat("an element of type ", TypeName(dtype), " came from another process"));
     if (rank > TENON_MAX_RANK) return InvalidArgument(StrCat("an element of rank ", rank));
     TENON_RETURN_IF_ERROR(CheckLeft(rank, sizeof(int64_t), "dims"));
     const tenon_shape dims{reinterpret_cast<const int64_t*>(Here()), static_cast<int32_t>(rank), 0};
@@ -169,8 +190,10 @@ class ElementsReader {
     TENON_RETURN_IF_ERROR(Align(kDataAlignment));
     const bool strings = dtype == TENON_DT_STRING;
     if (bytes < cells || (!strings && bytes != cells) || bytes > size_ - at_)
-      return InvalidArgument(StrCat("an element of ", cells, " bytes is said to have ", bytes, ", ", size_ - at_, " are left"));
-    if (strings) TENON_RETURN_IF_ERROR(CheckStrings(Here(), static_cast<int64_t>(cells / sizeof(tenon_string_cell)), bytes));
+      return InvalidArgument(
+          StrCat("an element of ", cells, " bytes is said to have ", bytes, ", ", size_ - at_, " are left"));
+    if (strings)
+      TENON_RETURN_IF_ERROR(CheckStrings(Here(), static_cast<int64_t>(cells / sizeof(tenon_string_cell)), bytes));
     *out = MakeView(dtype, dims, nullptr, cells, buffer_);
     out->dl.byte_offset = at_;
     at_ += bytes;
@@ -181,7 +204,8 @@ class ElementsReader {
   // That `count` things of at least so many bytes each may be there.
   Status CheckLeft(uint64_t count, uint64_t least, std::string_view what) const {
     if (count <= (size_ - at_) / least) return Status::Ok();
-    return InvalidArgument(StrCat("variants are said to have ", count, " ", what, ", ", size_ - at_, " bytes are left"));
+    return InvalidArgument(
+        StrCat("variants are said to have ", count, " ", what, ", ", size_ - at_, " bytes are left"));
   }
   template <typename T>
   Status Get(T* out) {
@@ -215,7 +239,8 @@ class ElementsReader {
 Result<Tensor> WriteVariants(const tenon_tensor_view& cells, variant::Types* types, BufferPool* pool) {
   Writer measure(nullptr, types);
   TENON_RETURN_IF_ERROR(measure.Cells(cells, 1));
-  TENON_ASSIGN_OR_RETURN(Tensor bytes, Tensor::Allocate(pool, TENON_DT_UINT8, Shape{static_cast<int64_t>(measure.bytes())}));
+  TENON_ASSIGN_OR_RETURN(Tensor bytes,
+                         Tensor::Allocate(pool, TENON_DT_UINT8, Shape{static_cast<int64_t>(measure.bytes())}));
   Writer writer(bytes.as<char>(), types);
   TENON_RETURN_IF_ERROR(writer.Cells(cells, 1));
   return bytes;

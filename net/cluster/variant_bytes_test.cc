@@ -16,15 +16,18 @@ namespace tenon::cluster::variant_bytes_test {
 namespace {
 
 // "numbers": elements are of the type that its metadata name.
-tenon_status* CheckNumbers(tenon_plugin_self*, const tenon_variant_info* info, const tenon_tensor_view* elements, uint64_t told) {
+tenon_status* CheckNumbers(tenon_plugin_self*, const tenon_variant_info* info, const tenon_tensor_view* elements,
+                           uint64_t told) {
   if (info->metadata.size != 1) return InvalidArgument("metadata").release();
   for (uint64_t i = 0; i < told; ++i) {
     if (elements[i].dl.data != nullptr) return InvalidArgument("data are shown").release();
-    if (elements[i].dtype != TENON_DT_INVALID && elements[i].dtype != static_cast<uint8_t>(info->metadata.data[0])) return InvalidArgument("type").release();
+    if (elements[i].dtype != TENON_DT_INVALID && elements[i].dtype != static_cast<uint8_t>(info->metadata.data[0]))
+      return InvalidArgument("type").release();
   }
   return nullptr;
 }
-constexpr tenon_variant_type kNumbers = {TENON_HEAD(tenon_variant_type), TENON_SPAN("numbers"), TENON_SPAN("Make,  Change ,"), &CheckNumbers};
+constexpr tenon_variant_type kNumbers = {TENON_HEAD(tenon_variant_type), TENON_SPAN("numbers"),
+                                         TENON_SPAN("Make,  Change ,"), &CheckNumbers};
 constexpr const tenon_variant_type* kTypes[] = {&kNumbers};
 constexpr tenon_variant_package kPackage = {TENON_HEAD(tenon_variant_package), kTypes, 1};
 
@@ -41,11 +44,16 @@ class VariantBytes : public ::testing::Test {
     for (const Tensor& element : elements) views.push_back(element.has_value() ? element.view() : tenon_tensor_view{});
     Tensor out = *Tensor::Allocate(pool_, TENON_DT_VARIANT, Shape());
     const char metadata = static_cast<char>(dtype);
-    out.as<tenon_variant*>()[0] = *variant::New(pool_, type, {&metadata, 1}, views.data(), std::max<uint64_t>(count, views.size()), views.size());
+    out.as<tenon_variant*>()[0] =
+        *variant::New(pool_, type, {&metadata, 1}, views.data(), std::max<uint64_t>(count, views.size()), views.size());
     return out;
   }
-  Tensor Floats(const std::vector<float>& values, Shape shape) { return *Tensor::FromValues<float>(pool_, TENON_DT_FLOAT, std::move(shape), std::span(values)); }
-  Tensor Texts(const std::vector<std::string_view>& values) { return *Tensor::Strings(pool_, Shape{static_cast<int64_t>(values.size())}, values); }
+  Tensor Floats(const std::vector<float>& values, Shape shape) {
+    return *Tensor::FromValues<float>(pool_, TENON_DT_FLOAT, std::move(shape), std::span(values));
+  }
+  Tensor Texts(const std::vector<std::string_view>& values) {
+    return *Tensor::Strings(pool_, Shape{static_cast<int64_t>(values.size())}, values);
+  }
   // Variants of variants, `depth` in one another.
   Tensor Nested(int depth) {
     Tensor out = Of(TENON_DT_FLOAT, {});
@@ -72,14 +80,17 @@ class VariantBytes : public ::testing::Test {
         }
         out += ShapeOf(element).ToString();
         for (int64_t n = 0; n < NumElements(element); ++n)
-          out += element.dtype == TENON_DT_STRING ? StrCat("'", StringAt(element, n), "'") : StrCat(",", static_cast<const float*>(DataOf(element))[n]);
+          out += element.dtype == TENON_DT_STRING ? StrCat("'", StringAt(element, n), "'")
+                                                  : StrCat(",", static_cast<const float*>(DataOf(element))[n]);
       }
       out += ";";
     }
     return out + ")";
   }
   Result<Tensor> Write(const Tensor& cells) { return WriteVariants(cells.view(), &types_, pool_); }
-  Result<Tensor> Read(const Tensor& bytes, const Shape& shape = Shape()) { return ReadVariants(bytes, shape, &types_, pool_); }
+  Result<Tensor> Read(const Tensor& bytes, const Shape& shape = Shape()) {
+    return ReadVariants(bytes, shape, &types_, pool_);
+  }
   void ExpectTheSame(const Tensor& cells) {
     auto bytes = Write(cells);
     ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
@@ -117,10 +128,12 @@ class VariantBytes : public ::testing::Test {
 
 TEST_F(VariantBytes, AreMadeAnewAsTheyWere) {
   ExpectTheSame(Of(TENON_DT_FLOAT, {}));
-  ExpectTheSame(Of(TENON_DT_FLOAT, {Floats({1, 2, 3}, {3}), Floats({4}, {}), Floats({}, {0, 7}), Floats({5, 6, 7, 8, 9, 10}, {1, 2, 3})}));
+  ExpectTheSame(Of(TENON_DT_FLOAT, {Floats({1, 2, 3}, {3}), Floats({4}, {}), Floats({}, {0, 7}),
+                                    Floats({5, 6, 7, 8, 9, 10}, {1, 2, 3})}));
   ExpectTheSame(Of(TENON_DT_STRING, {Texts({"one", "", "a longer text than the others"}), Texts({}), Texts({"x"})}));
   ExpectTheSame(Of(TENON_DT_FLOAT, {Tensor(), Floats({1}, {}), Tensor(), Tensor(), Floats({2}, {})}, 9));
-  const Tensor list = Of(TENON_DT_FLOAT, {Floats({1, 2}, {2}), Tensor()}), texts = Of(TENON_DT_STRING, {Texts({"a", "bc"})});
+  const Tensor list = Of(TENON_DT_FLOAT, {Floats({1, 2}, {2}), Tensor()}),
+               texts = Of(TENON_DT_STRING, {Texts({"a", "bc"})});
   ExpectTheSame(Of(TENON_DT_VARIANT, {list, Tensor(), texts, Of(TENON_DT_VARIANT, {texts, list})}));
   ExpectTheSame(Nested(kMostDepth));
   ExpectTheSame(*Tensor::Allocate(pool_, TENON_DT_VARIANT, Shape{2, 0}));
@@ -143,7 +156,8 @@ TEST_F(VariantBytes, ElementsOfAValueThatWasChangedAreThoseOfItsOwnVersion) {
   const Tensor list = Of(TENON_DT_FLOAT, {Floats({1}, {})}, 4);
   const Tensor later = Floats({2}, {});
   const tenon_tensor_view element = later.view();
-  tenon_variant* const derived = *variant::Derive(pool_, *list.as<tenon_variant*>()[0], list.as<tenon_variant*>()[0]->metadata, 4, 2, &element);
+  tenon_variant* const derived =
+      *variant::Derive(pool_, *list.as<tenon_variant*>()[0], list.as<tenon_variant*>()[0]->metadata, 4, 2, &element);
   ExpectTheSame(list);
   EXPECT_EQ(variant::Told(*list.as<tenon_variant*>()[0]), 1u);
   EXPECT_EQ(variant::Told(*derived), 3u);
@@ -156,9 +170,12 @@ TEST_F(VariantBytes, WhatDoesNotLeaveItsProcessIsNamed) {
     EXPECT_EQ(status.code(), Code::kUnimplemented) << status.ToString();
     EXPECT_NE(status.message().find(why), std::string::npos) << status.ToString();
   };
-  refused(Of(TENON_DT_FLOAT, {}, 0, "a dataset"), "a variant of type 'a dataset' does not leave its process: no plugin says");
-  refused(Of(TENON_DT_VARIANT, {Of(TENON_DT_FLOAT, {}, 0, "a dataset")}), "a variant of type 'a dataset' does not leave");
-  refused(Of(TENON_DT_RESOURCE, {Tensor(), *Tensor::Allocate(pool_, TENON_DT_RESOURCE, Shape())}), "element 1 of a variant of type 'numbers' is of type resource");
+  refused(Of(TENON_DT_FLOAT, {}, 0, "a dataset"),
+          "a variant of type 'a dataset' does not leave its process: no plugin says");
+  refused(Of(TENON_DT_VARIANT, {Of(TENON_DT_FLOAT, {}, 0, "a dataset")}),
+          "a variant of type 'a dataset' does not leave");
+  refused(Of(TENON_DT_RESOURCE, {Tensor(), *Tensor::Allocate(pool_, TENON_DT_RESOURCE, Shape())}),
+          "element 1 of a variant of type 'numbers' is of type resource");
   refused(Nested(kMostDepth + 1), "deeper than 16");
   Tensor held = *Tensor::Allocate(pool_, TENON_DT_VARIANT, Shape());
   held.as<tenon_variant*>()[0] = *variant::Hold("numbers", "", &held, [](void*) {});
@@ -166,7 +183,8 @@ TEST_F(VariantBytes, WhatDoesNotLeaveItsProcessIsNamed) {
 }
 
 // A list of a string and a float: where its numbers stand.
-constexpr size_t kNameBytes = 0, kMetadataBytes = 4, kPlaces = 8, kTold = 16, kFirst = 32, kRank = 36, kDataBytes = 40, kDim = 48, kCell = 64;
+constexpr size_t kNameBytes = 0, kMetadataBytes = 4, kPlaces = 8, kTold = 16, kFirst = 32, kRank = 36, kDataBytes = 40,
+                 kDim = 48, kCell = 64;
 
 TEST_F(VariantBytes, LiesOfAPeerAreRefusedByNameBeforeMemoryIsTaken) {
   const std::string texts = BytesOf(Of(TENON_DT_STRING, {Texts({"some text", "more"})}));
@@ -197,7 +215,8 @@ TEST_F(VariantBytes, LiesOfAPeerAreRefusedByNameBeforeMemoryIsTaken) {
   ExpectRefused(texts + std::string(8, '\0'), "8 of ");
   ExpectRefused(texts, "cells", Shape{1000000});
   EXPECT_FALSE(StatusOf(With(texts, kDim, int64_t{1} << 60)).ok());
-  for (size_t size = 0; size < texts.size(); ++size) EXPECT_EQ(StatusOf(texts.substr(0, size)).code(), Code::kInvalidArgument) << size;
+  for (size_t size = 0; size < texts.size(); ++size)
+    EXPECT_EQ(StatusOf(texts.substr(0, size)).code(), Code::kInvalidArgument) << size;
   // Deeper than is sent.
   std::string deep = BytesOf(Nested(kMostDepth));
   ASSERT_TRUE(StatusOf(deep).ok());
@@ -207,12 +226,14 @@ TEST_F(VariantBytes, LiesOfAPeerAreRefusedByNameBeforeMemoryIsTaken) {
 
 TEST_F(VariantBytes, AnyBytesAreRefusedOrAValue) {
   std::mt19937 random(11);
-  const Tensor list = Of(TENON_DT_FLOAT, {Floats({1, 2}, {2}), Tensor(), Floats({3}, {})}), texts = Of(TENON_DT_STRING, {Texts({"a", "bc"})});
+  const Tensor list = Of(TENON_DT_FLOAT, {Floats({1, 2}, {2}), Tensor(), Floats({3}, {})}),
+               texts = Of(TENON_DT_STRING, {Texts({"a", "bc"})});
   const std::string good = BytesOf(Of(TENON_DT_VARIANT, {list, texts, Of(TENON_DT_VARIANT, {texts, list})}));
   int made = 0;
   for (int i = 0; i < 20000; ++i) {
     std::string bytes = good;
-    for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) bytes[random() % bytes.size()] = static_cast<char>(random() % 3 == 0 ? random() : random() % 4);
+    for (uint32_t changes = 1 + random() % 3; changes > 0; --changes)
+      bytes[random() % bytes.size()] = static_cast<char>(random() % 3 == 0 ? random() : random() % 4);
     if (random() % 8 == 0) bytes.resize(random() % bytes.size());
     Tensor copy = *Tensor::Allocate(pool_, TENON_DT_UINT8, Shape{static_cast<int64_t>(bytes.size())});
     std::memcpy(copy.data(), bytes.data(), bytes.size());
@@ -254,7 +275,8 @@ TEST_F(VariantBytes, TypesAreTheirPluginsAndGoWithIt) {
   EXPECT_FALSE(types_.AreMadeBy(""));
   const Status twice = types_.Register(&kPackage, std::make_shared<PluginInstance>("test.other"));
   EXPECT_EQ(twice.code(), Code::kAlreadyExists) << twice.ToString();
-  EXPECT_NE(twice.message().find("the variants of type 'numbers' are plugin 'test.numbers'"), std::string::npos) << twice.ToString();
+  EXPECT_NE(twice.message().find("the variants of type 'numbers' are plugin 'test.numbers'"), std::string::npos)
+      << twice.ToString();
   int opened = 0;
   types_.SetOpener([&] { ++opened; });
   EXPECT_NE(types_.Find("numbers"), nullptr);

@@ -110,7 +110,8 @@ void Worker::Watch() {
     const std::vector<std::shared_ptr<WorkerSession>> late = LateSessions(now);
     const std::map<std::string, Peers::Busy> busy = BusyPeers(now);
     lock.unlock();
-    for (const auto& session : late) End(session, Status(Code::kCancelled, "the session's master has not been heard of for its lease"));
+    for (const auto& session : late)
+      End(session, Status(Code::kCancelled, "the session's master has not been heard of for its lease"));
     peers_->Look(busy, now);
     lock.lock();
   }
@@ -127,7 +128,8 @@ Worker::Worker(session::Runtime* runtime, WorkerOptions options)
   if (!choice.ok()) return;  // who opens a session is told
   for (const exec::Device* device : choice->devices)
     if (memories_.empty() || device->queues != nullptr)
-      memories_.push_back({device->name, std::make_shared<MemoryBudget>(options_.memory_limit, StrCat("task ", options_.task))});
+      memories_.push_back(
+          {device->name, std::make_shared<MemoryBudget>(options_.memory_limit, StrCat("task ", options_.task))});
 }
 
 std::shared_ptr<MemoryBudget> Worker::BudgetOf(const exec::Device& device) const {
@@ -153,7 +155,8 @@ std::string Worker::Metrics() const {
   return metrics_.ToJson(state);
 }
 
-Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network::Finder finder, WorkerOptions options) {
+Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network::Finder finder,
+                                              WorkerOptions options) {
   std::string own;
   for (const Task& task : options.tasks)
     if (task.name() == options.task) own = task.address();
@@ -162,24 +165,32 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
   Worker* self = worker.get();
   self->incarnation_ = RandomNumber();
   Handlers handlers;
-  handlers.call = [self](tenon_peer* peer, const tenon_incoming& call, Reply reply) { self->OnCall(peer, call, reply); };
-  handlers.cancelled = [self](tenon_reply* reply) { self->OnCancelled(reply); };
-  handlers.place = [self](tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
-    return self->Place(peer, key, head, bytes, memory, token);
+  handlers.call = [self](tenon_peer* peer, const tenon_incoming& call, Reply reply) {
+    self->OnCall(peer, call, reply);
   };
-  handlers.placed = [self](void* token, Status status) { self->Placed(static_cast<Arrival*>(token), std::move(status)); };
+  handlers.cancelled = [self](tenon_reply* reply) { self->OnCancelled(reply); };
+  handlers.place = [self](tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory,
+                          void** token) { return self->Place(peer, key, head, bytes, memory, token); };
+  handlers.placed = [self](void* token, Status status) {
+    self->Placed(static_cast<Arrival*>(token), std::move(status));
+  };
   handlers.lost = [self](tenon_peer* peer) { self->OnLost(peer); };
   handlers.connection_lost = [self](const std::string& address) {
     self->background_.Later([self, address] {
-      self->LosePeer(address, StrCat("the connection from task ", self->options_.task, " was lost, and maybe values with it"), /*noted=*/true);
+      self->LosePeer(address,
+                     StrCat("the connection from task ", self->options_.task, " was lost, and maybe values with it"),
+                     /*noted=*/true);
     });
   };
-  worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials, worker->options_.max_message_bytes);
-  worker->services_ = {worker->options_.task, worker->network_.get(), &worker->metrics_, &worker->background_, &runtime->variant_types(), &worker->mutex_};
+  worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials,
+                                               worker->options_.max_message_bytes);
+  worker->services_ = {worker->options_.task, worker->network_.get(),    &worker->metrics_,
+                       &worker->background_,  &runtime->variant_types(), &worker->mutex_};
   worker->peers_ = std::make_unique<Peers>(
       worker->network_.get(), [self](std::function<void()> work) { self->background_.Later(std::move(work)); },
       [self](const std::string& address, std::string_view why) { self->LosePeer(address, why, /*noted=*/false); });
-  TENON_ASSIGN_OR_RETURN(worker->address_, worker->network_->Listen(worker->options_.listen.empty() ? own : worker->options_.listen));
+  TENON_ASSIGN_OR_RETURN(worker->address_,
+                         worker->network_->Listen(worker->options_.listen.empty() ? own : worker->options_.listen));
   worker->watch_ = std::thread([self] { self->Watch(); });
   return worker;
 }
@@ -187,7 +198,8 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
 std::string Worker::BusyLocked() const {
   std::string text;
   const auto add = [&](const std::string& more) { text += StrCat(text.empty() ? "" : ", ", more); };
-  for (const auto& [reply, step] : running_) add(StrCat("step ", step->number, " of part ", step->part->number, " of session ", step->session->id));
+  for (const auto& [reply, step] : running_)
+    add(StrCat("step ", step->number, " of part ", step->part->number, " of session ", step->session->id));
   for (const auto& [session, part] : planning_) add(StrCat("the planning of part ", part, " of session ", session));
   if (text.empty() && !ending_.empty()) add(StrCat("session ", (*ending_.begin())->id));
   return text.empty() ? "work in the background" : text;

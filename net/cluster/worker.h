@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: a task of a cluster. It runs parts (partitions) of steps for masters, and exchanges values with other workers.
+// Worker: a task of a cluster. It runs parts (partitions) of steps for masters, and exchanges values with other
+// workers.
 //
-// A master opens a session here, registers the parts of its steps that this task runs, and then sends one message a step. State
-// (variables, queues) lives in the worker's own container and outlives sessions, unless a session asks for one of its own. A
-// session ends when its master closes it, is gone, or has not been heard of for its lease; its steps are cancelled then.
+// A master opens a session here, registers the parts of its steps that this task runs, and then sends one message a
+// step. State (variables, queues) lives in the worker's own container and outlives sessions, unless a session asks for
+// one of its own. A session ends when its master closes it, is gone, or has not been heard of for its lease; its steps
+// are cancelled then.
 //
 // A step's values from other parts may come before the step does: whatever comes first makes the step's meeting place.
 // Nothing that comes over the network can end the process: it is checked, and refused with a status.
@@ -42,7 +44,8 @@ struct WorkerOptions {
   std::string credentials;  // of the transports, JSON
   // What is more is refused with RESOURCE_EXHAUSTED, which ends nothing but the step or the session that asked for it.
   uint64_t max_sessions = 64;
-  uint64_t memory_limit = 0;       // bytes of all sessions' values, variables and steps, in the host's memory and in each device's; 0: none
+  uint64_t memory_limit =
+      0;  // bytes of all sessions' values, variables and steps, in the host's memory and in each device's; 0: none
   uint64_t max_message_bytes = 0;  // of one message; 0: the transport's own limit
 };
 
@@ -51,14 +54,15 @@ struct StepOrder;
 class Worker {
  public:
   // The runtime's devices are open, and named by the task. It outlives the worker.
-  static Result<std::unique_ptr<Worker>> Start(session::Runtime* runtime, Network::Finder finder, WorkerOptions options);
+  static Result<std::unique_ptr<Worker>> Start(session::Runtime* runtime, Network::Finder finder,
+                                               WorkerOptions options);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   const std::string& address() const { return address_; }
-  // Takes no new calls, lets steps end until the deadline, then cancels them and stops. ABORTED: something does not end, and the message
-  // says what; the process had best be ended, as the destructor waits for it.
+  // Takes no new calls, lets steps end until the deadline, then cancels them and stops. ABORTED: something does not
+  // end, and the message says what; the process had best be ended, as the destructor waits for it.
   Status Stop(uint64_t deadline_ns);
   // JSON, as tenon_worker_metrics of app.h describes it.
   std::string Metrics() const;
@@ -73,9 +77,11 @@ class Worker {
   void OnCall(tenon_peer* peer, const tenon_incoming& call, Reply reply);
   void OnCancelled(tenon_reply* reply);
   void OnLost(tenon_peer* peer);
-  Status Place(tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token);
+  Status Place(tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory,
+               void** out_token);
   // The step that a value is for; nullptr: it is over. The number of who sent it.
-  Result<std::shared_ptr<WorkerStep>> StepFor(DataKey key, tenon_peer* peer, std::shared_ptr<WorkerSession>* out_session, size_t* out_sender);
+  Result<std::shared_ptr<WorkerStep>> StepFor(DataKey key, tenon_peer* peer,
+                                              std::shared_ptr<WorkerSession>* out_session, size_t* out_sender);
   static Status MakeRoom(const WorkerSession& session, const DataHead& head, uint64_t bytes, Arrival* arrival);
   void Placed(Arrival* arrival, Status status);
   size_t SenderOf(const WorkerSession& session, const DataKey& key) const;
@@ -96,12 +102,15 @@ class Worker {
   Status CheckOwn(const Task& task) const;
   // It is open from now on; not when the worker stops, or has as many as it may.
   Status Admit(const std::shared_ptr<WorkerSession>& session);
-  // Ends the sessions of an owner, and waits for their steps, for a bounded time. Those that were opened with another secret are not its own.
+  // Ends the sessions of an owner, and waits for their steps, for a bounded time. Those that were opened with another
+  // secret are not its own.
   Status EndOf(const std::string& owner, const std::string& secret);
   // The step's meeting place; FAILED_PRECONDITION when the step is over.
-  Result<std::shared_ptr<WorkerStep>> StepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step);
+  Result<std::shared_ptr<WorkerStep>> StepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part,
+                                             uint64_t step);
   // The same for a value that `sender` brings, maybe before its step: of these there are so many, and no more.
-  Result<std::shared_ptr<WorkerStep>> EarlyStepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step, tenon_peer* sender);
+  Result<std::shared_ptr<WorkerStep>> EarlyStepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part,
+                                                  uint64_t step, tenon_peer* sender);
   // It has begun, or never will.
   void NoLongerEarly(WorkerStep* step);
   // It runs from now on. quick: what its part's last runs took.
@@ -116,7 +125,8 @@ class Worker {
   std::vector<std::shared_ptr<WorkerSession>> LateSessions(uint64_t now_ns) const;
   // Peers of the steps that have lasted a while, by address.
   std::map<std::string, Peers::Busy> BusyPeers(uint64_t now_ns) const;
-  // Gives up the open steps that exchange values with a task. noted: what was sent to it may be lost, also of steps that are over.
+  // Gives up the open steps that exchange values with a task. noted: what was sent to it may be lost, also of steps
+  // that are over.
   void LosePeer(const std::string& address, std::string_view why, bool noted);
   void CountSteps(WorkerState* out) const;
   // All that may wait for what runs.

@@ -11,12 +11,17 @@
 namespace tenon::cluster {
 namespace {
 
-bool Has(const std::vector<int32_t>& channels, int32_t channel) { return std::find(channels.begin(), channels.end(), channel) != channels.end(); }
+bool Has(const std::vector<int32_t>& channels, int32_t channel) {
+  return std::find(channels.begin(), channels.end(), channel) != channels.end();
+}
 
 }  // namespace
 
 WorkerGoes::WorkerGoes(WorkerStep* step, const StepServices* services)
-    : step_(step), services_(services), goes_(std::make_unique<session::StepInGoes>(step->part->callable, step)), sent_(step->part->tasks.size()) {}
+    : step_(step),
+      services_(services),
+      goes_(std::make_unique<session::StepInGoes>(step->part->callable, step)),
+      sent_(step->part->tasks.size()) {}
 
 void WorkerGoes::Begin(bool trace, std::function<void(Status status)> ended) {
   {
@@ -99,9 +104,11 @@ Status WorkerGoes::Feed(const std::shared_ptr<GoOrder>& order) {
   std::vector<std::pair<int32_t, exec::Message>> feeds;
   BufferPool* const pool = step_->session->session->pool();
   for (const int32_t channel : order->head.wanted())
-    if (!Has(step_->part->given, channel)) return InvalidArgument(StrCat("part ", step_->part->number, " gives nothing on channel ", channel));
+    if (!Has(step_->part->given, channel))
+      return InvalidArgument(StrCat("part ", step_->part->number, " gives nothing on channel ", channel));
   for (const ChannelValue& feed : order->head.feeds()) {
-    if (!Has(step_->part->fed, feed.channel())) return InvalidArgument(StrCat("part ", step_->part->number, " is fed nothing on channel ", feed.channel()));
+    if (!Has(step_->part->fed, feed.channel()))
+      return InvalidArgument(StrCat("part ", step_->part->number, " is fed nothing on channel ", feed.channel()));
     TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, order->packet.Next(feed.value()));
     TENON_ASSIGN_OR_RETURN(exec::Message message, exec::Message::Of(view, pool));
     feeds.emplace_back(feed.channel(), std::move(message));
@@ -134,7 +141,9 @@ bool WorkerGoes::IsReady(const GoOrder& order) const {
   if (driving_ ? !elsewhere_ : received_ < order.head.expected()) return false;
   const auto& wanted = order.head.wanted();
   const bool may_lack = !driving_ && !order.head.patient();
-  return may_lack || std::all_of(wanted.begin(), wanted.end(), [this](int32_t channel) { return step_->Has({channel, 0, {}}); });
+  return may_lack || std::all_of(wanted.begin(), wanted.end(), [this](int32_t channel) {
+           return step_->Has({channel, 0, {}});
+         });
 }
 
 WorkerGoes::Orders WorkerGoes::TakeReady() {

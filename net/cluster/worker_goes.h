@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WorkerGoes: how a step of a part goes on between its callers' calls, and stands still while nothing comes. It holds no thread then.
+// WorkerGoes: how a step of a part goes on between its callers' calls, and stands still while nothing comes. It holds
+// no thread then.
 #ifndef TENON_NET_CLUSTER_WORKER_GOES_H_
 #define TENON_NET_CLUSTER_WORKER_GOES_H_
 

@@ -18,7 +18,8 @@ template <typename Edges>
 Status ReadEdges(const graph::Graph& graph, const Edges& from, std::vector<graph::Edge>* out) {
   for (const Edge& edge : from) {
     const graph::NodeId node(edge.node());
-    if (!graph.Has(node) || edge.index() < 0 || static_cast<size_t>(edge.index()) >= graph.node(node).output_types.size())
+    if (!graph.Has(node) || edge.index() < 0 ||
+        static_cast<size_t>(edge.index()) >= graph.node(node).output_types.size())
       return InvalidArgument(StrCat("a part names output ", edge.index(), " of node ", edge.node()));
     out->push_back({node, edge.index()});
   }
@@ -27,10 +28,13 @@ Status ReadEdges(const graph::Graph& graph, const Edges& from, std::vector<graph
 
 }  // namespace
 
-bool WorkerPart::Receives(int32_t channel) const { return std::find(receives.begin(), receives.end(), channel) != receives.end(); }
+bool WorkerPart::Receives(int32_t channel) const {
+  return std::find(receives.begin(), receives.end(), channel) != receives.end();
+}
 
 bool WorkerPart::IsAskedFor(int32_t channel) const {
-  return channel >= 0 && static_cast<size_t>(channel) < asked_bytes.size() && asked_bytes[channel] > 0 && to[channel] >= 0;
+  return channel >= 0 && static_cast<size_t>(channel) < asked_bytes.size() && asked_bytes[channel] > 0 &&
+         to[channel] >= 0;
 }
 
 void WorkerPart::Took(uint64_t program, bool quickly) const {
@@ -38,9 +42,12 @@ void WorkerPart::Took(uint64_t program, bool quickly) const {
   quick.runs = quickly ? std::min(quick.runs + 1, kQuickRuns) : 0;
 }
 
-bool WorkerPart::IsQuick(const Quick& quick, uint64_t program) { return program != 0 && program == quick.program && quick.runs == kQuickRuns; }
+bool WorkerPart::IsQuick(const Quick& quick, uint64_t program) {
+  return program != 0 && program == quick.program && quick.runs == kQuickRuns;
+}
 
-Result<PartPlan> PartPlan::Read(const RegisterPart& asked, const graph::OpRegistry& ops, std::string_view own, WorkerMetrics* metrics) {
+Result<PartPlan> PartPlan::Read(const RegisterPart& asked, const graph::OpRegistry& ops, std::string_view own,
+                                WorkerMetrics* metrics) {
   PartPlan plan(ops);
   plan.part->number = asked.part();
   TENON_RETURN_IF_ERROR(plan.ReadGraph(asked));
@@ -57,15 +64,16 @@ Result<PartPlan> PartPlan::Read(const RegisterPart& asked, const graph::OpRegist
 Status PartPlan::ReadGraph(const RegisterPart& asked) {
   TENON_RETURN_IF_ERROR(graph::ImportGraphDef(asked.graph(), &graph_, graph::Unknown::kRefuse, graph::Of::kPart));
   const auto count = graph_.size();
-  if (static_cast<size_t>(asked.node_channels_size()) != count || static_cast<size_t>(asked.nodes_may_be_dead_size()) != count ||
-      asked.tasks_size() != asked.parts_size())
+  if (static_cast<size_t>(asked.node_channels_size()) != count ||
+      static_cast<size_t>(asked.nodes_may_be_dead_size()) != count || asked.tasks_size() != asked.parts_size())
     return InvalidArgument("the lists of a part do not fit its graph");
   return Status::Ok();
 }
 
 Status PartPlan::ReadNodes(const RegisterPart& asked) {
   for (int32_t channel : asked.node_channels()) {
-    if (channel >= asked.channels_size()) return InvalidArgument(StrCat("a node names channel ", channel, " of ", asked.channels_size()));
+    if (channel >= asked.channels_size())
+      return InvalidArgument(StrCat("a node names channel ", channel, " of ", asked.channels_size()));
     info_->channels.push_back(partition::ChannelId(std::max(channel, -1)));
   }
   for (bool dead : asked.nodes_may_be_dead()) info_->nodes_may_be_dead.push_back(dead);
@@ -73,8 +81,10 @@ Status PartPlan::ReadNodes(const RegisterPart& asked) {
 }
 
 Status PartPlan::ReadChannel(const RegisterPart& asked, const Channel& channel, std::string_view own) {
-  if (channel.to() >= asked.tasks_size()) return InvalidArgument(StrCat("channel '", channel.name(), "' goes to no task"));
-  if (channel.from() < 0 || channel.from() >= asked.tasks_size()) return InvalidArgument(StrCat("channel '", channel.name(), "' comes from no task"));
+  if (channel.to() >= asked.tasks_size())
+    return InvalidArgument(StrCat("channel '", channel.name(), "' goes to no task"));
+  if (channel.from() < 0 || channel.from() >= asked.tasks_size())
+    return InvalidArgument(StrCat("channel '", channel.name(), "' comes from no task"));
   info_->may_be_dead.push_back(channel.may_be_dead());
   part->names.push_back(channel.name());
   part->to.push_back(channel.to());
@@ -82,7 +92,8 @@ Status PartPlan::ReadChannel(const RegisterPart& asked, const Channel& channel, 
   part->asked_bytes.push_back(channel.asked_bytes());
   const bool is_ours = asked.tasks(channel.from()).name() == own;
   for (int32_t end : {channel.from(), channel.to()})
-    if (end >= 0 && (channel.to() < 0 || is_ours) && asked.tasks(end).name() != own) part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
+    if (end >= 0 && (channel.to() < 0 || is_ours) && asked.tasks(end).name() != own)
+      part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
   if (channel.to() >= 0 && is_ours) part->targets.insert(WithScheme(asked.tasks(channel.to()).address()));
   return Status::Ok();
 }
@@ -91,10 +102,12 @@ Status PartPlan::ReadEnds(const RegisterPart& asked) {
   TENON_RETURN_IF_ERROR(ReadEdges(graph_, asked.feeds(), &feeds_));
   TENON_RETURN_IF_ERROR(ReadEdges(graph_, asked.fetches(), &fetches_));
   part->in_goes = asked.in_goes();
-  if (asked.in_goes() && asked.feeds_size() + asked.fetches_size() > 0) return InvalidArgument("a part in goes has feeds or fetches that are no channels");
+  if (asked.in_goes() && asked.feeds_size() + asked.fetches_size() > 0)
+    return InvalidArgument("a part in goes has feeds or fetches that are no channels");
   for (const auto& [channels, out] : {std::pair(&asked.fed(), &part->fed), std::pair(&asked.given(), &part->given)}) {
     for (const int32_t channel : *channels)
-      if (channel < 0 || channel >= asked.channels_size() || asked.channels(channel).to() >= 0) return InvalidArgument(StrCat("a part meets its callers on channel ", channel));
+      if (channel < 0 || channel >= asked.channels_size() || asked.channels(channel).to() >= 0)
+        return InvalidArgument(StrCat("a part meets its callers on channel ", channel));
     out->assign(channels->begin(), channels->end());
   }
   for (int32_t target : asked.targets())
@@ -112,11 +125,13 @@ Status PartPlan::Prepare(session::Session* session, const RegisterPart& asked) {
   for (graph::NodeId node : part->callable->plan()->receives()) {
     const int32_t channel = channels[node].number();
     part->receives.push_back(channel);
-    if (part->callable->plan()->graph().node(node).output_types[0] == TENON_DT_VARIANT) part->of_variants.insert(channel);
+    if (part->callable->plan()->graph().node(node).output_types[0] == TENON_DT_VARIANT)
+      part->of_variants.insert(channel);
     if (part->asked_bytes[channel] > 0) part->asks.push_back({channel, part->asked_bytes[channel]});
   }
   // Not where it asks for values while it runs: they are not there before.
-  part->runs_through = !asked.in_goes() && !asked.in_circle() && part->asks.empty() && part->callable->plan()->RunsThrough();
+  part->runs_through =
+      !asked.in_goes() && !asked.in_circle() && part->asks.empty() && part->callable->plan()->RunsThrough();
   return Status::Ok();
 }
 

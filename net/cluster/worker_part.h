@@ -32,7 +32,7 @@ struct WorkerPart {
   std::vector<uint64_t> asked_bytes;  // by channel: of its value, which its receiver asks for; 0: it is not asked for
   std::vector<AskingWindow::Value> asks;  // those of `receives` that are asked for
   uint64_t receive_window = 0;
-  bool in_goes = false;                // its steps stand still between their callers' calls, and these are the channels of those:
+  bool in_goes = false;  // its steps stand still between their callers' calls, and these are the channels of those:
   std::vector<int32_t> fed, given;
   std::shared_ptr<session::Callable> callable;
   bool runs_through = false;         // its steps wait for nobody once all that it receives is there
@@ -55,7 +55,8 @@ struct WorkerPart {
 // A part on its way: what a master's message says of it, checked.
 struct PartPlan {
   // own: this task. INVALID_ARGUMENT: what the message says does not fit together, or the graph.
-  static Result<PartPlan> Read(const RegisterPart& asked, const graph::OpRegistry& ops, std::string_view own, WorkerMetrics* metrics);
+  static Result<PartPlan> Read(const RegisterPart& asked, const graph::OpRegistry& ops, std::string_view own,
+                               WorkerMetrics* metrics);
   // Makes its callable; once.
   Status Prepare(session::Session* session, const RegisterPart& asked);
 

@@ -52,7 +52,8 @@ bool WorkerSession::IsOver(uint32_t part, uint64_t step) const {
 }
 
 bool WorkerSession::HasPeer(const std::string& address) const {
-  return std::any_of(parts.begin(), parts.end(), [&](const auto& each) { return each.second->peers.contains(address); });
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const auto& each) { return each.second->peers.contains(address); });
 }
 
 }  // namespace tenon::cluster

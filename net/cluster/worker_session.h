@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WorkerSession: a master's session at a worker: the parts that it registered, their steps, and what it may not know yet.
+// WorkerSession: a master's session at a worker: the parts that it registered, their steps, and what it may not know
+// yet.
 #ifndef TENON_NET_CLUSTER_WORKER_SESSION_H_
 #define TENON_NET_CLUSTER_WORKER_SESSION_H_
 
@@ -42,7 +43,8 @@ class WorkerSession {
   bool IsOver(uint32_t part, uint64_t step) const;
   // Whether the master runs the part no more.
   bool IsDropped(uint32_t part) const { return part <= last_part && !parts.contains(part); }
-  // The part, which goes when the caller lets go of it; nullptr: there is none of that number. Its steps that have not ended yet keep it.
+  // The part, which goes when the caller lets go of it; nullptr: there is none of that number. Its steps that have not
+  // ended yet keep it.
   std::shared_ptr<const WorkerPart> Drop(uint32_t part);
   // Whether it exchanges values with the task at the address.
   bool HasPeer(const std::string& address) const;

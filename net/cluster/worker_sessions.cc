@@ -21,7 +21,8 @@ constexpr auto kOwnerPatience = std::chrono::seconds(5);
 std::string Say(const session::SessionOptions& options) {
   std::string text;
   for (const session::CarriedOption& option : session::Carried(options))
-    text += StrCat(text.empty() ? ", with " : ", ", option.name, " = ", option.text.empty() ? StrCat(option.number) : std::string(option.text));
+    text += StrCat(text.empty() ? ", with " : ", ", option.name, " = ",
+                   option.text.empty() ? StrCat(option.number) : std::string(option.text));
   return text;
 }
 
@@ -35,18 +36,24 @@ Result<std::shared_ptr<WorkerSession>> Worker::SessionOf(uint64_t id) {
 Result<std::shared_ptr<WorkerSession>> Worker::Find(uint64_t id) {
   if (const auto at = sessions_.find(id); at != sessions_.end()) return at->second;
   if (stop_) return Stopping();
-  return Status(Code::kAborted, StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
+  return Status(Code::kAborted, StrCat("task ", options_.task, " has no session ", id,
+                                       "; it was closed, or the task has been started again"));
 }
 
 Status Worker::EndOf(const std::string& owner, const std::string& secret) {
   std::vector<std::shared_ptr<WorkerSession>> earlier;
-  const auto is_own = [&](const auto& session) { return session->owner == owner && SameSecret(session->owner_secret, secret); };
+  const auto is_own = [&](const auto& session) {
+    return session->owner == owner && SameSecret(session->owner_secret, secret);
+  };
   std::unique_lock lock(mutex_);
   for (const auto& [id, session] : sessions_)
     if (is_own(session)) earlier.push_back(session);
   lock.unlock();
   for (const auto& session : earlier)
-    background_.Later([this, session, why = Status(Code::kCancelled, StrCat("another session of '", owner, "' has begun"))] { End(session, why); });
+    background_.Later(
+        [this, session, why = Status(Code::kCancelled, StrCat("another session of '", owner, "' has begun"))] {
+          End(session, why);
+        });
   earlier.clear();
   lock.lock();
   // One whose process has died ends as soon as its connection is seen to be gone.
@@ -56,11 +63,15 @@ Status Worker::EndOf(const std::string& owner, const std::string& secret) {
            std::none_of(ending_.begin(), ending_.end(), of_it);
   };
   if (changed_.wait_for(lock, kOwnerPatience, none)) return Status::Ok();
-  const bool stranger = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& each) { return each.second->owner == owner && !is_own(each.second); });
+  const bool stranger = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& each) {
+    return each.second->owner == owner && !is_own(each.second);
+  });
   if (stranger)
-    return Status(Code::kAborted, StrCat("task ", options_.task, " has a session of '", owner, "' that was opened with another secret than this one gives; it ends when its ",
+    return Status(Code::kAborted, StrCat("task ", options_.task, " has a session of '", owner,
+                                         "' that was opened with another secret than this one gives; it ends when its ",
                                          "master closes it, is gone, or is silent for its lease"));
-  return Status(Code::kDeadlineExceeded, StrCat("the steps of an earlier session of '", owner, "' at task ", options_.task, " have not ended: ", BusyLocked()));
+  return Status(Code::kDeadlineExceeded, StrCat("the steps of an earlier session of '", owner, "' at task ",
+                                                options_.task, " have not ended: ", BusyLocked()));
 }
 
 Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
@@ -68,9 +79,12 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
   session::SessionOptions options;
   for (const SessionOption& option : asked.options())
-    TENON_RETURN_IF_ERROR(session::SetCarried({option.name(), option.number(), option.text()}, &options).Annotate("task ", options_.task));
-  if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored)) TENON_RETURN_IF_ERROR(EndOf(asked.owner(), asked.owner_secret()));
-  if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
+    TENON_RETURN_IF_ERROR(session::SetCarried({option.name(), option.number(), option.text()}, &options)
+                              .Annotate("task ", options_.task));
+  if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored))
+    TENON_RETURN_IF_ERROR(EndOf(asked.owner(), asked.owner_secret()));
+  if (asked.incarnation() != incarnation_)
+    return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
   const std::string given = Say(options);
   if (!asked.isolate()) options.unnamed = unnamed_.get();
   options.one_task = true;
@@ -95,8 +109,10 @@ Status Worker::Admit(const std::shared_ptr<WorkerSession>& session) {
   const std::lock_guard lock(mutex_);
   if (stop_) return Stopping();
   if (sessions_.size() >= options_.max_sessions)
-    return ResourceExhausted(StrCat("task ", options_.task, " has ", sessions_.size(), " sessions, as many as it may; close one, or raise --max-sessions"));
-  if (!sessions_.emplace(session->id, session).second) return AlreadyExists(StrCat("session ", session->id, " is open at task ", options_.task));
+    return ResourceExhausted(StrCat("task ", options_.task, " has ", sessions_.size(),
+                                    " sessions, as many as it may; close one, or raise --max-sessions"));
+  if (!sessions_.emplace(session->id, session).second)
+    return AlreadyExists(StrCat("session ", session->id, " is open at task ", options_.task));
   return Status::Ok();
 }
 
@@ -123,8 +139,8 @@ class Worker::Planning {
 Status Worker::CheckOwn(const Task& task) const {
   for (const Task& own : options_.tasks)
     if (own.name() == task.name() && WithScheme(own.address()) == WithScheme(task.address())) return Status::Ok();
-  return Status(Code::kPermissionDenied, StrCat("the cluster of task ", options_.task, " has no task ", task.name(), " at ", task.address(),
-                                                "; start all tasks with the same cluster"));
+  return Status(Code::kPermissionDenied, StrCat("the cluster of task ", options_.task, " has no task ", task.name(),
+                                                " at ", task.address(), "; start all tasks with the same cluster"));
 }
 
 Status Worker::Register(tenon_span request, Reply reply) {
@@ -136,10 +152,12 @@ Status Worker::Register(tenon_span request, Reply reply) {
   TENON_ASSIGN_OR_RETURN(PartPlan plan, PartPlan::Read(asked, runtime_->ops(), options_.task, &metrics_));
   TENON_RETURN_IF_ERROR(plan.Prepare(session->session.get(), asked));
   const std::shared_ptr<const WorkerPart> part = std::move(plan.part);
-  for (const auto& [address, peer] : part->peers) TENON_RETURN_IF_ERROR(peers_->Verify(peer, Peers::PatienceOf(session->silence_ns)));
+  for (const auto& [address, peer] : part->peers)
+    TENON_RETURN_IF_ERROR(peers_->Verify(peer, Peers::PatienceOf(session->silence_ns)));
   {
     const std::lock_guard lock(mutex_);
-    if (!session->parts.emplace(part->number, part).second) return AlreadyExists(StrCat("part ", asked.part(), " is registered"));
+    if (!session->parts.emplace(part->number, part).second)
+      return AlreadyExists(StrCat("part ", asked.part(), " is registered"));
     session->last_part = std::max(session->last_part, part->number);
   }
   Answer(reply, PingReply());
@@ -204,7 +222,8 @@ void Worker::End(const std::shared_ptr<WorkerSession>& session, const Status& wh
     ending_.insert(session);
     for (const auto& [key, step] : session->steps) steps.push_back(step);
   }
-  LogOf(session->id, steps.empty() ? TENON_LOG_INFO : TENON_LOG_WARNING, StrCat("ends with ", steps.size(), " open steps: ", why.message()));
+  LogOf(session->id, steps.empty() ? TENON_LOG_INFO : TENON_LOG_WARNING,
+        StrCat("ends with ", steps.size(), " open steps: ", why.message()));
   for (const std::shared_ptr<WorkerStep>& step : steps) {
     step->cancellation.Cancel(why);
     step->Abort(why);
@@ -222,14 +241,16 @@ void Worker::OnLost(tenon_peer* peer) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, session] : sessions_) {
     if (session->master != peer) continue;
-    background_.Later([this, session = session] { End(session, Status(Code::kCancelled, "the session's master is gone")); });
+    background_.Later(
+        [this, session = session] { End(session, Status(Code::kCancelled, "the session's master is gone")); });
   }
 }
 
 std::vector<std::shared_ptr<WorkerSession>> Worker::LateSessions(uint64_t now_ns) const {
   std::vector<std::shared_ptr<WorkerSession>> late;
   for (const auto& [id, session] : sessions_)
-    if (session->lease_ns != 0 && !Planted(Bug::kLeaseIgnored) && now_ns > session->heard_ns + session->lease_ns) late.push_back(session);
+    if (session->lease_ns != 0 && !Planted(Bug::kLeaseIgnored) && now_ns > session->heard_ns + session->lease_ns)
+      late.push_back(session);
   return late;
 }
 

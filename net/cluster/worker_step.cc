@@ -20,10 +20,14 @@ int32_t WorkerStep::TargetOf(const exec::RendezvousKey& key) const {
 Result<tenon_span> WorkerStep::Lay(exec::Message* message) const {
   const tenon_tensor_view& value = message->view();
   if (IsPlain(value.dtype)) return tenon_span{static_cast<const char*>(DataOf(value)), value.byte_size};
-  if (value.dtype != TENON_DT_STRING && value.dtype != TENON_DT_VARIANT) return InvalidArgument(StrCat("a value of ", TypeName(value.dtype), " cannot leave its process"));
+  if (value.dtype != TENON_DT_STRING && value.dtype != TENON_DT_VARIANT)
+    return InvalidArgument(StrCat("a value of ", TypeName(value.dtype), " cannot leave its process"));
   const bool strings = value.dtype == TENON_DT_STRING;
-  TENON_ASSIGN_OR_RETURN(Tensor compact, strings ? Tensor::CopyOf(pool(), value) : WriteVariants(value, services_->variant_types, session->session->pool()));
-  const tenon_span bytes{static_cast<const char*>(compact.data()), compact.byte_size() + (strings ? StringBytes(value) : 0)};
+  TENON_ASSIGN_OR_RETURN(Tensor compact,
+                         strings ? Tensor::CopyOf(pool(), value)
+                                 : WriteVariants(value, services_->variant_types, session->session->pool()));
+  const tenon_span bytes{static_cast<const char*>(compact.data()),
+                         compact.byte_size() + (strings ? StringBytes(value) : 0)};
   tenon_tensor_view view = compact.view();
   Retain(view.buffer);
   view.dl.shape = view.buffer->dims;
@@ -72,10 +76,11 @@ Status WorkerStep::SendNow(const exec::RendezvousKey& key, exec::Message message
 void WorkerStep::Receive(const exec::RendezvousKey& key, Receiver receiver) {
   if (part->asks.empty()) return Rendezvous::Receive(key, std::move(receiver));
   AskWhat(true, &AskingWindow::Needed, key.channel);
-  Rendezvous::Receive(key, [this, channel = key.channel, receiver = std::move(receiver)](Result<exec::Message> message) {
-    if (message.ok()) AskWhat(true, &AskingWindow::Taken, channel);
-    receiver(std::move(message));
-  });
+  Rendezvous::Receive(key,
+                      [this, channel = key.channel, receiver = std::move(receiver)](Result<exec::Message> message) {
+                        if (message.ok()) AskWhat(true, &AskingWindow::Taken, channel);
+                        receiver(std::move(message));
+                      });
 }
 
 void WorkerStep::AskFirst() { AskWhat(true, &AskingWindow::Begin); }
@@ -96,11 +101,14 @@ void WorkerStep::Ask(const std::vector<int32_t>& channels, bool wanted) {
     const Task& task = part->tasks[from];
     const std::string head = EncodeHead(wanted ? DataHead() : DataHead{TENON_DT_BOOL, Shape{0}});
     const auto lost = [self = shared_from_this(), channel, &task](Status status) {
-      self->Lost(std::move(status).Annotate(StrCat("asking task ", task.name(), " at ", task.address(), " for channel ", channel)));
+      self->Lost(std::move(status).Annotate(
+          StrCat("asking task ", task.name(), " at ", task.address(), " for channel ", channel)));
     };
     Status status = [&]() -> Status {
-      TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Connection> connection, services_->network->Connect(task.address(), NowNs() + kConnectNs));
-      TENON_ASSIGN_OR_RETURN(const std::string name, EncodeKey({session->id, number, part->parts[from], {channel, 0, {}}}));
+      TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Connection> connection,
+                             services_->network->Connect(task.address(), NowNs() + kConnectNs));
+      TENON_ASSIGN_OR_RETURN(const std::string name,
+                             EncodeKey({session->id, number, part->parts[from], {channel, 0, {}}}));
       TENON_RETURN_IF_ERROR(connection->Send(name, head, {nullptr, 0}, [lost](Status sent) {
         if (!sent.ok()) lost(std::move(sent));
       }));

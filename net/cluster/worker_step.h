@@ -32,15 +32,22 @@ struct StepServices {
 
 class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<WorkerStep> {
  public:
-  WorkerStep(const StepServices* services, std::shared_ptr<WorkerSession> owner, std::shared_ptr<const WorkerPart> of, uint64_t id)
-      : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), services_(services), window_(part->asks, part->receive_window) {
+  WorkerStep(const StepServices* services, std::shared_ptr<WorkerSession> owner, std::shared_ptr<const WorkerPart> of,
+             uint64_t id)
+      : Rendezvous(GlobalPool(), &of->names),
+        session(std::move(owner)),
+        part(std::move(of)),
+        number(id),
+        services_(services),
+        window_(part->asks, part->receive_window) {
     if (part->in_goes) goes = std::make_unique<WorkerGoes>(this, services);
   }
 
   Status Send(const exec::RendezvousKey& key, exec::Message message) override;
   void Receive(const exec::RendezvousKey& key, Receiver receiver) override;
-  // Values that are asked for (asked_values.h): asks for the first; tells senders of those that it did not need; what another task says of one of this part's;
-  // calls `then` when the last has gone or the step is cancelled, on the thread where that happens or in the background.
+  // Values that are asked for (asked_values.h): asks for the first; tells senders of those that it did not need; what
+  // another task says of one of this part's; calls `then` when the last has gone or the step is cancelled, on the
+  // thread where that happens or in the background.
   void AskFirst();
   void AskNoMore();
   void Wished(int32_t channel, bool wanted);
@@ -64,7 +71,8 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
 
  private:
   Status SendNow(const exec::RendezvousKey& key, exec::Message message, int32_t to);
-  // Asks for the values that the window now names, or that they are not wanted. `what`: a member of AskingWindow, and what it takes.
+  // Asks for the values that the window now names, or that they are not wanted. `what`: a member of AskingWindow, and
+  // what it takes.
   template <class What, class... Channel>
   void AskWhat(bool wanted, What what, Channel... channel);
   void Ask(const std::vector<int32_t>& channels, bool wanted);
@@ -72,7 +80,8 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
   std::function<void()> TakeThen(bool over);
   // The channel's number among the part's tasks; -1: it stays here.
   int32_t TargetOf(const exec::RendezvousKey& key) const;
-  // The value as it goes out: plain bytes, which the message keeps; cells and bytes of strings side by side; variants as variant_bytes.h says.
+  // The value as it goes out: plain bytes, which the message keeps; cells and bytes of strings side by side; variants
+  // as variant_bytes.h says.
   Result<tenon_span> Lay(exec::Message* message) const;
   // A value did not reach another task.
   void Lost(Status why);

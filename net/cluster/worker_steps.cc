@@ -17,8 +17,8 @@ namespace {
 
 // A step that lasts longer has its peers asked whether they live.
 constexpr uint64_t kLastsNs = 500'000'000;
-// Of processor time: about what waking a thread takes. A program that did the same work in less, several times in a row, runs where the
-// last of what it needs has come, until a run has kept that thread for kTooLongNs.
+// Of processor time: about what waking a thread takes. A program that did the same work in less, several times in a
+// row, runs where the last of what it needs has come, until a run has kept that thread for kTooLongNs.
 constexpr uint64_t kQuickNs = 20'000;
 constexpr uint64_t kTooLongNs = 1'000'000;
 // Steps whose values come before their master's message: of a session, and by way of one connection.
@@ -28,9 +28,11 @@ constexpr size_t kMostInGoes = 1024;
 
 }  // namespace
 
-Result<std::shared_ptr<WorkerStep>> Worker::StepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step) {
+Result<std::shared_ptr<WorkerStep>> Worker::StepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part,
+                                                   uint64_t step) {
   const auto at = session->parts.find(part);
-  if (at == session->parts.end()) return NotFound(StrCat("session ", session->id, " has no part ", part, " at task ", options_.task));
+  if (at == session->parts.end())
+    return NotFound(StrCat("session ", session->id, " has no part ", part, " at task ", options_.task));
   if (!session->ended.ok()) return session->ended;
   if (session->IsOver(part, step)) return FailedPrecondition(StrCat("step ", step, " of part ", part, " is over"));
   const auto known = session->steps.find({part, step});
@@ -40,13 +42,16 @@ Result<std::shared_ptr<WorkerStep>> Worker::StepOf(const std::shared_ptr<WorkerS
   return made;
 }
 
-Result<std::shared_ptr<WorkerStep>> Worker::EarlyStepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step, tenon_peer* sender) {
+Result<std::shared_ptr<WorkerStep>> Worker::EarlyStepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part,
+                                                        uint64_t step, tenon_peer* sender) {
   const bool is_new = !session->steps.contains({part, step});
   const auto brought = early_.find(sender);
   const size_t of_sender = brought == early_.end() ? 0 : brought->second;
   if (is_new && (session->early_steps >= kMostEarlySteps || of_sender >= kMostEarlyOfPeer))
-    return ResourceExhausted(StrCat("values came for ", session->early_steps, " steps of session ", session->id, " that its master has not begun at task ",
-                                    options_.task, ", and by way of one connection for ", of_sender, "; there may be ", kMostEarlySteps, " and ", kMostEarlyOfPeer));
+    return ResourceExhausted(StrCat("values came for ", session->early_steps, " steps of session ", session->id,
+                                    " that its master has not begun at task ", options_.task,
+                                    ", and by way of one connection for ", of_sender, "; there may be ",
+                                    kMostEarlySteps, " and ", kMostEarlyOfPeer));
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> found, StepOf(session, part, step));
   if (is_new) {
     ++early_[sender];
@@ -64,13 +69,15 @@ void Worker::NoLongerEarly(WorkerStep* step) {
   if (at != early_.end() && --at->second == 0) early_.erase(at);
 }
 
-Result<std::shared_ptr<WorkerStep>> Worker::BeginStep(const RunPart& head, tenon_reply* reply, WorkerPart::Quick* quick) {
+Result<std::shared_ptr<WorkerStep>> Worker::BeginStep(const RunPart& head, tenon_reply* reply,
+                                                      WorkerPart::Quick* quick) {
   const std::lock_guard lock(mutex_);
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, Find(head.session()));
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, StepOf(session, head.part(), head.step()));
   if (step->started()) return AlreadyExists(StrCat("step ", head.step(), " of part ", head.part(), " runs already"));
   if (step->part->in_goes && session->in_goes >= kMostInGoes)
-    return ResourceExhausted(StrCat("session ", session->id, " has ", session->in_goes, " partial runs under way at task ", options_.task,
+    return ResourceExhausted(StrCat("session ", session->id, " has ", session->in_goes,
+                                    " partial runs under way at task ", options_.task,
                                     ", as many as it may; finish some, or let go of them"));
   session->in_goes += step->part->in_goes;
   session->heard_ns = step->started_ns = NowNs();
@@ -131,14 +138,17 @@ void Worker::RunStep(const std::shared_ptr<WorkerStep>& step, const std::shared_
 
 void Worker::Computed(const std::shared_ptr<WorkerStep>& step, const std::shared_ptr<StepOrder>& order, Status status) {
   if (status.ok()) status = Guarded([&] { step->AskNoMore(); });
-  const bool quickly = order->thread == std::this_thread::get_id() && (order->here ? NowNs() - order->began < kTooLongNs : ThreadCpuNs() - order->began < kQuickNs);
+  const bool quickly = order->thread == std::this_thread::get_id() &&
+                       (order->here ? NowNs() - order->began < kTooLongNs : ThreadCpuNs() - order->began < kQuickNs);
   {
     const std::lock_guard lock(mutex_);
     step->part->Took(order->program, quickly);
   }
   if (!status.ok()) return Conclude(step, order, std::move(status));
   const Status waited = Guarded([&] {
-    step->WhenGiven([this, step, order] { Conclude(step, order, step->cancellation.cancelled() ? step->cancellation.reason() : Status::Ok()); });
+    step->WhenGiven([this, step, order] {
+      Conclude(step, order, step->cancellation.cancelled() ? step->cancellation.reason() : Status::Ok());
+    });
   });
   if (!waited.ok()) Conclude(step, order, waited);
 }
@@ -158,7 +168,8 @@ void Worker::Conclude(const std::shared_ptr<WorkerStep>& step, const std::shared
   });
   if (status.ok()) status = std::move(told);
   if (!status.ok()) {
-    const bool usual = status.code() == Code::kCancelled || status.code() == Code::kOutOfRange;  // given up; at the end of its input
+    const bool usual =
+        status.code() == Code::kCancelled || status.code() == Code::kOutOfRange;  // given up; at the end of its input
     Log(usual ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
     return reply.Fail(std::move(status));
   }
@@ -218,9 +229,12 @@ Status Worker::Go(tenon_span request, Reply reply) {
     session->heard_ns = NowNs();
     const auto at = session->steps.find({asked.part(), asked.step()});
     if (at != session->steps.end() && at->second->started()) step = at->second;
-    else if (!session->IsOver(asked.part(), asked.step())) return NotFound(StrCat("step ", asked.step(), " of part ", asked.part(), " has not begun at task ", options_.task));
+    else if (!session->IsOver(asked.part(), asked.step()))
+      return NotFound(
+          StrCat("step ", asked.step(), " of part ", asked.part(), " has not begun at task ", options_.task));
   }
-  if (step != nullptr && step->goes == nullptr) return InvalidArgument(StrCat("part ", asked.part(), " runs its steps at one go"));
+  if (step != nullptr && step->goes == nullptr)
+    return InvalidArgument(StrCat("part ", asked.part(), " runs its steps at one go"));
   if (step != nullptr) return step->goes->Ask(order);
   order->answer.set_over(true);
   Answer(reply, order->answer);
@@ -252,8 +266,10 @@ std::map<std::string, Peers::Busy> Worker::BusyPeers(uint64_t now_ns) const {
 
 void Worker::LosePeer(const std::string& address, std::string_view why, bool noted) {
   std::vector<std::shared_ptr<WorkerStep>> steps;
-  const auto known = std::find_if(options_.tasks.begin(), options_.tasks.end(), [&](const Task& task) { return WithScheme(task.address()) == WithScheme(address); });
-  const Status status(Code::kUnavailable, StrCat("task ", known == options_.tasks.end() ? std::string() : known->name(), " at ", address, ": ", why));
+  const auto known = std::find_if(options_.tasks.begin(), options_.tasks.end(),
+                                  [&](const Task& task) { return WithScheme(task.address()) == WithScheme(address); });
+  const Status status(Code::kUnavailable, StrCat("task ", known == options_.tasks.end() ? std::string() : known->name(),
+                                                 " at ", address, ": ", why));
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, session] : sessions_) {

@@ -20,7 +20,8 @@ constexpr int kMaxMessage = static_cast<int>(kMessageBytes + (size_t{1} << 20));
 // Of channels and servers alike: function(name, value).
 template <class Function>
 void ForEachArgument(uint64_t silence_ns, const Function& function) {
-  const auto silence_ms = static_cast<int>(std::clamp<uint64_t>(silence_ns == 0 ? kSilenceMs : silence_ns / 1'000'000, 3, INT_MAX));
+  const auto silence_ms =
+      static_cast<int>(std::clamp<uint64_t>(silence_ns == 0 ? kSilenceMs : silence_ns / 1'000'000, 3, INT_MAX));
   const int question_ms = std::min(kKeepaliveMs, silence_ms / 3);
   function(GRPC_ARG_KEEPALIVE_TIME_MS, question_ms);
   function(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, silence_ms - question_ms);
@@ -223,7 +224,8 @@ tenon_status* GrpcDoor::Connect(std::string_view text, uint64_t deadline_ns, std
   TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
   TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
   StartThreads();
-  Caller caller(grpc::CreateCustomChannel(security_.tls || address.here.empty() ? address.target : address.here, ConnectorCredentials(security_), ChannelArguments(security_, silence_ns_)),
+  Caller caller(grpc::CreateCustomChannel(security_.tls || address.here.empty() ? address.target : address.here,
+                                          ConnectorCredentials(security_), ChannelArguments(security_, silence_ns_)),
                 queue_.get(), security_.token);
   bool late = false;
   if (caller.Wait(deadline_ns, &late)) {

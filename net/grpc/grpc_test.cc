@@ -178,7 +178,8 @@ TEST(Plaintext, IsLetThroughAtTheHostsOwnNameIfThatStaysHere) {
   char name[256] = {};
   ASSERT_EQ(gethostname(name, sizeof name - 1), 0);
   addrinfo* found = nullptr;
-  if (getaddrinfo(name, nullptr, nullptr, &found) != 0) GTEST_SKIP() << "SKIPPED LOUDLY: this host's name, " << name << ", means nothing here";
+  if (getaddrinfo(name, nullptr, nullptr, &found) != 0)
+    GTEST_SKIP() << "SKIPPED LOUDLY: this host's name, " << name << ", means nothing here";
   bool stays = true;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     char text[NI_MAXHOST] = {};

@@ -14,7 +14,8 @@ constexpr int kCrowdedYields = 8;
 
 thread_local bool serves = false;
 
-// The next event; false: the queue has ended. Before it sleeps it looks a while whether something comes, and lets others have the core.
+// The next event; false: the queue has ended. Before it sleeps it looks a while whether something comes, and lets
+// others have the core.
 bool Next(grpc::CompletionQueue* queue, void** operation, bool* ok) {
   using Clock = std::chrono::steady_clock;
   auto before = Clock::now();

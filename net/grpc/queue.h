@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of a completion queue, and the threads that serve it.
 //
-// Idea: one thread serves a queue, because two that poll wake each other (measured: half the rate, twice the time). After an event it looks a
-// while whether another comes, yielding the core, before it sleeps (measured: a call takes two thirds of the time).
-// Where its callback takes longer than kPatience, a second one stands in, so that keepalive is answered and other
-// connections go on.
+// Idea: one thread serves a queue, because two that poll wake each other (measured: half the rate, twice the time).
+// After an event it looks a while whether another comes, yielding the core, before it sleeps (measured: a call takes
+// two thirds of the time). Where its callback takes longer than kPatience, a second one stands in, so that keepalive is
+// answered and other connections go on.
 #ifndef TENON_NET_GRPC_QUEUE_H_
 #define TENON_NET_GRPC_QUEUE_H_
 

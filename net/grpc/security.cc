@@ -92,7 +92,8 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost";
 }
 
-// The address of this host alone that a name of it stands for, as "ADDRESS:PORT"; empty: it is another's, or leads out as well.
+// The address of this host alone that a name of it stands for, as "ADDRESS:PORT"; empty: it is another's, or leads out
+// as well.
 std::string Here(const std::string& host, const std::string& port) {
   char own[HOST_NAME_MAX + 1] = {};
   if (gethostname(own, sizeof own - 1) != 0) return {};
@@ -106,8 +107,11 @@ std::string Here(const std::string& host, const std::string& port) {
   std::string first;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     char text[NI_MAXHOST];
-    if (getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0 || !IsLoopback(text)) return {};
-    if (first.empty()) first = each->ai_family == AF_INET6 ? sdk::Concat("[", text, "]:", port) : sdk::Concat(text, ":", port);
+    if (getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0 ||
+        !IsLoopback(text))
+      return {};
+    if (first.empty())
+      first = each->ai_family == AF_INET6 ? sdk::Concat("[", text, "]:", port) : sdk::Concat(text, ":", port);
   }
   return first;
 }
@@ -168,8 +172,10 @@ tenon_status* CheckPlaintext(const Security& security, const Address& address) {
 tenon_status* CheckListener(const Security& security, const Address& address) {
   TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security, address));
   if (security.plaintext || security.mutual || !security.token.empty() || IsOnHost(address)) return nullptr;
-  return Failure(TENON_FAILED_PRECONDITION, "listening at ", address.text, " is refused: with a certificate and its key alone everybody who ",
-                 "reaches it is let in, from other hosts too; give a \"token\" as well, or \"mutual\": true with the \"authority\" of the ",
+  return Failure(TENON_FAILED_PRECONDITION, "listening at ", address.text,
+                 " is refused: with a certificate and its key alone everybody who ",
+                 "reaches it is let in, from other hosts too; give a \"token\" as well, or \"mutual\": true with the "
+                 "\"authority\" of the ",
                  "clients' certificates");
 }
 

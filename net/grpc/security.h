@@ -38,7 +38,8 @@ struct Address {
   std::string target;  // as gRPC writes it
   std::string host;    // empty: a Unix socket
   std::string port;
-  // "127.0.1.1:2222": what the host's name stands for, where it is this host's own and means itself alone. Who relies on that uses this, and asks for no name again.
+  // "127.0.1.1:2222": what the host's name stands for, where it is this host's own and means itself alone. Who relies
+  // on that uses this, and asks for no name again.
   std::string here;
   bool is_unix() const { return host.empty(); }
 };

@@ -74,7 +74,8 @@ class LoopbackDoor final : public sdk::Door {
     Names& names = TheNames();
     const std::lock_guard guard(names.lock);
     std::string name(address);
-    while (name.empty() || (address.empty() && names.listeners.contains(name))) name = sdk::Concat("chosen-", ++names.chosen);
+    while (name.empty() || (address.empty() && names.listeners.contains(name)))
+      name = sdk::Concat("chosen-", ++names.chosen);
     if (names.listeners.contains(name)) {
       return sdk::Failure(TENON_ALREADY_EXISTS, "another endpoint of this process listens at loopback://", name);
     }
@@ -96,7 +97,8 @@ class LoopbackDoor final : public sdk::Door {
     Names& names = TheNames();
     const std::lock_guard guard(names.lock);
     const auto found = names.listeners.find(address);
-    if (found == names.listeners.end()) return sdk::Failure(TENON_UNAVAILABLE, "no endpoint of this process listens there");
+    if (found == names.listeners.end())
+      return sdk::Failure(TENON_UNAVAILABLE, "no endpoint of this process listens there");
     const std::string seen = sdk::Concat("loopback://", address);
     auto [mine, theirs] = MakePipe(seen, sdk::Concat(seen, "#", ++names.connections));
     found->second->Give(std::move(theirs));
@@ -121,4 +123,5 @@ const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &sdk::kTrans
 }  // namespace
 }  // namespace tenon::loopback
 
-TENON_PLUGIN("tenon.net.loopback", "0.1.0", "Connections between endpoints of one process.", tenon::loopback::kCapabilities)
+TENON_PLUGIN("tenon.net.loopback", "0.1.0", "Connections between endpoints of one process.",
+             tenon::loopback::kCapabilities)

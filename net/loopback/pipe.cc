@@ -117,7 +117,8 @@ class LoopbackPipe final : public sdk::Pipe {
   void Start(sdk::FrameSink* sink) override {
     thread_ = std::thread([this, sink] { Read(sink); });
   }
-  void Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok), void* argument) override {
+  void Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok),
+             void* argument) override {
     FramePointer frame = out_->NewFrame();
     frame->head = head;
     frame->pieces.clear();
@@ -172,9 +173,11 @@ class LoopbackPipe final : public sdk::Pipe {
 
 }  // namespace
 
-std::pair<std::unique_ptr<sdk::Pipe>, std::unique_ptr<sdk::Pipe>> MakePipe(std::string_view first_sees, std::string_view second_sees) {
+std::pair<std::unique_ptr<sdk::Pipe>, std::unique_ptr<sdk::Pipe>> MakePipe(std::string_view first_sees,
+                                                                           std::string_view second_sees) {
   auto there = std::make_shared<Lane>(), back = std::make_shared<Lane>();
-  return {std::make_unique<LoopbackPipe>(back, there, first_sees), std::make_unique<LoopbackPipe>(there, back, second_sees)};
+  return {std::make_unique<LoopbackPipe>(back, there, first_sees),
+          std::make_unique<LoopbackPipe>(there, back, second_sees)};
 }
 
 }  // namespace tenon::loopback

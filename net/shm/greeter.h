@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greeter: serves the handshakes of those that come, side by side, so that one who says nothing keeps nobody waiting.
 //
-// There are at most kMost at once; one more ends the oldest that has not said all yet. Rules. One thread calls; `greet` runs on a thread of
-// each guest's own, and owns the socket. After Stop() none runs.
+// There are at most kMost at once; one more ends the oldest that has not said all yet. Rules. One thread calls; `greet`
+// runs on a thread of each guest's own, and owns the socket. After Stop() none runs.
 #ifndef TENON_NET_SHM_GREETER_H_
 #define TENON_NET_SHM_GREETER_H_
 

@@ -48,7 +48,8 @@ tenon_status* SystemFailure(uint32_t code, const char* what) { return Failure(co
 tenon_status* WaitFor(int socket, short events, uint64_t deadline_ns) {
   for (;;) {
     const uint64_t now = sdk::Now();
-    if (deadline_ns != 0 && now >= deadline_ns) return Failure(TENON_DEADLINE_EXCEEDED, "the other side did not answer by the deadline");
+    if (deadline_ns != 0 && now >= deadline_ns)
+      return Failure(TENON_DEADLINE_EXCEEDED, "the other side did not answer by the deadline");
     const uint64_t left = deadline_ns == 0 ? 60'000 : std::min<uint64_t>((deadline_ns - now) / 1'000'000 + 1, 60'000);
     pollfd poll_for = {socket, events, 0};
     const int ready = poll(&poll_for, 1, static_cast<int>(left));
@@ -88,7 +89,8 @@ tenon_status* ReceiveHello(int socket, uint64_t deadline_ns, Hello* out_hello, s
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (size < 0) return SystemFailure(TENON_UNAVAILABLE, "the other side is gone");  // killed in the middle: the connection is reset
+  if (size < 0)
+    return SystemFailure(TENON_UNAVAILABLE, "the other side is gone");  // killed in the middle: the connection is reset
   std::vector<File> files;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
@@ -99,10 +101,13 @@ tenon_status* ReceiveHello(int socket, uint64_t deadline_ns, Hello* out_hello, s
     }
   }
   if (size == 0) return Failure(TENON_UNAVAILABLE, "the other side has closed the socket");
-  if (size != sizeof *out_hello || out_hello->magic != kMagic) return Failure(TENON_INVALID_ARGUMENT, "the other side does not speak this version of shm");
+  if (size != sizeof *out_hello || out_hello->magic != kMagic)
+    return Failure(TENON_INVALID_ARGUMENT, "the other side does not speak this version of shm");
   if (out_files == nullptr) return nullptr;
   const size_t wanted = out_files->size();
-  if (files.size() < wanted) return Failure(TENON_INVALID_ARGUMENT, "the other side sent ", files.size(), " pieces of memory instead of ", wanted);
+  if (files.size() < wanted)
+    return Failure(TENON_INVALID_ARGUMENT, "the other side sent ", files.size(), " pieces of memory instead of ",
+                   wanted);
   *out_files = std::move(files);
   return nullptr;
 }
@@ -110,7 +115,8 @@ tenon_status* ReceiveHello(int socket, uint64_t deadline_ns, Hello* out_hello, s
 tenon_status* CheckUser(int socket, pid_t* out_process) {
   ucred who = {};
   socklen_t size = sizeof who;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return SystemFailure(TENON_UNAVAILABLE, "asking who is there");
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
+    return SystemFailure(TENON_UNAVAILABLE, "asking who is there");
   if (who.uid != geteuid()) {
     return Failure(TENON_PERMISSION_DENIED, "the other side is user ", who.uid, "; shm connects processes of one user");
   }
@@ -152,7 +158,8 @@ tenon_status* FolderOfNames(std::string* out_folder) {
 bool IsName(std::string_view name) {
   constexpr std::string_view kOthers = "._-";
   return !name.empty() && name.size() <= 48 && name[0] != '.' && std::all_of(name.begin(), name.end(), [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || kOthers.find(c) != kOthers.npos;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kOthers.find(c) != kOthers.npos;
   });
 }
 
@@ -162,7 +169,8 @@ tenon_status* TakeLock(const std::string& path, File* out_lock) {
   for (int i = 0; i < 100; ++i) {
     File lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.ok()) return SystemFailure(TENON_UNAVAILABLE, lock_path.c_str());
-    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return Failure(TENON_ALREADY_EXISTS, "another process listens at ", path);
+    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+      return Failure(TENON_ALREADY_EXISTS, "another process listens at ", path);
     struct stat held = {}, named = {};
     if (fstat(lock.get(), &held) == 0 && stat(lock_path.c_str(), &named) == 0 && held.st_ino == named.st_ino) {
       *out_lock = std::move(lock);
@@ -183,7 +191,8 @@ Listening::~Listening() {
 tenon_status* PathOf(std::string_view address, std::string* out_path) {
   if (!address.starts_with("/")) {
     if (!IsName(address)) {
-      return Failure(TENON_INVALID_ARGUMENT, "'", address, "' is no name: letters, digits, '_', '-' and '.' (not first), at most 48");
+      return Failure(TENON_INVALID_ARGUMENT, "'", address,
+                     "' is no name: letters, digits, '_', '-' and '.' (not first), at most 48");
     }
     std::string folder;
     TENON_SDK_RETURN_IF_ERROR(FolderOfNames(&folder));
@@ -193,7 +202,8 @@ tenon_status* PathOf(std::string_view address, std::string* out_path) {
   constexpr size_t kMost = sizeof(sockaddr_un{}.sun_path) - 1;
   if (address.size() > kMost || sdk::Concat(address, "/").find("/../") != std::string::npos ||
       address.find('\0') != address.npos || address.ends_with("/")) {
-    return Failure(TENON_INVALID_ARGUMENT, "'", address, "' is no path of a socket: at most ", kMost, " bytes, no '..'");
+    return Failure(TENON_INVALID_ARGUMENT, "'", address, "' is no path of a socket: at most ", kMost,
+                   " bytes, no '..'");
   }
   *out_path = address;
   return nullptr;
@@ -222,7 +232,8 @@ tenon_status* ListenAt(const std::string& path, std::unique_ptr<Listening>* out_
 tenon_status* Meet(const std::string& path, uint64_t deadline_ns, const Bell& own, Meeting* out_meeting) {
   File socket = NewSocket();
   if (!socket.ok()) return SystemFailure(TENON_RESOURCE_EXHAUSTED, "making a socket");
-  const uint64_t left = deadline_ns == 0 ? 0 : std::max<uint64_t>(deadline_ns - std::min(deadline_ns, sdk::Now()), 1000);
+  const uint64_t left =
+      deadline_ns == 0 ? 0 : std::max<uint64_t>(deadline_ns - std::min(deadline_ns, sdk::Now()), 1000);
   const timeval limit = {static_cast<time_t>(left / 1'000'000'000), static_cast<suseconds_t>(left / 1000 % 1'000'000)};
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   const sockaddr_un address = AddressOf(path);

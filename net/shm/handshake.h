@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two processes meet: at a Unix socket they check each other's user, share memory, and find out who may read whose memory.
+// How two processes meet: at a Unix socket they check each other's user, share memory, and find out who may read whose
+// memory.
 //
-// The side that connects makes the memory and sends it; the sides exchange their bells; each shows a random word and where it stands, and the other tries to read
-// it there (process_vm_readv). The socket stays open as long as the connection: its end is how a killed peer is noticed.
-// Rules: another user is refused (SO_PEERCRED). Names are letters, digits, '.', '_' and '-', and stand in a folder that is this user's
-// alone; a listener holds the lock of its address, so that a socket without one is left over and is replaced.
+// The side that connects makes the memory and sends it; the sides exchange their bells; each shows a random word and
+// where it stands, and the other tries to read it there (process_vm_readv). The socket stays open as long as the
+// connection: its end is how a killed peer is noticed. Rules: another user is refused (SO_PEERCRED). Names are letters,
+// digits, '.', '_' and '-', and stand in a folder that is this user's alone; a listener holds the lock of its address,
+// so that a socket without one is left over and is replaced.
 #ifndef TENON_NET_SHM_HANDSHAKE_H_
 #define TENON_NET_SHM_HANDSHAKE_H_
 

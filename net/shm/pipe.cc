@@ -14,10 +14,12 @@ namespace tenon::shm {
 namespace {
 
 constexpr uint64_t kMaxCopied = uint64_t{16} << 20;  // bodies that wait for room in memory of the pipe's own
-constexpr uint64_t kMaxQueued = uint64_t{64} << 20;  // of all that waits: a peer that does not read may not fill this side's memory
+constexpr uint64_t kMaxQueued = uint64_t{64}
+                                << 20;  // of all that waits: a peer that does not read may not fill this side's memory
 constexpr uint64_t kWaitingBytes = 256;              // of a waiting frame itself
 constexpr uint64_t kReadAtOnce = uint64_t{8} << 20;
-constexpr uint64_t kReadElsewhere = uint64_t{4} << 20;  // what is larger is not read on the thread that others' messages wait for
+constexpr uint64_t kReadElsewhere = uint64_t{4}
+                                    << 20;  // what is larger is not read on the thread that others' messages wait for
 constexpr uint64_t kReadByTwo = uint64_t{8} << 20;
 constexpr int kRecordsAVisit = 64;
 constexpr uint64_t kPage = 4096;
@@ -63,7 +65,9 @@ void ShmPipe::Write(std::string_view head, std::span<const tenon_span> body, Wri
   if (written != nullptr) written(argument, ok);
 }
 
-bool ShmPipe::Lends(uint64_t bytes, uint64_t pieces) const { return bytes >= kMinLent && meeting_.peer_reads && pieces <= kMaxPieces; }
+bool ShmPipe::Lends(uint64_t bytes, uint64_t pieces) const {
+  return bytes >= kMinLent && meeting_.peer_reads && pieces <= kMaxPieces;
+}
 
 bool ShmPipe::PutRecord(Record record, std::string_view head, std::span<const tenon_span> body) {
   const uint64_t payload = head.size() + TotalOf(body);
@@ -88,7 +92,8 @@ bool ShmPipe::PutWhole(std::string_view head, std::span<const tenon_span> body, 
   return PutRecord({RecordKind::kWhole, 0, 0, 0, bytes, 0}, head, body);
 }
 
-bool ShmPipe::PutLent(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written written, void* argument) {
+bool ShmPipe::PutLent(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written written,
+                      void* argument) {
   std::vector<Piece> pieces;
   for (const tenon_span& piece : body) {
     if (piece.size != 0) pieces.push_back({reinterpret_cast<uint64_t>(piece.data), piece.size});
@@ -103,8 +108,10 @@ bool ShmPipe::PutLent(std::string_view head, std::span<const tenon_span> body, u
   return true;
 }
 
-// Small bodies are copied, so that a caller has its memory back whatever the other side does. *written: not to be called now.
-void ShmPipe::Enqueue(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written* written, void* argument) {
+// Small bodies are copied, so that a caller has its memory back whatever the other side does. *written: not to be
+// called now.
+void ShmPipe::Enqueue(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written* written,
+                      void* argument) {
   Waiting& frame = queue_.emplace_back();
   frame.head = head;
   frame.body_bytes = bytes;
@@ -180,13 +187,16 @@ void ShmPipe::Wake() {
   if (meeting_.bell->TakeSleeper()) Ring();
 }
 
-void ShmPipe::Ring() { [[maybe_unused]] const ssize_t sent = send(meeting_.socket.get(), "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
+void ShmPipe::Ring() {
+  [[maybe_unused]] const ssize_t sent = send(meeting_.socket.get(), "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
 
 // ---- Reading ----
 
 bool ShmPipe::HasWork() {
   if (over_) return false;
-  return in_.Available() != 0 || overflowed_ || gone_ || failed_ != TENON_OK || (pending_ && out_.tail_now() != stuck_at_);
+  return in_.Available() != 0 || overflowed_ || gone_ || failed_ != TENON_OK ||
+         (pending_ && out_.tail_now() != stuck_at_);
 }
 
 void ShmPipe::Visit() {
@@ -229,7 +239,8 @@ bool ShmPipe::Consume() {
   const uint64_t available = in_.Available();
   if (available == 0) return false;
   Record record;
-  if (available > in_.size() || available < sizeof record) return Fail(TENON_INVALID_ARGUMENT, "the ring's counters are impossible");
+  if (available > in_.size() || available < sizeof record)
+    return Fail(TENON_INVALID_ARGUMENT, "the ring's counters are impossible");
   std::memcpy(&record, in_.at(), sizeof record);
   const uint64_t size = RecordBytes(record.payload_bytes);
   if (size > available || record.head_bytes > record.payload_bytes || record.head_bytes > sdk::kMaxFrameHead) {
@@ -245,7 +256,8 @@ bool ShmPipe::Consume() {
 bool ShmPipe::Take(const Record& record, const char* payload) {
   if (record.kind == RecordKind::kChunk) return TakeChunk(payload, record.payload_bytes);
   if (record.kind == RecordKind::kReturned) return TakeBack(record.id);
-  if (chunk_bytes_left_ != 0) return Fail(TENON_INVALID_ARGUMENT, "a frame begins before the body of another has ended");
+  if (chunk_bytes_left_ != 0)
+    return Fail(TENON_INVALID_ARGUMENT, "a frame begins before the body of another has ended");
   if (record.kind == RecordKind::kLent) return TakeLent(record, payload);
   const uint64_t body = record.payload_bytes - record.head_bytes;
   const bool whole = record.kind == RecordKind::kWhole && body == record.body_bytes;
@@ -284,7 +296,8 @@ bool ShmPipe::TakeLent(const Record& record, const char* payload) {
   std::memcpy(static_cast<void*>(pieces.data()), payload + record.head_bytes, list_bytes);
   uint64_t left = record.body_bytes;
   for (const Piece& piece : pieces) {
-    if (piece.bytes == 0 || piece.bytes > left) return Fail(TENON_INVALID_ARGUMENT, "pieces that are not their body's size");
+    if (piece.bytes == 0 || piece.bytes > left)
+      return Fail(TENON_INVALID_ARGUMENT, "pieces that are not their body's size");
     left -= piece.bytes;
   }
   if (left != 0) return Fail(TENON_INVALID_ARGUMENT, "pieces that are not their body's size");
@@ -304,7 +317,9 @@ bool ShmPipe::EndLent(uint64_t id, bool read) {
 
 // False: it has been read here.
 bool ShmPipe::ReadElsewhere() {
-  const auto read = [this, later = std::exchange(later_, {})] { EndLent(later.id, ReadLent(later.pieces, later.memory, later.bytes)); };
+  const auto read = [this, later = std::exchange(later_, {})] {
+    EndLent(later.id, ReadLent(later.pieces, later.memory, later.bytes));
+  };
   reader_->Leave(this);
   try {
     elsewhere_ = std::async(std::launch::async, [this, read] {
@@ -339,7 +354,8 @@ bool ShmPipe::ReadLent(const std::vector<Piece>& pieces, char* memory, uint64_t 
     return Fail(TENON_UNAVAILABLE, "the other side ended while its data was read");
   }
   if (error == 0) return true;
-  return Fail(TENON_INVALID_ARGUMENT, sdk::Concat("the memory of the other side cannot be read: ", std::strerror(error)));
+  return Fail(TENON_INVALID_ARGUMENT,
+              sdk::Concat("the memory of the other side cannot be read: ", std::strerror(error)));
 }
 
 // The bytes from `begin` to `end` of all pieces. 0, or what errno says.
@@ -375,7 +391,8 @@ bool ShmPipe::TakeBack(uint64_t id) {
   {
     const std::lock_guard guard(out_lock_);
     if (closed_) return true;
-    if (lent_.empty() || lent_.front().id != id) return Fail(TENON_INVALID_ARGUMENT, "a frame is returned that was not lent");
+    if (lent_.empty() || lent_.front().id != id)
+      return Fail(TENON_INVALID_ARGUMENT, "a frame is returned that was not lent");
     lent = lent_.front();
     lent_.pop_front();
   }

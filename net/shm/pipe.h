@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pipe between two processes over shared memory.
 //
-// Idea: each direction is a ring of records (record.h). A small body stands in its record. A large one is read by the receiver straight
-// from the sender's memory where the system permits it (one copy; an acknowledgement gives the sender its pieces back), or goes through
-// the ring in chunks. The endpoint's reader (reader.h) reads all its pipes.
+// Idea: each direction is a ring of records (record.h). A small body stands in its record. A large one is read by the
+// receiver straight from the sender's memory where the system permits it (one copy; an acknowledgement gives the sender
+// its pieces back), or goes through the ring in chunks. The endpoint's reader (reader.h) reads all its pipes.
 //
-// Rules. Writers take out_lock_; what does not fit into the ring waits in queue_ and is written by the reading thread, for whom the
-// other side makes room. written() is never called under the lock.
+// Rules. Writers take out_lock_; what does not fit into the ring waits in queue_ and is written by the reading thread,
+// for whom the other side makes room. written() is never called under the lock.
 #ifndef TENON_NET_SHM_PIPE_H_
 #define TENON_NET_SHM_PIPE_H_
 
@@ -60,10 +60,12 @@ class ShmPipe final : public sdk::Pipe, private Reader::Source {
 
   // ---- Writing, under out_lock_ ----
   bool PutWhole(std::string_view head, std::span<const tenon_span> body, uint64_t bytes);
-  bool PutLent(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written written, void* argument);
+  bool PutLent(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written written,
+               void* argument);
   bool PutRecord(Record record, std::string_view head, std::span<const tenon_span> body);
   bool Lends(uint64_t bytes, uint64_t pieces) const;
-  void Enqueue(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written* written, void* argument);
+  void Enqueue(std::string_view head, std::span<const tenon_span> body, uint64_t bytes, Written* written,
+               void* argument);
   bool Advance(Waiting* frame, std::vector<Finished>* finished);
   void Pump();
   void Wake();

@@ -35,7 +35,8 @@ tenon_status* Reader::Make(std::shared_ptr<Reader>* out_reader) {
   reader->events_ = File(epoll_create1(EPOLL_CLOEXEC));
   reader->wake_ = File(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_event event = {EPOLLIN | EPOLLET, {nullptr}};
-  if (!reader->events_.ok() || !reader->wake_.ok() || epoll_ctl(reader->events_.get(), EPOLL_CTL_ADD, reader->wake_.get(), &event) != 0) {
+  if (!reader->events_.ok() || !reader->wake_.ok() ||
+      epoll_ctl(reader->events_.get(), EPOLL_CTL_ADD, reader->wake_.get(), &event) != 0) {
     return sdk::Failure(TENON_RESOURCE_EXHAUSTED, "making what an endpoint waits with: ", std::strerror(errno));
   }
   *out_reader = std::move(reader);
@@ -109,7 +110,8 @@ bool Reader::VisitNext(std::unique_lock<std::mutex>* lock) {
 
 bool Reader::HasWork() {
   const std::lock_guard lock(mutex_);
-  return std::any_of(sources_.begin(), sources_.end(), [](Source* source) { return source->threads_ == 0 && source->HasWork(); });
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [](Source* source) { return source->threads_ == 0 && source->HasWork(); });
 }
 
 // True: there is something to do. Others who want the core get it first: what comes meanwhile saves a sleep.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reader: the one thread that reads all pipes of an endpoint.
 //
-// Idea: it goes round the pipes that have something, spins a little after its last work, unless others wait for the core, and then sleeps
-// until a peer rings the endpoint's bell: a byte over the socket of any pipe's handshake, whose end says that a peer is gone. So the many
-// small messages of a step wake one thread, not one each.
+// Idea: it goes round the pipes that have something, spins a little after its last work, unless others wait for the
+// core, and then sleeps until a peer rings the endpoint's bell: a byte over the socket of any pipe's handshake, whose
+// end says that a peer is gone. So the many small messages of a step wake one thread, not one each.
 //
-// Rules. A source is read by one thread at a time. Long work (large data) a source gives to a thread of its own, and is left alone until
-// that has ended. Any thread may call; Remove not from within the source.
+// Rules. A source is read by one thread at a time. Long work (large data) a source gives to a thread of its own, and is
+// left alone until that has ended. Any thread may call; Remove not from within the source.
 #ifndef TENON_NET_SHM_READER_H_
 #define TENON_NET_SHM_READER_H_
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ring of bytes in shared memory: one process writes records, the other reads them.
 //
-// Idea: head and tail count bytes since the beginning. The bytes are mapped twice in a row, so that a record never wraps. Each side
-// keeps its own counter and takes only the other's from shared memory.
-// Rules: the other side is not trusted. What it says of its counter is checked (kBroken); what is in a record may change while
-// it is looked at, so that whoever reads copies first and checks the copy.
+// Idea: head and tail count bytes since the beginning. The bytes are mapped twice in a row, so that a record never
+// wraps. Each side keeps its own counter and takes only the other's from shared memory. Rules: the other side is not
+// trusted. What it says of its counter is checked (kBroken); what is in a record may change while it is looked at, so
+// that whoever reads copies first and checks the copy.
 #ifndef TENON_NET_SHM_RING_H_
 #define TENON_NET_SHM_RING_H_
 

@@ -40,7 +40,8 @@ char* MapTwice(int file, uint64_t offset) {
 
 tenon_status* MakeSealed(const char* name, uint64_t bytes, File* out_file) {
   File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.ok() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+  if (!file.ok() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
     return SegmentFailure("making shared memory");
   }
   *out_file = std::move(file);
@@ -78,7 +79,8 @@ tenon_status* Segment::Open(const File& file, std::unique_ptr<Segment>* out_segm
 tenon_status* Segment::Map(int file) {
   words_ = static_cast<RingWords*>(MapShared(nullptr, kWordsBytes, file, 0));
   for (uint64_t i = 0; i < 2; ++i) rings_[i] = MapTwice(file, kWordsBytes + i * kRingBytes);
-  return words_ != nullptr && rings_[0] != nullptr && rings_[1] != nullptr ? nullptr : SegmentFailure("mapping shared memory");
+  return words_ != nullptr && rings_[0] != nullptr && rings_[1] != nullptr ? nullptr
+                                                                           : SegmentFailure("mapping shared memory");
 }
 
 Segment::~Segment() {

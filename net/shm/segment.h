@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory, in memfds that can neither shrink nor grow: a connection's two rings and their words, and an endpoint's bell.
+// Shared memory, in memfds that can neither shrink nor grow: a connection's two rings and their words, and an
+// endpoint's bell.
 #ifndef TENON_NET_SHM_SEGMENT_H_
 #define TENON_NET_SHM_SEGMENT_H_
 
@@ -52,8 +53,8 @@ class Segment {
   char* rings_[2] = {};
 };
 
-// Says whether the one thread that reads for an endpoint sleeps. All its peers see it, so that of those who write at once only the first wakes it.
-// A peer that plays with it delays messages, no longer than the reader sleeps at most.
+// Says whether the one thread that reads for an endpoint sleeps. All its peers see it, so that of those who write at
+// once only the first wakes it. A peer that plays with it delays messages, no longer than the reader sleeps at most.
 class Bell {
  public:
   [[nodiscard]] static tenon_status* Make(std::unique_ptr<Bell>* out_bell);

@@ -68,9 +68,11 @@ class ShmDoor final : public sdk::Door {
   }
   void Receive(File socket, uint64_t count) {
     Meeting meeting;
-    tenon_status* refused = sdk::Guard([&] { return Welcome(std::move(socket), sdk::Now() + kWelcomeTime, reader_->bell(), &meeting); });
+    tenon_status* refused =
+        sdk::Guard([&] { return Welcome(std::move(socket), sdk::Now() + kWelcomeTime, reader_->bell(), &meeting); });
     if (refused != nullptr) {
-      const std::string text = sdk::Concat("shm://", address_, " refused a connection: ", tenon_plugin_host->status_message(refused));
+      const std::string text =
+          sdk::Concat("shm://", address_, " refused a connection: ", tenon_plugin_host->status_message(refused));
       tenon_plugin_host->status_release(refused);
       return tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
     }

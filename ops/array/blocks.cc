@@ -31,7 +31,8 @@ void BatchShape(ShapeContext& c) {
     if (block < 0 || input[i + 1] < 0) continue;
     if (kToBatch) {
       const int64_t padded = c.Add(c.Add(input[i + 1], before), after);
-      if (padded % block != 0) return c.Invalid("dim ", i + 1, " is ", padded, " with its paddings, which ", block, " does not divide");
+      if (padded % block != 0)
+        return c.Invalid("dim ", i + 1, " is ", padded, " with its paddings, which ", block, " does not divide");
       out.Set(i + 1, padded / block);
     } else {
       const int64_t left = c.Multiply(input[i + 1], block) - before - after;
@@ -42,7 +43,8 @@ void BatchShape(ShapeContext& c) {
   if (kToBatch) {
     out.Set(0, c.Multiply(input[0], product));
   } else if (input[0] >= 0 && product > 0) {
-    if (input[0] % product != 0) return c.Invalid("the batch ", input[0], " is not a multiple of the blocks' product ", product);
+    if (input[0] % product != 0)
+      return c.Invalid("the batch ", input[0], " is not a multiple of the blocks' product ", product);
     out.Set(0, input[0] / product);
   } else {
     out.Set(0, kUnknown);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XlaDynamicSlice, XlaDynamicUpdateSlice: a box of a tensor whose place is only known in the step. A box that would reach outside is moved
-// inside, as XLA does it; that is how Keras writes into a cache of keys and values.
+// XlaDynamicSlice, XlaDynamicUpdateSlice: a box of a tensor whose place is only known in the step. A box that would
+// reach outside is moved inside, as XLA does it; that is how Keras writes into a cache of keys and values.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -34,7 +34,8 @@ TENON_OP(kXlaDynamicSlice) = DefineOp({
     .inputs = "input: T, start_indices: Tindices, size_indices: Tindices",
     .outputs = "output: T",
     .attrs = "T: type; Tindices: {int32, int64}",
-    .constraints = "rank(start_indices) == 1; rank(size_indices) == 1; dim(start_indices, 0) == rank(input); dim(size_indices, 0) == rank(input); "
+    .constraints = "rank(start_indices) == 1; rank(size_indices) == 1; dim(start_indices, 0) == rank(input); "
+                   "dim(size_indices, 0) == rank(input); "
                    "value(size_indices) >= 0",
     .doc = "The box of size size_indices at start_indices, which are moved so far that the box is within the input.",
     .properties = "moves(input)",

@@ -21,10 +21,13 @@ static void RowsGradient(GradientContext& g) {
   // As many as there are indices: of rows without elements the gradient's own shape would not say.
   int64_t count = index_shape.fully_known() ? 1 : kUnknown;
   for (int i = 0; count != kUnknown && i < index_shape.rank(); ++i) count *= index_shape[i];
-  const Output counted = count != kUnknown ? g.Vector({count}, TENON_DT_INT64)
-                                           : g.Reshape(g.Op("Size", {indices}, {Attribute::Type("out_type", TENON_DT_INT64)}), g.Vector({1}));
-  const Output rows = count != kUnknown && tail.fully_known() ? g.Vector(Join(Shape{count}, tail).dims(), TENON_DT_INT64)
-                                                              : g.Concat({counted, g.VectorSlice(shape, 1)});
+  const Output counted =
+      count != kUnknown
+          ? g.Vector({count}, TENON_DT_INT64)
+          : g.Reshape(g.Op("Size", {indices}, {Attribute::Type("out_type", TENON_DT_INT64)}), g.Vector({1}));
+  const Output rows = count != kUnknown && tail.fully_known()
+                          ? g.Vector(Join(Shape{count}, tail).dims(), TENON_DT_INT64)
+                          : g.Concat({counted, g.VectorSlice(shape, 1)});
   g.SetDxSlices(0, g.Reshape(dy, rows), g.Reshape(indices, g.Vector({-1})), shape);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slices named by vectors of indices: read (GatherNd), put into zeros (ScatterNd) or into a tensor (TensorScatter...).
 //
-// The last dim of indices is as many leading dims of the tensor; an index outside is an error, or with bad_indices_policy
-// 'IGNORE' left out.
+// The last dim of indices is as many leading dims of the tensor; an index outside is an error, or with
+// bad_indices_policy 'IGNORE' left out.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -34,7 +34,8 @@ void CheckUpdates(ShapeContext& c, const Shape& tensor, const Shape& indices, co
     c.Merge(each, updates.Slice(0, each.rank()), "the leading dims of indices and of updates");
   }
   if (depth >= 0 && updates.known_rank())
-    c.Merge(Join(indices.Slice(0, -1), tensor.Slice(static_cast<int>(depth))), updates, "the shapes of the named slices and of updates");
+    c.Merge(Join(indices.Slice(0, -1), tensor.Slice(static_cast<int>(depth))), updates,
+            "the shapes of the named slices and of updates");
 }
 
 void ScatterNdShape(ShapeContext& c) {
@@ -95,7 +96,8 @@ void ChooseGradient(GradientContext& g) {
   const auto equal = [&](Output a, Output b) { return g.Cast(g.Op("Equal", {a, b}), dtype); };
   const Output x_chosen = equal(x, g.output(0));
   const Output updates_chosen = equal(updates, Gather(g, g.output(0), indices));
-  const Output count = g.Add(x_chosen, Scatter(g, "ScatterNd", {indices, updates_chosen, g.ShapeOf(x, g.type(indices))}));
+  const Output count =
+      g.Add(x_chosen, Scatter(g, "ScatterNd", {indices, updates_chosen, g.ShapeOf(x, g.type(indices))}));
   const Output share = g.Div(dy, count);
   g.SetDx(0, g.Mul(share, x_chosen));
   g.SetDx(2, g.Mul(updates_chosen, Gather(g, share, indices)));
@@ -105,8 +107,10 @@ consteval tenon_op_definition TensorScatter(OpDefinition op) {
   op.inputs = "tensor: T, indices: Tindices, updates: T";
   op.outputs = "output: T";
   if (op.attrs.empty()) op.attrs = "T: type; Tindices: {int32, int64}; bad_indices_policy: string = ''";
-  op.constraints = "rank(tensor) >= 1; rank(indices) >= 1; rank(updates) >= 1; dim(indices, -1) >= 1; dim(indices, -1) <= rank(tensor); "
-                   "element(indices) >= 0";
+  op.constraints =
+      "rank(tensor) >= 1; rank(indices) >= 1; rank(updates) >= 1; dim(indices, -1) >= 1; dim(indices, -1) <= "
+      "rank(tensor); "
+      "element(indices) >= 0";
   op.shape = ShapeFunction<TensorScatterShape>;
   return DefineOp(op);
 }
@@ -130,8 +134,9 @@ TENON_OP(kScatterNd) = DefineOp({
     .inputs = "indices: Tindices, updates: T, shape: Tindices",
     .outputs = "output: T",
     .attrs = "T: type; Tindices: {int16, int32, int64}; bad_indices_policy: string = ''",
-    .constraints = "rank(indices) >= 1; dim(indices, -1) >= 1; rank(updates) >= 1; rank(shape) == 1; value(shape) >= 0; "
-                   "element(indices) >= 0",
+    .constraints =
+        "rank(indices) >= 1; dim(indices, -1) >= 1; rank(updates) >= 1; rank(shape) == 1; value(shape) >= 0; "
+        "element(indices) >= 0",
     .doc = "Zeros of the given shape, to which updates are added at the slices that indices name.",
     .shape = ShapeFunction<ScatterNdShape>,
     .gradient = GradientFunction<ScatterNdGradient>,

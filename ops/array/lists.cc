@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which elements there are: UniqueV2, UniqueWithCountsV2, ListDiff, NthElement. And lists of dims: BroadcastArgs, DataFormatDimMap, DataFormatVecPermute.
+// Which elements there are: UniqueV2, UniqueWithCountsV2, ListDiff, NthElement. And lists of dims: BroadcastArgs,
+// DataFormatDimMap, DataFormatVecPermute.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -9,7 +10,8 @@ static void UniqueListShape(ShapeContext& c) {
   Shape x = c.Input(0);
   const auto axes = c.Integers(1);
   c.WithRankAtMost(1, 1);
-  if (axes.has_value() && axes->size() > 1) return c.Invalid("axis has ", axes->size(), " elements; it must have one at most");
+  if (axes.has_value() && axes->size() > 1)
+    return c.Invalid("axis has ", axes->size(), " elements; it must have one at most");
   if (c.output_count() > 2) c.SetOutput(2, {kUnknown});
   c.SetOutput(1, {kUnknown});
   if (!x.known_rank()) return;
@@ -28,7 +30,8 @@ TENON_OP(kUniqueV2) = DefineOp({
     .outputs = "y: T, idx: out_idx",
     .attrs = "T: type; Taxis: {int32, int64} = int64; out_idx: {int32, int64} = int32",
     .constraints = "rank(axis) <= 1",
-    .doc = "The distinct slices along axis in the order in which each occurs first, and for every slice where it is in y. axis has one element, or none for vectors.",
+    .doc = "The distinct slices along axis in the order in which each occurs first, and for every slice where it is in "
+           "y. axis has one element, or none for vectors.",
     .shape = ShapeFunction<UniqueListShape>,
 });
 
@@ -64,7 +67,8 @@ static void NthElementShape(ShapeContext& c) {
   c.WithRank(1, 0);
   const auto n = c.Integer(1);
   if (n.has_value() && *n < 0) return c.Invalid("n must be non-negative, got ", *n);
-  if (n.has_value() && input[-1] >= 0 && *n >= input[-1]) return c.Invalid("Input must have last dimension > n = ", *n, " but is ", input[-1]);
+  if (n.has_value() && input[-1] >= 0 && *n >= input[-1])
+    return c.Invalid("Input must have last dimension > n = ", *n, " but is ", input[-1]);
   if (input.known_rank()) c.SetOutput(0, input.Slice(0, -1));
 }
 
@@ -125,7 +129,8 @@ TENON_OP(kDataFormatVecPermute) = DefineOp({
     .outputs = "y: T",
     .attrs = "T: {int32, int64} = int32; src_format: string = 'NHWC'; dst_format: string = 'NCHW'",
     .constraints = "rank(x) >= 1; rank(x) <= 2",
-    .doc = "A number (or pair of numbers) for each dim, or each but batch and channels, of one format of images, such as NHWC, in the order of another.",
+    .doc = "A number (or pair of numbers) for each dim, or each but batch and channels, of one format of images, such "
+           "as NHWC, in the order of another.",
     .shape = ShapeFunction<VecPermuteShape>,
 });
 

@@ -22,11 +22,13 @@ void MirrorShape(ShapeContext& c) {
     shape.Set(i, kUnknown);
     if (!values.has_value()) continue;
     const int64_t before = (*values)[static_cast<size_t>(2 * i)], after = (*values)[static_cast<size_t>(2 * i + 1)];
-    if (before < 0 || after < 0) return c.Invalid("the paddings ", before, " and ", after, " of dim ", i, " are negative");
+    if (before < 0 || after < 0)
+      return c.Invalid("the paddings ", before, " and ", after, " of dim ", i, " are negative");
     if (dim < 0) continue;
     const int64_t inner = kSign > 0 ? dim : dim - before - after;
     if (std::max(before, after) > inner - overlap || (kSign < 0 && inner == 0)) {
-      return c.Invalid("the paddings ", before, " and ", after, " of dim ", i, " mirror more than its ", inner, " elements allow");
+      return c.Invalid("the paddings ", before, " and ", after, " of dim ", i, " mirror more than its ", inner,
+                       " elements allow");
     }
     shape.Set(i, kSign > 0 ? c.Add(c.Add(dim, before), after) : inner);
   }

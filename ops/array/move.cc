@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements moved, or seen as others: Roll, Bitcast, InplaceUpdate and its like, TensorStridedSliceUpdate, ParallelDynamicStitch, ParallelConcat, Snapshot, GuaranteeConst.
+// Elements moved, or seen as others: Roll, Bitcast, InplaceUpdate and its like, TensorStridedSliceUpdate,
+// ParallelDynamicStitch, ParallelConcat, Snapshot, GuaranteeConst.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -20,8 +21,10 @@ TENON_OP(kRoll) = DefineOp({
     .inputs = "input: T, shift: Tshift, axis: Taxis",
     .outputs = "output: T",
     .attrs = "T: type; Tshift: {int32, int64}; Taxis: {int32, int64}",
-    .constraints = "rank(input) >= 1; rank(shift) <= 1; rank(axis) <= 1; value(axis) >= -rank(input); value(axis) < rank(input)",
-    .doc = "The elements moved by shift along axis, those that leave at one end coming in at the other; several shifts along one axis add up.",
+    .constraints =
+        "rank(input) >= 1; rank(shift) <= 1; rank(axis) <= 1; value(axis) >= -rank(input); value(axis) < rank(input)",
+    .doc = "The elements moved by shift along axis, those that leave at one end coming in at the other; several shifts "
+           "along one axis add up.",
     .properties = "moves(input)",
     .shape = ShapeFunction<RollShape>,
     .gradient = GradientFunction<RollGradient>,
@@ -30,13 +33,15 @@ TENON_OP(kRoll) = DefineOp({
 // A type of half the size has one dim more, of 2, one of twice the size one less.
 static void BitcastShape(ShapeContext& c) {
   Shape shape = c.Input(0);
-  const auto from = static_cast<int64_t>(ElementSize(c.input_type(0))), to = static_cast<int64_t>(ElementSize(c.Type("type")));
+  const auto from = static_cast<int64_t>(ElementSize(c.input_type(0))),
+             to = static_cast<int64_t>(ElementSize(c.Type("type")));
   if (!shape.known_rank()) return;
   if (from > to) {
     shape.Append(from / to);
   } else if (from < to) {
     if (shape.rank() == 0 || (shape[-1] >= 0 && shape[-1] != to / from))
-      return c.Invalid("Cannot bitcast from ", TypeName(c.input_type(0)), " to ", TypeName(c.Type("type")), " due to shape: the last dim of ", shape, " must be ", to / from);
+      return c.Invalid("Cannot bitcast from ", TypeName(c.input_type(0)), " to ", TypeName(c.Type("type")),
+                       " due to shape: the last dim of ", shape, " must be ", to / from);
     shape = shape.Slice(0, -1);
   }
   c.SetOutput(0, shape);
@@ -46,8 +51,10 @@ TENON_OP(kBitcast) = DefineOp({
     .name = "Bitcast",
     .inputs = "input: T",
     .outputs = "output: type",
-    .attrs = "T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}; "
-             "type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}",
+    .attrs = "T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, "
+             "complex128, qint8, quint8, qint16, quint16, qint32}; "
+             "type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, "
+             "complex64, complex128, qint8, quint8, qint16, quint16, qint32}",
     .doc = "The same bytes as elements of another type.",
     .shape = ShapeFunction<BitcastShape>,
 });
@@ -66,15 +73,19 @@ static consteval tenon_op_definition InplaceOp(OpDefinition op) {
   return DefineOp(op);
 }
 
-TENON_OP(kInplaceUpdate) = InplaceOp({.name = "InplaceUpdate", .doc = "x with v's rows instead of rows i, counted around; of a row named twice the last stays."});
+TENON_OP(kInplaceUpdate) =
+    InplaceOp({.name = "InplaceUpdate",
+               .doc = "x with v's rows instead of rows i, counted around; of a row named twice the last stays."});
 TENON_OP(kInplaceAdd) = InplaceOp({.name = "InplaceAdd", .doc = "x with v's rows added to rows i, counted around."});
-TENON_OP(kInplaceSub) = InplaceOp({.name = "InplaceSub", .doc = "x with v's rows subtracted from rows i, counted around."});
+TENON_OP(kInplaceSub) = InplaceOp({.name = "InplaceSub",
+                                   .doc = "x with v's rows subtracted from rows i, counted around."});
 
 // ---- Others in a row ----
 
 static std::vector<Attribute> SliceMasks(NodeContext& c) {
   std::vector<Attribute> attributes;
-  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) attributes.emplace_back(name, c.Int(name));
+  for (const char* name : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"})
+    attributes.emplace_back(name, c.Int(name));
   return attributes;
 }
 
@@ -84,7 +95,9 @@ static void DecomposeSliceUpdate(DecomposeContext& d) {
   const auto masks = SliceMasks(d);
   const Output slice = d.Op("StridedSlice", {input, begin, end, strides}, masks);
   const Output taken = d.ShapeOf(slice), whole = d.ShapeOf(input, d.type(begin));
-  const auto written = [&](Output value) { return d.Op("StridedSliceGrad", {whole, begin, end, strides, d.Op("BroadcastTo", {value, taken})}, masks); };
+  const auto written = [&](Output value) {
+    return d.Op("StridedSliceGrad", {whole, begin, end, strides, d.Op("BroadcastTo", {value, taken})}, masks);
+  };
   d.SetOutput(0, d.Select(written(d.ScalarOf(1, TENON_DT_BOOL)), written(d.input(4)), input));
 }
 static void SliceUpdateGradient(GradientContext& g) {
@@ -99,8 +112,10 @@ TENON_OP(kTensorStridedSliceUpdate) = DefineOp({
     .name = "TensorStridedSliceUpdate",
     .inputs = "input: T, begin: Index, end: Index, strides: Index, value: T",
     .outputs = "output: T",
-    .attrs = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; new_axis_mask: int = 0; shrink_axis_mask: int = 0",
-    .constraints = "rank(begin) == 1; rank(end) == 1; rank(strides) == 1; dim(begin, 0) == dim(end, 0); dim(begin, 0) == dim(strides, 0); value(strides) != 0",
+    .attrs = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; "
+             "new_axis_mask: int = 0; shrink_axis_mask: int = 0",
+    .constraints = "rank(begin) == 1; rank(end) == 1; rank(strides) == 1; dim(begin, 0) == dim(end, 0); dim(begin, 0) "
+                   "== dim(strides, 0); value(strides) != 0",
     .doc = "input with value, broadcast, where StridedSlice would read.",
     .properties = "moves(input, value)",
     .shape = ShapeFunction<SameShape>,
@@ -114,7 +129,8 @@ static void ParallelStitchShape(ShapeContext& c) {
   for (int i = 0; i < count; ++i) {
     const Shape indices = c.Input(i), data = c.Input(count + i);
     if (!indices.known_rank() || !data.known_rank()) continue;
-    if (indices.rank() > data.rank()) return c.Invalid("indices of shape ", indices, " do not fit data of shape ", data);
+    if (indices.rank() > data.rank())
+      return c.Invalid("indices of shape ", indices, " do not fit data of shape ", data);
     c.Merge(data.Slice(0, indices.rank()), indices, "the leading dims of data and indices");
     tail = c.Merge(tail, data.Slice(indices.rank()), "the shapes of the rows");
   }
@@ -149,7 +165,8 @@ static void ParallelConcatShape(ShapeContext& c) {
   const Shape shape = c.ShapeAttr("shape");
   if (!shape.fully_known()) return c.Invalid("shape attr must be fully defined; it is ", shape);
   if (shape.rank() < 1) return c.Invalid("the values of ParallelConcat are rows; its shape must have one dim at least");
-  if (shape[0] != c.input_count()) return c.Invalid("the shape ", shape, " has ", shape[0], " rows; there are ", c.input_count(), " values");
+  if (shape[0] != c.input_count())
+    return c.Invalid("the shape ", shape, " has ", shape[0], " rows; there are ", c.input_count(), " values");
   Shape row = shape;
   row.Set(0, 1);
   for (int i = 0; i < c.input_count(); ++i) c.Merge(c.Input(i), row, "the shapes of a value and of a row");
@@ -166,7 +183,8 @@ TENON_OP(kParallelConcat) = DefineOp({
     .inputs = "values: N * T",
     .outputs = "output: T",
     .attrs = "N: int >= 1; T: type; shape: shape",
-    .doc = "Tensors of one row each, one below the other. TensorFlow writes each as soon as it is there; here all are waited for.",
+    .doc = "Tensors of one row each, one below the other. TensorFlow writes each as soon as it is there; here all are "
+           "waited for.",
     .properties = "moves(values)",
     .shape = ShapeFunction<ParallelConcatShape>,
     .decompose = DecomposeFunction<DecomposeParallelConcat>,

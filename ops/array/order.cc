@@ -13,12 +13,14 @@ static void ReverseSequenceShape(ShapeContext& c) {
   if (batch < 0 || batch >= input.rank() || sequence < 0 || sequence >= input.rank() || batch == sequence) {
     return c.Invalid("batch_dim ", batch, " and seq_dim ", sequence, " must be two dims of the input of shape ", input);
   }
-  input.Set(static_cast<int>(batch), c.Merge(input[static_cast<int>(batch)], lengths[0], "the batch and the number of lengths"));
+  input.Set(static_cast<int>(batch),
+            c.Merge(input[static_cast<int>(batch)], lengths[0], "the batch and the number of lengths"));
   c.SetOutput(0, input);
 }
 
 static void ReverseSequenceGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("ReverseSequence", {g.dy(0), g.input(1)}, {{"seq_dim", g.Int("seq_dim")}, {"batch_dim", g.Int("batch_dim")}}));
+  g.SetDx(0, g.Op("ReverseSequence", {g.dy(0), g.input(1)},
+                  {{"seq_dim", g.Int("seq_dim")}, {"batch_dim", g.Int("batch_dim")}}));
 }
 
 TENON_OP(kReverseSequence) = DefineOp({
@@ -26,8 +28,9 @@ TENON_OP(kReverseSequence) = DefineOp({
     .inputs = "input: T, seq_lengths: Tlen",
     .outputs = "output: T",
     .attrs = "seq_dim: int; batch_dim: int = 0; T: type; Tlen: {int32, int64} = int64",
-    .constraints = "rank(seq_lengths) == 1; seq_dim >= 0; batch_dim >= 0; seq_dim < rank(input); batch_dim < rank(input); "
-                   "element(seq_lengths) >= 0",
+    .constraints =
+        "rank(seq_lengths) == 1; seq_dim >= 0; batch_dim >= 0; seq_dim < rank(input); batch_dim < rank(input); "
+        "element(seq_lengths) >= 0",
     .doc = "The first seq_lengths[b] elements along seq_dim of each batch b in reverse order, the others as they are.",
     .properties = "moves(input)",
     .shape = ShapeFunction<ReverseSequenceShape>,
@@ -40,7 +43,8 @@ static void TopKShape(ShapeContext& c) {
   const auto k = c.Integer(1);
   if (!input.known_rank()) return;
   if (k.has_value() && *k < 0) return c.Invalid("k is ", *k, "; it must not be negative");
-  if (k.has_value() && input[-1] >= 0 && *k > input[-1]) return c.Invalid("input must have at least k columns. Had ", input[-1], ", needed ", *k);
+  if (k.has_value() && input[-1] >= 0 && *k > input[-1])
+    return c.Invalid("input must have at least k columns. Had ", input[-1], ", needed ", *k);
   input.Set(-1, k.value_or(kUnknown));
   c.SetOutput(0, input);
   c.SetOutput(1, input);
@@ -52,7 +56,9 @@ static void TopKGradient(GradientContext& g) {
   const Output shape = g.ShapeOf(x, TENON_DT_INT64), chosen = g.ShapeOf(g.output(1), TENON_DT_INT64);
   const Output columns = g.VectorSlice(shape, -1);
   const Output rows = g.Op("Prod", {g.VectorSlice(shape, 0, -1), g.Vector({0})}, {{"keep_dims", true}});
-  const Output first = g.Mul(g.Op("Range", {g.Number(0, TENON_DT_INT64), g.Reshape(rows, g.Vector({})), g.Number(1, TENON_DT_INT64)}), columns);
+  const Output first =
+      g.Mul(g.Op("Range", {g.Number(0, TENON_DT_INT64), g.Reshape(rows, g.Vector({})), g.Number(1, TENON_DT_INT64)}),
+            columns);
   const Output in_row = g.Reshape(g.Cast(g.output(1), TENON_DT_INT64), g.Concat({rows, g.VectorSlice(chosen, -1)}));
   const Output places = g.Reshape(g.Add(in_row, g.ExpandDims(first, -1)), g.Vector({-1, 1}));
   const Output flat = g.Op("ScatterNd", {places, g.Reshape(g.dy(0), g.Vector({-1})), g.Mul(rows, columns)});
@@ -63,7 +69,8 @@ TENON_OP(kTopKV2) = DefineOp({
     .name = "TopKV2",
     .inputs = "input: T, k: Tk",
     .outputs = "values: T, indices: index_type",
-    .attrs = "sorted: bool = true; T: realnumbertype; Tk: {int16, int32, int64} = int32; index_type: {int16, int32, int64} = int32",
+    .attrs = "sorted: bool = true; T: realnumbertype; Tk: {int16, int32, int64} = int32; index_type: {int16, int32, "
+             "int64} = int32",
     .constraints = "rank(input) >= 1; rank(k) == 0; value(k) >= 0; value(k) <= dim(input, -1)",
     .doc = "The k largest elements of each row, and where they stand; of equal ones the first comes first.",
     .shape = ShapeFunction<TopKShape>,
@@ -79,7 +86,8 @@ static void BandShape(ShapeContext& c) {
     return c.Invalid("num_lower must be negative or less or equal to number of rows (", input[-2], ") got: ", *lower);
   }
   if (upper.has_value() && input[-1] >= 0 && *upper > input[-1]) {
-    return c.Invalid("num_upper must be negative or less or equal to number of columns (", input[-1], ") got: ", *upper);
+    return c.Invalid("num_upper must be negative or less or equal to number of columns (", input[-1],
+                     ") got: ", *upper);
   }
   c.SetOutput(0, input);
 }
@@ -92,7 +100,8 @@ TENON_OP(kMatrixBandPart) = DefineOp({
     .outputs = "band: T",
     .attrs = "T: type; Tindex: {int32, int64} = int64",
     .constraints = "rank(input) >= 2; rank(num_lower) == 0; rank(num_upper) == 0",
-    .doc = "Matrices with zeros outside of a band of num_lower diagonals below the main one and num_upper above; negative: all.",
+    .doc = "Matrices with zeros outside of a band of num_lower diagonals below the main one and num_upper above; "
+           "negative: all.",
     .properties = "moves(input)",
     .shape = ShapeFunction<BandShape>,
     .gradient = GradientFunction<BandGradient>,

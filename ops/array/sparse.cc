@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse tensors, as indices [N, rank], values [N] and a dense shape: to dense ones, reshaped, and with no row left empty.
+// Sparse tensors, as indices [N, rank], values [N] and a dense shape: to dense ones, reshaped, and with no row left
+// empty.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -17,7 +18,8 @@ static void SparseToDenseGradient(GradientContext& g) {
   // Vectors of indices are matrices of one column.
   const auto columns = [&] { return g.Reshape(g.Op("Rank", {dy}), g.Vector({1})); };
   const bool matrix = g.shape(indices).rank() == 2;
-  const Output values = g.Op("GatherNd", {dy, matrix ? indices : g.Reshape(indices, g.Concat({g.Vector({-1}), columns()}))});
+  const Output values =
+      g.Op("GatherNd", {dy, matrix ? indices : g.Reshape(indices, g.Concat({g.Vector({-1}), columns()}))});
   const auto sum = [&](Output x) { return g.Sum(x, g.Op("Range", {g.Number(0), g.Op("Rank", {x}), g.Number(1)})); };
   g.SetDx(2, g.shape(g.input(2)).rank() == 0 ? sum(values) : values);
   g.SetDx(3, g.Sub(sum(dy), sum(values)));
@@ -28,8 +30,9 @@ TENON_OP(kSparseToDense) = DefineOp({
     .inputs = "sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T",
     .outputs = "dense: T",
     .attrs = "validate_indices: bool = true; T: type; Tindices: {int32, int64}",
-    .constraints = "rank(sparse_indices) <= 2; rank(output_shape) == 1; value(output_shape) >= 0; rank(sparse_values) <= 1; "
-                   "rank(default_value) == 0; element(sparse_indices) >= 0",
+    .constraints =
+        "rank(sparse_indices) <= 2; rank(output_shape) == 1; value(output_shape) >= 0; rank(sparse_values) <= 1; "
+        "rank(default_value) == 0; element(sparse_indices) >= 0",
     .doc = "A tensor of default_value with sparse_values at sparse_indices.",
     .shape = ShapeFunction<SparseToDenseShape>,
     .gradient = GradientFunction<SparseToDenseGradient>,
@@ -46,7 +49,8 @@ TENON_OP(kSparseReshape) = DefineOp({
     .name = "SparseReshape",
     .inputs = "input_indices: int64, input_shape: int64, new_shape: int64",
     .outputs = "output_indices: int64, output_shape: int64",
-    .constraints = "rank(input_indices) == 2; rank(input_shape) == 1; rank(new_shape) == 1; dim(input_indices, 1) == dim(input_shape, 0)",
+    .constraints = "rank(input_indices) == 2; rank(input_shape) == 1; rank(new_shape) == 1; dim(input_indices, 1) == "
+                   "dim(input_shape, 0)",
     .doc = "The indices of the same elements in another shape, of which one dim may be -1.",
     .shape = ShapeFunction<SparseReshapeShape>,
 });
@@ -74,9 +78,11 @@ TENON_OP(kSparseFillEmptyRows) = DefineOp({
     .inputs = "indices: int64, values: T, dense_shape: int64, default_value: T",
     .outputs = "output_indices: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64",
     .attrs = "T: type",
-    .constraints = "rank(indices) == 2; rank(values) == 1; rank(dense_shape) == 1; rank(default_value) == 0; dim(indices, 0) == dim(values, 0); "
+    .constraints = "rank(indices) == 2; rank(values) == 1; rank(dense_shape) == 1; rank(default_value) == 0; "
+                   "dim(indices, 0) == dim(values, 0); "
                    "dim(indices, 1) == dim(dense_shape, 0); element(indices) >= 0",
-    .doc = "The sparse tensor with default_value in the first place of each row that has nothing; and where each value went.",
+    .doc = "The sparse tensor with default_value in the first place of each row that has nothing; and where each value "
+           "went.",
     .shape = ShapeFunction<FillEmptyRowsShape>,
     .gradient = GradientFunction<FillEmptyRowsGradient>,
 });

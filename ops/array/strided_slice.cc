@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StridedSlice, its gradient, and assignments to slices of variables: a[begin:end:stride, ...] with Python's meaning, as masks.
+// StridedSlice, its gradient, and assignments to slices of variables: a[begin:end:stride, ...] with Python's meaning,
+// as masks.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -186,9 +187,12 @@ TENON_OP(kStridedSliceGrad) = DefineOp({
 });
 
 // Of variables. What is assigned broadcasts to the slice.
-constexpr const char* kMaskAttrs = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; new_axis_mask: int = 0; shrink_axis_mask: int = 0";
+constexpr const char* kMaskAttrs =
+    "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; new_axis_mask: "
+    "int = 0; shrink_axis_mask: int = 0";
 constexpr const char* kBoundConstraints =
-    "rank(begin) == 1; rank(end) == 1; rank(strides) == 1; dim(begin, 0) == dim(end, 0); dim(begin, 0) == dim(strides, 0); value(strides) != 0";
+    "rank(begin) == 1; rank(end) == 1; rank(strides) == 1; dim(begin, 0) == dim(end, 0); dim(begin, 0) == dim(strides, "
+    "0); value(strides) != 0";
 
 static void StridedSliceAssignShape(ShapeContext& c) {
   const Shape shape = c.Input(0);

@@ -26,9 +26,12 @@ std::optional<Dim> Dim::Product(const Dim& a, const Dim& b) {
 
 std::optional<Dim> Dim::Quotient(const Dim& a, const Dim& b) {
   // Where a size is 0 nothing says what is left; a named one is not, or a step says so.
-  if (b.number_ <= 0 || a.number_ < 0 || a.number_ % b.number_ != 0 || !std::includes(a.names_.begin(), a.names_.end(), b.names_.begin(), b.names_.end())) return {};
+  if (b.number_ <= 0 || a.number_ < 0 || a.number_ % b.number_ != 0 ||
+      !std::includes(a.names_.begin(), a.names_.end(), b.names_.begin(), b.names_.end()))
+    return {};
   Dim quotient(a.number_ / b.number_);
-  std::set_difference(a.names_.begin(), a.names_.end(), b.names_.begin(), b.names_.end(), std::back_inserter(quotient.names_));
+  std::set_difference(a.names_.begin(), a.names_.end(), b.names_.begin(), b.names_.end(),
+                      std::back_inserter(quotient.names_));
   return quotient;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dim: a size as far as a graph says it before a step runs: a number, or a number times sizes that are called by numbers of their own.
+// Dim: a size as far as a graph says it before a step runs: a number, or a number times sizes that are called by
+// numbers of their own.
 //
 // Two Dims that are equal are one size in every step. Two that differ may be one size or not, unless both are numbers.
 #ifndef TENON_OPS_AXES_DIM_H_
@@ -43,8 +44,8 @@ using Dims = std::vector<Dim>;
 std::optional<Dim> Product(const Dims& dims);
 // The shape to which both broadcast; nothing: they do not, or it is not known which of two sizes it has.
 std::optional<Dims> Broadcast(const Dims& a, const Dims& b);
-// The axes of what both broadcast to along which `of` is repeated, as far as a sum along them gives of's sizes: where of has a 1. Nothing: it is not known
-// of an axis whether it is one.
+// The axes of what both broadcast to along which `of` is repeated, as far as a sum along them gives of's sizes: where
+// of has a 1. Nothing: it is not known of an axis whether it is one.
 std::optional<std::vector<int64_t>> RepeatedAxes(const Dims& of, const Dims& other);
 
 }  // namespace tenon::ops

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sums up a gradient along the axes that its operand was repeated along, where a graph that does not know its batch asks for them in the step:
+// What sums up a gradient along the axes that its operand was repeated along, where a graph that does not know its
+// batch asks for them in the step:
 //
 //   Reshape(Sum(gradient, BroadcastGradientArgs(Shape(x), Shape(y)):0), Shape(x))
 //
-// and the sizes that a step is fed do not matter for the answer (sizes.h): none, and the gradient stands in its place; or some, and a sum along constant axes
-// does. Then the gradient graph is the one of known shapes, and what looks for patterns in it finds them. The sums of loops and of branches stay.
+// and the sizes that a step is fed do not matter for the answer (sizes.h): none, and the gradient stands in its place;
+// or some, and a sum along constant axes does. Then the gradient graph is the one of known shapes, and what looks for
+// patterns in it finds them. The sums of loops and of branches stay.
 #include "pass.h"
 
 #include <algorithm>
@@ -40,7 +42,9 @@ class Pass {
   };
 
   // Whether it is that op, waits for nothing but its inputs, and is there in every step.
-  bool Is(int64_t id, const char* op) const { return id >= 0 && sizes_.OpOf(id) == op && p_.control_input_count(id) == 0; }
+  bool Is(int64_t id, const char* op) const {
+    return id >= 0 && sizes_.OpOf(id) == op && p_.control_input_count(id) == 0;
+  }
 
   std::optional<Found> Find(int64_t id) {
     if (!Is(id, "Reshape") || !sizes_.IsStraight(id)) return {};
@@ -49,7 +53,8 @@ class Pass {
     const Output axes = p_.input(sum.node, 1);
     if (!Is(axes.node, "BroadcastGradientArgs")) return {};
     Found found = {id, p_.input(sum.node, 0), {}};
-    const std::optional<Dims> of = sizes_.Of(p_.input(axes.node, axes.index)).elements, other = sizes_.Of(p_.input(axes.node, 1 - axes.index)).elements;
+    const std::optional<Dims> of = sizes_.Of(p_.input(axes.node, axes.index)).elements,
+                              other = sizes_.Of(p_.input(axes.node, 1 - axes.index)).elements;
     const std::optional<Dims> gradient = sizes_.Of(found.gradient).shape, wanted = sizes_.Of(p_.input(id, 1)).elements;
     if (!of.has_value() || !other.has_value() || !gradient.has_value() || !wanted.has_value()) return {};
     const std::optional<std::vector<int64_t>> repeated = RepeatedAxes(*of, *other);
@@ -58,7 +63,8 @@ class Pass {
     const auto left = [&](bool keeps) {
       Dims dims;
       for (size_t d = 0; d < gradient->size(); ++d) {
-        const bool is_summed = std::find(repeated->begin(), repeated->end(), static_cast<int64_t>(d)) != repeated->end();
+        const bool is_summed =
+            std::find(repeated->begin(), repeated->end(), static_cast<int64_t>(d)) != repeated->end();
         if (!is_summed) dims.push_back((*gradient)[d]);
         else if (keeps) dims.push_back(1);
       }

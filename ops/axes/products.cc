@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A weight that a network uses at every step of a sequence has as its gradient a sum of products, one of each step:
 //
-//   AddN(MatMul(a1, b1, transpose_a), MatMul(a2, b2, transpose_a), ...) = MatMul(Concat(a1, a2, ...), Concat(b1, b2, ...), transpose_a)
+//   AddN(MatMul(a1, b1, transpose_a), MatMul(a2, b2, transpose_a), ...) = MatMul(Concat(a1, a2, ...), Concat(b1, b2,
+//   ...), transpose_a)
 //
-// Apart, each product writes a matrix of the weight's size, which the sum reads again: with 20 examples, 35 steps and a weight of 1500 x 6000 that is 2.5 GB, where the
-// rows that the one product is made of are 21 MB. It is rounded once for an element of the sum, not once for a step. Sums stay where the rows are more than the
-// matrices, where products are made on several devices or somebody else reads one, and in loops and conditionals.
+// Apart, each product writes a matrix of the weight's size, which the sum reads again: with 20 examples, 35 steps and a
+// weight of 1500 x 6000 that is 2.5 GB, where the rows that the one product is made of are 21 MB. It is rounded once
+// for an element of the sum, not once for a step. Sums stay where the rows are more than the matrices, where products
+// are made on several devices or somebody else reads one, and in loops and conditionals.
 //
-// Steps follow one another: what comes back to one has come through those behind it. Replicas and microbatches do not hang on each other: each has a product of its own over its
-// steps, and those stay a sum, in the order in which they were, so that it is rounded alike wherever the replicas are.
+// Steps follow one another: what comes back to one has come through those behind it. Replicas and microbatches do not
+// hang on each other: each has a product of its own over its steps, and those stay a sum, in the order in which they
+// were, so that it is rounded alike wherever the replicas are.
 #include "products.h"
 
 #include <algorithm>
@@ -39,7 +42,8 @@ class Products {
       });
     std::erase_if(sums, [&](int64_t sum) {
       const std::vector<Output> inputs = InputsOf(sum);
-      return std::count_if(inputs.begin(), inputs.end(), [&](const Output& input) { return products_.contains(input.node); }) < 2;
+      return std::count_if(inputs.begin(), inputs.end(),
+                           [&](const Output& input) { return products_.contains(input.node); }) < 2;
     });
     if (sums.empty()) return;
     looks_ = kMostWalks * CountReaders();
@@ -74,7 +78,8 @@ class Products {
       const auto found = products_.find(input.node);
       if (found == products_.end() || found->second != 1 || p_.control_input_count(input.node) != 0) continue;
       const Shape shape = p_.shape(input);
-      if (shape.known_rank() && shape[0] > 0 && shape[1] > 0) by_size[{shape[0], shape[1], p_.DeviceOf(input.node)}].push_back(input.node);
+      if (shape.known_rank() && shape[0] > 0 && shape[1] > 0)
+        by_size[{shape[0], shape[1], p_.DeviceOf(input.node)}].push_back(input.node);
     }
     std::vector<Chain> chains;
     for (const auto& [size, products] : by_size)
@@ -89,10 +94,12 @@ class Products {
     for (int i = 0; i < count && p_.ok(); ++i) inputs.push_back(p_.input(sum, i));
     return inputs;
   }
-  // Whether the rows are copied with less than the matrices are written and read with. Of how many rows nobody says they are as many as hide behind the arithmetic.
+  // Whether the rows are copied with less than the matrices are written and read with. Of how many rows nobody says
+  // they are as many as hide behind the arithmetic.
   bool Pays(int64_t m, int64_t n, const Chain& products) {
     if (products.size() < 2) return false;
-    const double wide = static_cast<double>(m) + static_cast<double>(n), matrix = static_cast<double>(m) * static_cast<double>(n);
+    const double wide = static_cast<double>(m) + static_cast<double>(n),
+                 matrix = static_cast<double>(m) * static_cast<double>(n);
     double rows = 0;
     for (const int64_t product : products) {
       const Shape a = p_.shape(p_.input(product, 0)), b = p_.shape(p_.input(product, 1));
@@ -114,7 +121,8 @@ class Products {
     }
     return looks;
   }
-  // The products in chains: what the latest of a chain is of hangs on what all others of it are of. Nodes stand behind what they read.
+  // The products in chains: what the latest of a chain is of hangs on what all others of it are of. Nodes stand behind
+  // what they read.
   std::vector<Chain> FollowingEachOther(const Chain& products) {
     std::map<int64_t, Chain> wanted;  // by the node that brings the gradient
     for (const int64_t product : products) wanted[p_.input(product, 1).node].push_back(product);

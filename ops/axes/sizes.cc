@@ -51,7 +51,8 @@ constexpr Known kKnown[] = {
 constexpr uint64_t kTellingProperties = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_NORMALIZES | TENON_PROPERTY_REDUCES;
 
 const Known* FindKnown(std::string_view op) {
-  const auto* const found = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return known.op == op; });
+  const auto* const found =
+      std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return known.op == op; });
   return found == std::end(kKnown) ? nullptr : found;
 }
 bool IsKnown(const NodeContext& c) {
@@ -72,7 +73,8 @@ bool IsElements(const tenon_node_properties& said, int input) {
 
 // Whose outputs are not there in some steps, or there more than once.
 bool Steers(std::string_view op) {
-  return op.find("Switch") != op.npos || op == "Merge" || op == "RefMerge" || op == "Enter" || op == "RefEnter" || op == "Exit" || op == "RefExit" || op == "NextIteration" || op == "RefNextIteration";
+  return op.find("Switch") != op.npos || op == "Merge" || op == "RefMerge" || op == "Enter" || op == "RefEnter" ||
+         op == "Exit" || op == "RefExit" || op == "NextIteration" || op == "RefNextIteration";
 }
 
 std::optional<Dims> Joined(Dims first, std::span<const Dim> second) {
@@ -95,7 +97,9 @@ void Sizes::Read(int64_t id) {
   p_.With(id, [&](NodeContext& c) {
     if (IsKnown(c) && p_.Runs(id)) ops_[static_cast<size_t>(id)] = c.op();
     bool straight = !Steers(c.op()) && (!OpOf(id).empty() || !IsKnown(c));
-    const auto look = [&](int64_t source) { straight = straight && (source < 0 || (source < id && IsStraight(source))); };
+    const auto look = [&](int64_t source) {
+      straight = straight && (source < 0 || (source < id && IsStraight(source)));
+    };
     for (int i = 0; i < c.input_count(); ++i) look(p_.input(id, i).node);
     for (int i = 0; i < p_.control_input_count(id); ++i) look(p_.control_input(id, i));
     is_straight_[static_cast<size_t>(id)] = straight;
@@ -109,7 +113,8 @@ const Sizes::Facts& Sizes::Of(Output edge) {
   static const Facts nothing;
   if (edge.node < 0 || !p_.ok()) return nothing;
   const auto found = facts_.find({edge.node, edge.index});
-  return found != facts_.end() ? found->second : facts_.emplace(std::pair(edge.node, edge.index), Unknown(edge)).first->second;
+  return found != facts_.end() ? found->second
+                               : facts_.emplace(std::pair(edge.node, edge.index), Unknown(edge)).first->second;
 }
 
 // As the graph says.
@@ -180,7 +185,8 @@ std::optional<Dims> Sizes::ShapeByOp(int64_t id, NodeContext& c) {
 std::optional<Dims> Sizes::ElementsByOp(int64_t id, NodeContext& c) {
   const std::string_view op = c.op();
   if (op == "Shape") return ShapeOfInput(id, 0);
-  if (op == "Identity" || op == "Cast" || op == "Reshape") return HoldsSizes(c.input_type(0)) && HoldsSizes(c.output_type(0)) ? ElementsOfInput(id, 0) : std::nullopt;
+  if (op == "Identity" || op == "Cast" || op == "Reshape")
+    return HoldsSizes(c.input_type(0)) && HoldsSizes(c.output_type(0)) ? ElementsOfInput(id, 0) : std::nullopt;
   if (op == "StridedSlice") return ElementsOfSlice(id, c);
   if (op == "Pack" || op == "ConcatV2") {
     Dims all;
@@ -216,7 +222,9 @@ std::optional<Dims> Sizes::ElementsByOp(int64_t id, NodeContext& c) {
 
 std::optional<std::vector<int64_t>> Sizes::NumbersOfInput(int64_t id, int index) {
   const std::optional<Dims> elements = ElementsOfInput(id, index);
-  if (!elements.has_value() || !std::all_of(elements->begin(), elements->end(), [](const Dim& dim) { return dim.is_number(); })) return {};
+  if (!elements.has_value() ||
+      !std::all_of(elements->begin(), elements->end(), [](const Dim& dim) { return dim.is_number(); }))
+    return {};
   std::vector<int64_t> numbers;
   for (const Dim& dim : *elements) numbers.push_back(dim.number());
   return numbers;
@@ -282,7 +290,8 @@ std::optional<Dims> Sizes::OfGather(int64_t id, bool has_axis) {
   if (has_axis && NumbersOfInput(id, 2) != std::vector<int64_t>{0}) return {};
   // Of a variable's rows the graph knows the rest.
   const std::optional<Dims> whole = Unknown({id, 0, 0}).shape;
-  if (!whole.has_value() || whole->size() < places->size() || (has_axis && (!from.has_value() || from->empty()))) return {};
+  if (!whole.has_value() || whole->size() < places->size() || (has_axis && (!from.has_value() || from->empty())))
+    return {};
   return Joined(*places, has_axis ? std::span(*from).subspan(1) : std::span(*whole).subspan(places->size()));
 }
 
@@ -322,7 +331,9 @@ std::optional<Dims> Sizes::OfImages(int64_t id) {
 std::optional<Dims> Sizes::ElementsOfSlice(int64_t id, NodeContext& c) {
   const std::optional<Dims> from = ElementsOfInput(id, 0), shape = ShapeOfInput(id, 0);
   const auto begin = NumbersOfInput(id, 1), end = NumbersOfInput(id, 2), stride = NumbersOfInput(id, 3);
-  if (!from.has_value() || !shape.has_value() || shape->size() != 1 || !begin.has_value() || !end.has_value() || !stride.has_value()) return {};
+  if (!from.has_value() || !shape.has_value() || shape->size() != 1 || !begin.has_value() || !end.has_value() ||
+      !stride.has_value())
+    return {};
   if (begin->size() != 1 || end->size() != 1 || *stride != std::vector<int64_t>{1}) return {};
   if (c.Int("ellipsis_mask") != 0 || c.Int("new_axis_mask") != 0) return {};
   const auto count = static_cast<int64_t>(from->size());

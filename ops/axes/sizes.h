@@ -22,7 +22,8 @@ namespace tenon::ops {
 
 class Sizes {
  public:
-  // What is known of an output: its shape, where its rank is known; its elements, where it is a small tensor of whole numbers.
+  // What is known of an output: its shape, where its rank is known; its elements, where it is a small tensor of whole
+  // numbers.
   struct Facts {
     std::optional<Dims> shape, elements;
   };
@@ -32,7 +33,8 @@ class Sizes {
   const Facts& Of(sdk::Output edge);
   // "" where nothing is known of what such an op does, or the node is fed.
   const std::string& OpOf(int64_t id) const { return ops_[static_cast<size_t>(id)]; }
-  // Whether the node runs in every step, once, of what the graph says: nothing that it depends on chooses, turns round, or is fed in the place of an op's result.
+  // Whether the node runs in every step, once, of what the graph says: nothing that it depends on chooses, turns round,
+  // or is fed in the place of an op's result.
   bool IsStraight(int64_t id) const { return is_straight_[static_cast<size_t>(id)]; }
 
  private:

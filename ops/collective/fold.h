@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging of members' elements: source after source, block by block, so that each is read once and the compiler sees plain loops.
+// Merging of members' elements: source after source, block by block, so that each is read once and the compiler sees
+// plain loops.
 #ifndef TENON_OPS_COLLECTIVE_FOLD_H_
 #define TENON_OPS_COLLECTIVE_FOLD_H_
 
@@ -23,7 +24,8 @@ T Merged(const Op& op, T x, T y) {
   return static_cast<T>(op(static_cast<W>(x), static_cast<W>(y)));
 }
 
-// out[i] of [begin, end) = source(0)[i] ... source(count - 1)[i], merged in that order, then divided by `divisor` unless it is 0. out may be source(0).
+// out[i] of [begin, end) = source(0)[i] ... source(count - 1)[i], merged in that order, then divided by `divisor`
+// unless it is 0. out may be source(0).
 template <class T, class Source, class Op>
 void Fold(size_t count, const Source& source, const Op& op, int64_t divisor, int64_t begin, int64_t end, T* out) {
   constexpr int64_t kBlock = 4096 / sizeof(T);  // stays in the nearest cache

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of collectives on the host, wherever the members stand. Nobody waits in a thread: who comes last computes for all, in the
-// order of the ranks, so the same bits every time; a cancelled step ends who waits.
+// Kernels of collectives on the host, wherever the members stand. Nobody waits in a thread: who comes last computes for
+// all, in the order of the ranks, so the same bits every time; a cancelled step ends who waits.
 //
-// Invariants. A member's subscription to its step's cancellation begins before the table has it and ends before it is freed, so the
-// callback may look at the member. Who is given members back finishes them: outputs, then done, once each.
+// Invariants. A member's subscription to its step's cancellation begins before the table has it and ends before it is
+// freed, so the callback may look at the member. Who is given members back finishes them: outputs, then done, once
+// each.
 #include "tenon/sdk/device/collective.h"
 
 #include <algorithm>
@@ -45,27 +46,32 @@ template <class T>
 void MergeAll(const Members& members, const RunContext& c) {
   const auto source = [&](size_t k) { return members[k]->context.input<T>(0); };
   const int64_t divisor = members[0]->divide ? static_cast<int64_t>(members.size()) : 0;
-  const int64_t part = members[0]->scatters ? Count(members[0]->context.output_view(0)) : 0;  // rank r gets the r-th part alone
+  const int64_t part =
+      members[0]->scatters ? Count(members[0]->context.output_view(0)) : 0;  // rank r gets the r-th part alone
   WithMerge(members[0]->merge, [&](const auto& op) {
-    c.UninterruptedFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()), [&](int64_t begin, int64_t end) {
-      if (members[0]->scatters) {
-        while (begin < end) {
-          const int64_t rank = begin / part, stop = std::min(end, (rank + 1) * part);
-          Fold(members.size(), source, op, divisor, begin, stop, members[static_cast<size_t>(rank)]->context.output<T>(0) - rank * part);
-          begin = stop;
-        }
-        return;
-      }
-      T* const out = members[0]->context.output<T>(0);
-      Fold(members.size(), source, op, divisor, begin, end, out);
-      for (size_t k = 1; k < members.size(); ++k) std::copy(out + begin, out + end, members[k]->context.output<T>(0) + begin);
-    });
+    c.UninterruptedFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()),
+                       [&](int64_t begin, int64_t end) {
+                         if (members[0]->scatters) {
+                           while (begin < end) {
+                             const int64_t rank = begin / part, stop = std::min(end, (rank + 1) * part);
+                             Fold(members.size(), source, op, divisor, begin, stop,
+                                  members[static_cast<size_t>(rank)]->context.output<T>(0) - rank * part);
+                             begin = stop;
+                           }
+                           return;
+                         }
+                         T* const out = members[0]->context.output<T>(0);
+                         Fold(members.size(), source, op, divisor, begin, end, out);
+                         for (size_t k = 1; k < members.size(); ++k)
+                           std::copy(out + begin, out + end, members[k]->context.output<T>(0) + begin);
+                       });
   });
 }
 
 void CopyTo(const tenon_tensor_view& to, uint64_t offset, const tenon_tensor_view& from) {
   if (from.byte_size > to.byte_size || offset > to.byte_size - from.byte_size) {
-    Fail(TENON_INVALID_ARGUMENT, "a result of ", to.byte_size, " bytes has no room for ", from.byte_size, " bytes at ", offset);
+    Fail(TENON_INVALID_ARGUMENT, "a result of ", to.byte_size, " bytes has no room for ", from.byte_size, " bytes at ",
+         offset);
   }
   if (from.byte_size > 0) std::memcpy(Data<char>(to) + offset, Data<const char>(from), from.byte_size);
 }
@@ -74,7 +80,8 @@ void CopyTo(const tenon_tensor_view& to, uint64_t offset, const tenon_tensor_vie
 void Exchange(const Members& members) {
   const uint64_t part = members[0]->context.input_view(0).byte_size / members.size();
   for (size_t r = 0; part > 0 && r < members.size(); ++r)
-    for (size_t k = 0; k < members.size(); ++k) std::memcpy(members[r]->context.output<char>(0) + k * part, members[k]->context.input<char>(0) + r * part, part);
+    for (size_t k = 0; k < members.size(); ++k)
+      std::memcpy(members[r]->context.output<char>(0) + k * part, members[k]->context.input<char>(0) + r * part, part);
 }
 
 // c: of the member that came last, whose thread this is.
@@ -103,7 +110,8 @@ void Compute(const Members& members, const RunContext& c) {
 void Finish(Table::Ended ended, const RunContext* last) {
   if (ended.members.empty()) return;
   // Nobody is looked at by a cancellation from here on.
-  for (const auto& member : ended.members) (void)member->context.services().cancel_unsubscribe(member->context.frame(), member->token);
+  for (const auto& member : ended.members)
+    (void)member->context.services().cancel_unsubscribe(member->context.frame(), member->token);
   Outcome outcome = std::move(ended.outcome);
   if (outcome.ok()) {
     outcome = TakeStatus(Guard([&]() -> tenon_status* {
@@ -142,11 +150,13 @@ struct CollectiveKernel {
     node.Fill(c, member.get());
     member->table = node.TableOf<Table>(c);
     member->token = c.services().cancel_subscribe(c.frame(), &OnCancelled, member.get());
-    if (member->token == 0) Fail(TENON_CANCELLED, member->name, ": the step was cancelled before ", member->Who(), " came");
+    if (member->token == 0)
+      Fail(TENON_CANCELLED, member->name, ": the step was cancelled before ", member->Who(), " came");
     const std::shared_ptr<Table> table = member->table;
     HostMember* const raw = member.get();
     Table::Ended ended = Add(table, c.services().step_id(c.frame()), std::move(member));
-    const bool is_own = std::any_of(ended.members.begin(), ended.members.end(), [&](const auto& each) { return each.get() == raw; });
+    const bool is_own =
+        std::any_of(ended.members.begin(), ended.members.end(), [&](const auto& each) { return each.get() == raw; });
     Finish(std::move(ended), is_own ? &c : nullptr);
   }
   // A cancellation either finds the member in the table, or is found here.
@@ -173,9 +183,12 @@ struct AssignGroup {
     const int32_t* const devices = c.input<int32_t>(0);
     const int64_t count = Count(c.input_view(0));
     const int32_t* const found = std::find(devices, devices + count, device);
-    if (found == devices + count) Fail(TENON_INVALID_ARGUMENT, "Failed to find device_index ", device, " in group_assignment of shape ", dims);
-    if (std::find(found + 1, devices + count, device) != devices + count) Fail(TENON_INVALID_ARGUMENT, "device_index ", device, " stands twice in group_assignment");
-    const auto key = static_cast<int32_t>(static_cast<uint32_t>(base) + static_cast<uint32_t>((found - devices) / dims[1]));
+    if (found == devices + count)
+      Fail(TENON_INVALID_ARGUMENT, "Failed to find device_index ", device, " in group_assignment of shape ", dims);
+    if (std::find(found + 1, devices + count, device) != devices + count)
+      Fail(TENON_INVALID_ARGUMENT, "device_index ", device, " stands twice in group_assignment");
+    const auto key =
+        static_cast<int32_t>(static_cast<uint32_t>(base) + static_cast<uint32_t>((found - devices) / dims[1]));
     if (key == 0) Fail(TENON_INVALID_ARGUMENT, "Using the reserved group_key = 0 is not allowed: base_key is ", base);
     *c.output<int32_t>(0) = static_cast<int32_t>(dims[1]);
     *c.output<int32_t>(1) = key;
@@ -189,7 +202,8 @@ struct InitializeCommunicator {
     if (size < 1 || rank < 0 || rank >= size) Fail(TENON_INVALID_ARGUMENT, "rank ", rank, " of a group of ", size);
     tenon_resource* handle = nullptr;
     Check(c.services().step_resource(c.frame(), ToSpan("communicator"), &handle));
-    (void)ObjectOf<Communicator>(c, handle, kCommunicatorType, [&] { return std::make_unique<Communicator>(key, rank, size); });
+    (void)ObjectOf<Communicator>(c, handle, kCommunicatorType,
+                                 [&] { return std::make_unique<Communicator>(key, rank, size); });
     *c.output<tenon_resource*>(0) = handle;
   }
 };
@@ -198,7 +212,8 @@ constexpr Traits kCollective = {.flags = TENON_KERNEL_DETERMINISTIC};
 
 }  // namespace
 
-TENON_KERNEL(kCollectiveInitializeCommunicatorKernel) = Registration<InitializeCommunicator>("CollectiveInitializeCommunicator", {.flags = TENON_KERNEL_STATEFUL});
+TENON_KERNEL(kCollectiveInitializeCommunicatorKernel) =
+    Registration<InitializeCommunicator>("CollectiveInitializeCommunicator", {.flags = TENON_KERNEL_STATEFUL});
 
 TENON_KERNEL(kCollectiveAssignGroupV2Kernel) = Registration<AssignGroup>("CollectiveAssignGroupV2", kCollective);
 

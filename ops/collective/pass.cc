@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The package's pass over the graphs of steps, when each node has its device. Collectives whose members stand in several tasks become ordinary nodes
-// and edges between those tasks, so that transports, failures, time lines and cancellation are those of any value that goes from task to task. Those of
-// one task stay as they are. What has timeout_seconds is watched (patience.cc).
+// The package's pass over the graphs of steps, when each node has its device. Collectives whose members stand in
+// several tasks become ordinary nodes and edges between those tasks, so that transports, failures, time lines and
+// cancellation are those of any value that goes from task to task. Those of one task stay as they are. What has
+// timeout_seconds is watched (patience.cc).
 //
-// Ways of a reduction over N tasks; values of a task's own members are reduced within the task first. All give the same bits every time.
-//   direct  each task merges one part of N: the others send it theirs, in the order of the ranks, and get the result. Two hops; every task sends and
-//           gets 2 (N - 1) / N of the elements. Values of at most kSmallBytes are merged whole, by the first task. The bits are those of one process
-//           where no task has several members.
-//   ring    each part goes from task to task, each of which merges its own into it, and then round again as it is: 2 (N - 1) hops, each to the neighbour.
-//   tree    whole values, merged by pairs up to the first task and sent down again: 2 log2 N hops.
-// communication_hint "ring", "tree", "direct" choose; all others: direct for up to kManyTasks tasks, beyond that ring, and tree for small values.
+// Ways of a reduction over N tasks; values of a task's own members are reduced within the task first. All give the same
+// bits every time.
+//   direct  each task merges one part of N: the others send it theirs, in the order of the ranks, and get the result.
+//   Two hops; every task sends and
+//           gets 2 (N - 1) / N of the elements. Values of at most kSmallBytes are merged whole, by the first task. The
+//           bits are those of one process where no task has several members.
+//   ring    each part goes from task to task, each of which merges its own into it, and then round again as it is: 2 (N
+//   - 1) hops, each to the neighbour. tree    whole values, merged by pairs up to the first task and sent down again: 2
+//   log2 N hops.
+// communication_hint "ring", "tree", "direct" choose; all others: direct for up to kManyTasks tasks, beyond that ring,
+// and tree for small values.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -40,7 +45,9 @@ struct Member : CollectiveMember {
   bool known = false;  // which meeting it comes to, before the step runs
 };
 
-std::string TaskOf(const std::string& device) { return device.substr(0, std::min(device.size(), device.find("/device:"))); }
+std::string TaskOf(const std::string& device) {
+  return device.substr(0, std::min(device.size(), device.find("/device:")));
+}
 
 // What a node says of its member.
 Member MemberOf(PassContext& p, int64_t id) {
@@ -57,7 +64,9 @@ Member MemberOf(PassContext& p, int64_t id) {
     const bool receives = m.op.starts_with("CollectiveBcastRecv");
     by_inputs = m.op.ends_with("V2");
     const auto has = [&](std::string_view text) { return m.op.find(text) != std::string::npos; };
-    m.kind = has("Gather") || has("AllToAll") ? CollectiveKind::kGather : has("Bcast") ? CollectiveKind::kBroadcast : CollectiveKind::kReduce;
+    m.kind = has("Gather") || has("AllToAll") ? CollectiveKind::kGather
+             : has("Bcast")                   ? CollectiveKind::kBroadcast
+                                              : CollectiveKind::kReduce;
     m.scatters = has("ReduceScatter") || has("AllToAll");
     m.sends = m.op.starts_with("CollectiveBcastSend");
     if (!receives) m.input = p.input(id, 0);
@@ -132,11 +141,13 @@ class Meeting {
     if (static_cast<int64_t>(members_.size()) != first.group_size) {
       std::string who;
       for (size_t i = 0; i < members_.size() && i < 16; ++i) who += Concat(i == 0 ? "" : ", ", members_[i].Who());
-      return p_.Invalid(first.name, ": group_size is ", first.group_size, "; this step has ", members_.size(), " members in ", tasks_.size(), " tasks: ", who,
-                        members_.size() > 16 ? ", ..." : "", ". All members of a group are nodes of one step, one meeting for each instance");
+      return p_.Invalid(first.name, ": group_size is ", first.group_size, "; this step has ", members_.size(),
+                        " members in ", tasks_.size(), " tasks: ", who, members_.size() > 16 ? ", ..." : "",
+                        ". All members of a group are nodes of one step, one meeting for each instance");
     }
     if (members_.size() > kMostMembers)
-      return p_.Fail(TENON_RESOURCE_EXHAUSTED, first.name, ": ", members_.size(), " members in ", tasks_.size(), " tasks; between tasks a group has at most ", kMostMembers);
+      return p_.Fail(TENON_RESOURCE_EXHAUSTED, first.name, ": ", members_.size(), " members in ", tasks_.size(),
+                     " tasks; between tasks a group has at most ", kMostMembers);
     size_t senders = 0;
     for (const Member& m : members_) {
       Member a = first, b = m;
@@ -147,14 +158,17 @@ class Meeting {
       if (Outcome alike = CheckAlike(a, b); !alike.ok()) return p_.Fail(alike.code, alike.message);
       if (m.sends) ++senders;
       if (m.scatters && m.shape.known_rank() && m.shape.rank() > 0 && m.shape[0] >= 0 && m.shape[0] % m.group_size != 0)
-        return p_.Invalid(m.name, ": ", m.Who(), " brings a tensor of shape ", m.shape, ", whose rows are no equal parts for ", m.group_size, " members");
+        return p_.Invalid(m.name, ": ", m.Who(), " brings a tensor of shape ", m.shape,
+                          ", whose rows are no equal parts for ", m.group_size, " members");
     }
     if (first.kind == CollectiveKind::kBroadcast && senders != 1)
-      p_.Invalid(first.name, ": a broadcast of ", first.group_size, " members has ", senders, " senders; one of them must be a CollectiveBcastSend");
+      p_.Invalid(first.name, ": a broadcast of ", first.group_size, " members has ", senders,
+                 " senders; one of them must be a CollectiveBcastSend");
   }
 
   const Member& FirstOf(const Task& task) const { return members_[task.members[0]]; }
-  Output On(const Member& m, std::string_view op, const std::vector<Output>& inputs, const Attributes& attributes = {}) {
+  Output On(const Member& m, std::string_view op, const std::vector<Output>& inputs,
+            const Attributes& attributes = {}) {
     p_.Begin(m.id, m.host);
     return p_.Op(op, inputs, attributes);
   }
@@ -187,21 +201,36 @@ class Meeting {
     for (const size_t i : task.members) {
       const Member& m = members_[i];
       p_.Begin(m.id, m.device);
-      Attributes attributes = {{"merge_op", NameOf(m.merge)}, {"final_op", "Id"}, {"group_size", count}, {"group_key", m.group}, {"instance_key", m.instance}, {"subdiv_offsets", tenon_attr_value{TENON_ATTR_INT | TENON_ATTR_LIST, 0, 0, nullptr}}};
+      Attributes attributes = {{"merge_op", NameOf(m.merge)},
+                               {"final_op", "Id"},
+                               {"group_size", count},
+                               {"group_key", m.group},
+                               {"instance_key", m.instance},
+                               {"subdiv_offsets", tenon_attr_value{TENON_ATTR_INT | TENON_ATTR_LIST, 0, 0, nullptr}}};
       if (m.op == "NcclAllReduce") {
         attributes.clear();
-        p_.With(m.id, [&](NodeContext& node) { attributes = {{"reduction", node.Raw("reduction")}, {"shared_name", node.Raw("shared_name")}, {"num_devices", count}}; });
+        p_.With(m.id, [&](NodeContext& node) {
+          attributes = {
+              {"reduction", node.Raw("reduction")}, {"shared_name", node.Raw("shared_name")}, {"num_devices", count}};
+        });
       }
-      const Output reduced = p_.Op(m.op == "NcclAllReduce" ? "NcclAllReduce" : "CollectiveReduce", {*m.input}, attributes);
+      const Output reduced =
+          p_.Op(m.op == "NcclAllReduce" ? "NcclAllReduce" : "CollectiveReduce", {*m.input}, attributes);
       if (own.node < 0) own = reduced;
       p_.AddTarget(reduced.node);  // the others' results are not read, but they must come
     }
     return own;
   }
-  Output Merge(size_t task, Output own, const std::vector<Output>& others, size_t position, bool last, size_t part = 0, size_t parts = 1) {
+  Output Merge(size_t task, Output own, const std::vector<Output>& others, size_t position, bool last, size_t part = 0,
+               size_t parts = 1) {
     const Member& m = members_[0];
     return On(task, "Tenon>CollectiveMerge", Joined(own, others),
-              {{"N", others.size()}, {"part", part}, {"parts", parts}, {"position", position}, {"merge_op", NameOf(m.merge)}, {"divisor", last && m.divide ? m.group_size : 0}});
+              {{"N", others.size()},
+               {"part", part},
+               {"parts", parts},
+               {"position", position},
+               {"merge_op", NameOf(m.merge)},
+               {"divisor", last && m.divide ? m.group_size : 0}});
   }
   Output PartOf(size_t task, size_t part) {
     return On(task, "Tenon>CollectivePart", {tasks_[task].value}, {{"part", part}, {"parts", tasks_.size()}});
@@ -222,7 +251,8 @@ class Meeting {
       merged.push_back(Merge(owner, tasks_[owner].value, others, owner, true, owner, parts));
     }
     for (size_t t = 0; t < count; ++t)
-      tasks_[t].result = whole ? (t == 0 ? merged[0] : On(t, "Identity", {merged[0]})) : On(t, "Tenon>CollectiveJoin", Joined(tasks_[t].value, merged), {{"N", parts}});
+      tasks_[t].result = whole ? (t == 0 ? merged[0] : On(t, "Identity", {merged[0]}))
+                               : On(t, "Tenon>CollectiveJoin", Joined(tasks_[t].value, merged), {{"N", parts}});
   }
 
   void Ring() {
@@ -241,7 +271,8 @@ class Meeting {
         results[t][part] = value = On(t, "Identity", {value});
       }
     }
-    for (size_t t = 0; t < count; ++t) tasks_[t].result = On(t, "Tenon>CollectiveJoin", Joined(tasks_[t].value, results[t]), {{"N", count}});
+    for (size_t t = 0; t < count; ++t)
+      tasks_[t].result = On(t, "Tenon>CollectiveJoin", Joined(tasks_[t].value, results[t]), {{"N", count}});
   }
 
   void Tree() {
@@ -250,10 +281,12 @@ class Meeting {
     for (const Task& task : tasks_) values.push_back(task.value);
     size_t top = 1;
     for (; top < count; top *= 2)
-      for (size_t t = 0; t + top < count; t += 2 * top) values[t] = Merge(t, values[t], {values[t + top]}, 0, t == 0 && 2 * top >= count);
+      for (size_t t = 0; t + top < count; t += 2 * top)
+        values[t] = Merge(t, values[t], {values[t + top]}, 0, t == 0 && 2 * top >= count);
     tasks_[0].result = values[0];
     for (size_t step = top / 2; step > 0; step /= 2)
-      for (size_t t = 0; t + step < count; t += 2 * step) tasks_[t + step].result = On(t + step, "Identity", {tasks_[t].result});
+      for (size_t t = 0; t + step < count; t += 2 * step)
+        tasks_[t + step].result = On(t + step, "Identity", {tasks_[t].result});
   }
 
   // ---- The others ----
@@ -285,7 +318,12 @@ class Meeting {
       for (size_t k = 0; k < members_.size(); ++k)
         if (k != r) others.push_back(parts[k][r]);
       const Output merged = On(m, "Tenon>CollectiveMerge", Joined(parts[r][r], others),
-                               {{"N", others.size()}, {"part", 0}, {"parts", 1}, {"position", r}, {"merge_op", NameOf(m.merge)}, {"divisor", m.divide ? m.group_size : 0}});
+                               {{"N", others.size()},
+                                {"part", 0},
+                                {"parts", 1},
+                                {"position", r},
+                                {"merge_op", NameOf(m.merge)},
+                                {"divisor", m.divide ? m.group_size : 0}});
       p_.Replace(m.id, {merged});
     }
   }
@@ -306,7 +344,10 @@ class Meeting {
   // By a tree: who has it gives it on.
   void Broadcast() {
     const auto sender = std::find_if(members_.begin(), members_.end(), [](const Member& m) { return m.sends; });
-    const auto from = static_cast<size_t>(std::find_if(tasks_.begin(), tasks_.end(), [&](const Task& task) { return FirstOf(task).task == sender->task; }) - tasks_.begin());
+    const auto from =
+        static_cast<size_t>(std::find_if(tasks_.begin(), tasks_.end(),
+                                         [&](const Task& task) { return FirstOf(task).task == sender->task; }) -
+                            tasks_.begin());
     const size_t count = tasks_.size();
     tasks_[from].result = *sender->input;
     for (size_t done = 1; done < count; done *= 2)
@@ -322,14 +363,19 @@ class Meeting {
   std::vector<Task> tasks_;
 };
 
-// Puts the two nodes of patience.cc around it. The host cannot wait for what an accelerator's queue has before the member: the queue may wait for the other
-// members by then. So the time of those begins with the step.
+// Puts the two nodes of patience.cc around it. The host cannot wait for what an accelerator's queue has before the
+// member: the queue may wait for the other members by then. So the time of those begins with the step.
 void WatchOver(PassContext& p, const Member& m) {
   const bool on_host = m.device.find("/device:CPU:") != std::string::npos;
   p.Begin(on_host ? m.id : -1, m.host);
   std::vector<int64_t> after;
   if (on_host && m.input.has_value()) after.push_back(m.input->node);
-  p.AddTarget(p.Node("Tenon>CollectiveBegins", {}, {{"collective", m.node}, {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)}, {"since", on_host ? "this member came to it" : "the step began"}, {"timeout_seconds", m.timeout}}, after));
+  p.AddTarget(p.Node("Tenon>CollectiveBegins", {},
+                     {{"collective", m.node},
+                      {"what", m.name.empty() ? std::string_view(m.op) : std::string_view(m.name)},
+                      {"since", on_host ? "this member came to it" : "the step began"},
+                      {"timeout_seconds", m.timeout}},
+                     after));
   p.Begin(m.id, m.host);
   p.AddTarget(p.Node("Tenon>CollectiveEnds", {}, {{"collective", m.node}}, {m.id}));
 }
@@ -351,20 +397,24 @@ void Connect(PassContext& p) {
     }
   }
   if (unknown_tasks.size() > 1 || (!unknown_tasks.empty() && tasks.size() > 1)) {
-    return p.Fail(TENON_UNIMPLEMENTED, unknown, ": where collectives of a step stand in several tasks, their group_size, group_key and instance_key must be constants of the graph, and "
+    return p.Fail(TENON_UNIMPLEMENTED, unknown,
+                  ": where collectives of a step stand in several tasks, their group_size, group_key and instance_key "
+                  "must be constants of the graph, and "
                   "CollectiveReduceV3 is not supported; use CollectiveReduceV2 with constant keys");
   }
   for (const auto& [name, members] : meetings) {
-    const bool together = std::all_of(members.begin(), members.end(), [&](const Member& m) { return m.task == members[0].task; });
+    const bool together =
+        std::all_of(members.begin(), members.end(), [&](const Member& m) { return m.task == members[0].task; });
     if (!together) Meeting(p, members).Replace();
     if (!p.ok()) return;
   }
 }
 
 constexpr tenon_span kOps[] = {
-    TENON_SPAN("CollectiveReduce"),      TENON_SPAN("CollectiveReduceV2"),    TENON_SPAN("CollectiveReduceV3"),        TENON_SPAN("CollectiveGather"),
-    TENON_SPAN("CollectiveGatherV2"),    TENON_SPAN("CollectiveBcastSend"),   TENON_SPAN("CollectiveBcastSendV2"),     TENON_SPAN("CollectiveBcastRecv"),
-    TENON_SPAN("CollectiveBcastRecvV2"), TENON_SPAN("CollectiveAllToAllV2"),  TENON_SPAN("CollectiveReduceScatterV2"), TENON_SPAN("NcclAllReduce")};
+    TENON_SPAN("CollectiveReduce"),      TENON_SPAN("CollectiveReduceV2"),        TENON_SPAN("CollectiveReduceV3"),
+    TENON_SPAN("CollectiveGather"),      TENON_SPAN("CollectiveGatherV2"),        TENON_SPAN("CollectiveBcastSend"),
+    TENON_SPAN("CollectiveBcastSendV2"), TENON_SPAN("CollectiveBcastRecv"),       TENON_SPAN("CollectiveBcastRecvV2"),
+    TENON_SPAN("CollectiveAllToAllV2"),  TENON_SPAN("CollectiveReduceScatterV2"), TENON_SPAN("NcclAllReduce")};
 
 }  // namespace
 

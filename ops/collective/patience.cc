@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeout_seconds of a collective: what watches that it ends in time, wherever its members stand. The pass over steps (pass.cc) puts the two nodes
-// around each collective that has the attribute: Tenon>CollectiveBegins runs when the member's value is there and ends when Tenon>CollectiveEnds has run, or
-// fails the step when the time is over.
+// timeout_seconds of a collective: what watches that it ends in time, wherever its members stand. The pass over steps
+// (pass.cc) puts the two nodes around each collective that has the attribute: Tenon>CollectiveBegins runs when the
+// member's value is there and ends when Tenon>CollectiveEnds has run, or fails the step when the time is over.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -23,7 +23,8 @@ class Watch;
 
 // One Tenon>CollectiveBegins that runs. Its work is there until it has called done.
 struct Waiting {
-  Waiting(Done done, Work work, std::string late, std::shared_ptr<Watch> watch, uint64_t step) : done(done), work(work), late(std::move(late)), watch(std::move(watch)), step(step) {}
+  Waiting(Done done, Work work, std::string late, std::shared_ptr<Watch> watch, uint64_t step)
+      : done(done), work(work), late(std::move(late)), watch(std::move(watch)), step(step) {}
   const Done done;
   const Work work;
   const std::string late;  // what is said then
@@ -123,23 +124,30 @@ constexpr tenon_span kWatchType = TENON_SPAN("tenon.CollectiveWatch/1");
 struct Watching {
   explicit Watching(CreateContext& c) : collective(c.String("collective")) {
     const std::string name = Concat("collective watch ", collective);
-    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, {}, ToSpan(name), ToSpan("collective watch"), 0, &handle));
+    if (c.ok())
+      c.Check(c.args().services->resource_handle(c.args().context, {}, ToSpan(name), ToSpan("collective watch"), 0,
+                                                 &handle));
   }
   std::shared_ptr<Watch> Find(const RunContext& c) const {
-    return ObjectOf<std::shared_ptr<Watch>>(c, handle, kWatchType, [] { return std::make_unique<std::shared_ptr<Watch>>(std::make_shared<Watch>()); });
+    return ObjectOf<std::shared_ptr<Watch>>(
+        c, handle, kWatchType, [] { return std::make_unique<std::shared_ptr<Watch>>(std::make_shared<Watch>()); });
   }
   const std::string collective;
   tenon_resource* handle = nullptr;
 };
 
 struct Begins {
-  explicit Begins(CreateContext& c) : watching(c), what(c.String("what")), since(c.String("since")), seconds(c.Float("timeout_seconds")) {}
+  explicit Begins(CreateContext& c)
+      : watching(c), what(c.String("what")), since(c.String("since")), seconds(c.Float("timeout_seconds")) {}
   void RunAsync(RunContext c, Done done) const {
     const std::shared_ptr<Watch> watch = watching.Find(c);
     const uint64_t step = c.services().step_id(c.frame());
     const auto nanoseconds = static_cast<uint64_t>(std::min(static_cast<double>(seconds), 1e9) * 1e9);
-    const auto waiting = std::make_shared<Waiting>(
-        done, Work(c), Concat("'", watching.collective, "': ", what, " has not come to its end ", seconds, " s (timeout_seconds) after ", since), watch, step);
+    const auto waiting =
+        std::make_shared<Waiting>(done, Work(c),
+                                  Concat("'", watching.collective, "': ", what, " has not come to its end ", seconds,
+                                         " s (timeout_seconds) after ", since),
+                                  watch, step);
     auto held = std::make_unique<WaitingPtr>(waiting);
     const Work& work = waiting->work;
     Check(work.services().schedule(work.get(), nanoseconds, 0, &OnTime, held.get(), &waiting->token));
@@ -162,13 +170,15 @@ struct Ends {
 
 }  // namespace
 
-TENON_KERNEL(kCollectiveBeginsKernel) = Registration<Begins>("Tenon>CollectiveBegins", {.flags = TENON_KERNEL_DETERMINISTIC});
+TENON_KERNEL(kCollectiveBeginsKernel) = Registration<Begins>("Tenon>CollectiveBegins",
+                                                             {.flags = TENON_KERNEL_DETERMINISTIC});
 TENON_KERNEL(kCollectiveEndsKernel) = Registration<Ends>("Tenon>CollectiveEnds", {.flags = TENON_KERNEL_DETERMINISTIC});
 
 TENON_OP(kCollectiveBegins) = DefineOp({
     .name = "Tenon>CollectiveBegins",
     .attrs = "collective: string; what: string; since: string; timeout_seconds: float",
-    .doc = "Ends when the Tenon>CollectiveEnds of that collective has run; fails when that takes longer. For collectives with timeout_seconds.",
+    .doc = "Ends when the Tenon>CollectiveEnds of that collective has run; fails when that takes longer. For "
+           "collectives with timeout_seconds.",
     .traits = TENON_OP_STATEFUL,
 });
 

@@ -60,7 +60,8 @@ TENON_OP(kSwitchN) = DefineOp({
     .outputs = "outputs: num_outs * T",
     .attrs = "num_outs: int >= 1; T: type",
     .constraints = "rank(output_index) == 0",
-    .doc = "Gives data to the output that output_index says, the last for an index that there is not; the others are dead.",
+    .doc = "Gives data to the output that output_index says, the last for an index that there is not; the others are "
+           "dead.",
     .shape = ShapeFunction<SwitchNShape>,
     .decompose = DecomposeFunction<DecomposeSwitchN>,
 });

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TensorFlow's debugger puts into graphs: copies, identities that would publish what goes by, and how many elements are not finite.
+// What TensorFlow's debugger puts into graphs: copies, identities that would publish what goes by, and how many
+// elements are not finite.
 //
-// Nothing is published here: an identity with debug_urls, which are files and servers, is refused. Values never change, so that a copy is the value itself.
+// Nothing is published here: an identity with debug_urls, which are files and servers, is refused. Values never change,
+// so that a copy is the value itself.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +18,9 @@ namespace {
 
 void RefuseUrls(NodeContext& c) {
   const std::vector<std::string_view> urls = c.Strings("debug_urls");
-  if (!urls.empty()) c.Fail(TENON_UNIMPLEMENTED, "what goes by cannot be published to '", urls[0], "': this node takes no debug_urls; leave them out, or fetch its output");
+  if (!urls.empty())
+    c.Fail(TENON_UNIMPLEMENTED, "what goes by cannot be published to '", urls[0],
+           "': this node takes no debug_urls; leave them out, or fetch its output");
 }
 
 void DecomposeToIdentity(DecomposeContext& d) { d.SetOutput(0, d.Op("Identity", {d.input(0)})); }
@@ -91,7 +95,9 @@ int64_t SlotsOf(int64_t mode) {
 struct NumericSummary {
   explicit NumericSummary(CreateContext& c) : mode(c.Int("tensor_debug_mode")), id(c.Int("tensor_id")) {
     const int64_t most = c.Type("output_dtype") == TENON_DT_FLOAT ? int64_t{1} << 24 : int64_t{1} << 53;
-    if (id > most) c.Invalid("tensor_id ", id, " is no number of output_dtype ", TypeName(c.Type("output_dtype")), ", which has all up to ", most);
+    if (id > most)
+      c.Invalid("tensor_id ", id, " is no number of output_dtype ", TypeName(c.Type("output_dtype")),
+                ", which has all up to ", most);
   }
   void Run(RunContext c) const {
     const std::vector<double> slots = SlotsFor(c, c.input_view(0));
@@ -106,7 +112,8 @@ struct NumericSummary {
     const auto number = [](int64_t value) { return static_cast<double>(value); };
     const Dims dims = DimsOf(view);
     if (mode == kShape) {
-      std::vector<double> slots = {number(id), number(view.dtype), number(static_cast<int64_t>(dims.size())), number(Count(view))};
+      std::vector<double> slots = {number(id), number(view.dtype), number(static_cast<int64_t>(dims.size())),
+                                   number(Count(view))};
       for (const int64_t dim : dims.last(std::min(dims.size(), kShownDims))) slots.push_back(number(dim));
       slots.resize(4 + kShownDims);
       return slots;
@@ -116,12 +123,24 @@ struct NumericSummary {
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     switch (mode) {
       case kCurtHealth: return {number(id), odd > 0 ? 1.0 : 0.0};
-      case kConciseHealth: return {number(id), number(t.count), number(t.minus_infinite), number(t.plus_infinite), number(t.nan)};
-      case kReduceToThree: return {t.minus_infinite > 0 ? -kInfinite : 0.0, t.plus_infinite > 0 ? kInfinite : 0.0, t.nan > 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0};
+      case kConciseHealth:
+        return {number(id), number(t.count), number(t.minus_infinite), number(t.plus_infinite), number(t.nan)};
+      case kReduceToThree:
+        return {t.minus_infinite > 0 ? -kInfinite : 0.0, t.plus_infinite > 0 ? kInfinite : 0.0,
+                t.nan > 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0};
       // The second is the device's number, which none has.
       default:
-        return {number(id), -1, number(view.dtype), number(static_cast<int64_t>(dims.size())), number(t.count), number(t.minus_infinite), number(t.plus_infinite), number(t.nan), number(t.negative),
-                number(t.zero), number(t.positive)};
+        return {number(id),
+                -1,
+                number(view.dtype),
+                number(static_cast<int64_t>(dims.size())),
+                number(t.count),
+                number(t.minus_infinite),
+                number(t.plus_infinite),
+                number(t.nan),
+                number(t.negative),
+                number(t.zero),
+                number(t.positive)};
     }
   }
   int64_t mode, id;
@@ -152,7 +171,8 @@ TENON_OP(kCopyHost) = Copied({
 
 TENON_OP(kDebugIdentity) = Copied({
     .name = "DebugIdentity",
-    .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: bool = false",
+    .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: "
+             "bool = false",
     .doc = "The input, unchanged. It publishes nothing: with debug_urls it is refused.",
     .traits = TENON_OP_UNINITIALIZED,
     .decompose = DecomposeFunction<DecomposeDebugIdentity>,
@@ -160,7 +180,8 @@ TENON_OP(kDebugIdentity) = Copied({
 
 TENON_OP(kDebugIdentityV2) = Copied({
     .name = "DebugIdentityV2",
-    .attrs = "T: type; tfdbg_context_id: string = ''; op_name: string = ''; output_slot: int = -1; tensor_debug_mode: int = -1; debug_urls: list(string) = []; "
+    .attrs = "T: type; tfdbg_context_id: string = ''; op_name: string = ''; output_slot: int = -1; tensor_debug_mode: "
+             "int = -1; debug_urls: list(string) = []; "
              "circular_buffer_size: int = 1000; tfdbg_run_id: string = ''",
     .doc = "The input, unchanged. It publishes nothing: with debug_urls it is refused.",
     .traits = TENON_OP_STATEFUL,
@@ -170,7 +191,8 @@ TENON_OP(kDebugIdentityV2) = Copied({
 
 TENON_OP(kDebugIdentityV3) = Copied({
     .name = "DebugIdentityV3",
-    .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; io_of_node: string = ''; is_input: bool = false; io_index: int = -1; debug_urls: list(string) = []; "
+    .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; io_of_node: string = ''; is_input: bool = "
+             "false; io_index: int = -1; debug_urls: list(string) = []; "
              "gated_grpc: bool = false",
     .doc = "The input, unchanged. It publishes nothing: with debug_urls it is refused.",
     .traits = TENON_OP_STATEFUL | TENON_OP_UNINITIALIZED,
@@ -198,7 +220,8 @@ TENON_OP(kDebugNanCount) = DefineOp({
     .name = "DebugNanCount",
     .inputs = "input: T",
     .outputs = "output: int64",
-    .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: bool = false",
+    .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: "
+             "bool = false",
     .doc = "How many elements are no number, as [1]. It publishes nothing: with debug_urls it is refused.",
     .traits = TENON_OP_UNINITIALIZED,
     .shape = ShapeFunction<NanCountShape>,
@@ -206,7 +229,8 @@ TENON_OP(kDebugNanCount) = DefineOp({
 
 static void NumericSummaryShape(ShapeContext& c) {
   const int64_t mode = c.Int("tensor_debug_mode"), slots = SlotsOf(mode);
-  if (c.ok() && slots == 0) return c.Fail(TENON_UNIMPLEMENTED, "Unimplemented tensor debug mode: ", mode, "; there are 2, 3, 4, 5 and 8");
+  if (c.ok() && slots == 0)
+    return c.Fail(TENON_UNIMPLEMENTED, "Unimplemented tensor debug mode: ", mode, "; there are 2, 3, 4, 5 and 8");
   c.SetOutput(0, {slots});
 }
 
@@ -215,8 +239,10 @@ TENON_OP(kDebugNumericSummaryV2) = DefineOp({
     .inputs = "input: T",
     .outputs = "output: output_dtype",
     .attrs = "output_dtype: {float, double} = float; T: type; tensor_debug_mode: int = -1; tensor_id: int = -1",
-    .doc = "By tensor_debug_mode, 2: tensor_id, and 1 when something is not finite; 3: tensor_id, and how many elements there are, -inf, inf, no number; 4: tensor_id, -1, the dtype's "
-           "number, the rank, the number of elements, -inf, inf, no number, negative, 0, positive; 5: tensor_id, the dtype's number, the rank, the number of elements, the last 6 dims; 8: "
+    .doc = "By tensor_debug_mode, 2: tensor_id, and 1 when something is not finite; 3: tensor_id, and how many "
+           "elements there are, -inf, inf, no number; 4: tensor_id, -1, the dtype's "
+           "number, the rank, the number of elements, -inf, inf, no number, negative, 0, positive; 5: tensor_id, the "
+           "dtype's number, the rank, the number of elements, the last 6 dims; 8: "
            "-inf, inf and NaN, each 0 where there is none.",
     .shape = ShapeFunction<NumericSummaryShape>,
 });

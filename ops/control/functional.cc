@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditionals and loops over functions of the graph's library. The engine makes switches, merges and frames of them before the step, and
-// differentiates those.
+// Conditionals and loops over functions of the graph's library. The engine makes switches, merges and frames of them
+// before the step, and differentiates those.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -27,8 +27,10 @@ static void WhileShape(ShapeContext& c) {
 }
 
 static constexpr const char* kIfAttrs =
-    "Tcond: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func; output_shapes: list(shape) = []";
-static constexpr const char* kCaseAttrs = "Tin: list(type); Tout: list(type); branches: list(func) >= 1; output_shapes: list(shape) = []";
+    "Tcond: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func; output_shapes: list(shape) "
+    "= []";
+static constexpr const char* kCaseAttrs =
+    "Tin: list(type); Tout: list(type); branches: list(func) >= 1; output_shapes: list(shape) = []";
 static constexpr const char* kWhileAttrs =
     "T: list(type); cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10";
 

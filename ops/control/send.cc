@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of what crosses from the graph of one device to that of another. The engine runs them itself, by trait: a send
-// never waits, a receive waits for the value of its name. The host forms say that the value lies in the host's memory.
+// The ends of what crosses from the graph of one device to that of another. The engine runs them itself, by trait: a
+// send never waits, a receive waits for the value of its name. The host forms say that the value lies in the host's
+// memory.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

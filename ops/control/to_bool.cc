@@ -20,7 +20,8 @@ struct ToBool {
       *c.output<bool>(0) = *Data<const bool>(input);
     } else {
       double value = 0;
-      if (!DecodeElement(Data<const char>(input), input.dtype, &value)) sdk::Fail(TENON_UNIMPLEMENTED, "a scalar of ", TypeName(input.dtype), " is neither true nor false");
+      if (!DecodeElement(Data<const char>(input), input.dtype, &value))
+        sdk::Fail(TENON_UNIMPLEMENTED, "a scalar of ", TypeName(input.dtype), " is neither true nor false");
       *c.output<bool>(0) = value != 0;
     }
   }

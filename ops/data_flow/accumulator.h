@@ -3,9 +3,11 @@
 //
 // Rules, which are TensorFlow's:
 // - A gradient whose local step lies before the global step is dropped, unseen.
-// - A take waits for its number of gradients. It gets the sum of all that are there, or their mean, and the global step goes on by one. Takes are served in the
+// - A take waits for its number of gradients. It gets the sum of all that are there, or their mean, and the global step
+// goes on by one. Takes are served in the
 //   order in which they came.
-// - Rows of sparse gradients are merged where their indices are equal, as two sorted lists are; the mean of a row is that of the gradients that had it.
+// - Rows of sparse gradients are merged where their indices are equal, as two sorted lists are; the mean of a row is
+// that of the gradients that had it.
 #ifndef TENON_OPS_DATA_FLOW_ACCUMULATOR_H_
 #define TENON_OPS_DATA_FLOW_ACCUMULATOR_H_
 
@@ -37,14 +39,16 @@ struct SparseGradient {
 
 class Accumulator final : public Place {
  public:
-  explicit Accumulator(AccumulatorOptions options) : Place(Order::kInOrder, Order::kInOrder), options_(std::move(options)) {}
+  explicit Accumulator(AccumulatorOptions options)
+      : Place(Order::kInOrder, Order::kInOrder), options_(std::move(options)) {}
 
   const AccumulatorOptions& options() const { return options_; }
   std::string Describe() const { return sdk::Concat(options_.op, " '", options_.name, "'"); }
   // INVALID_ARGUMENT: another type, or another kind of gradient.
   void Check(uint32_t dtype, bool sparse) const;
 
-  // INVALID_ARGUMENT, and nothing was added: it is not of the accumulator's shape, or of that of the gradients before it.
+  // INVALID_ARGUMENT, and nothing was added: it is not of the accumulator's shape, or of that of the gradients before
+  // it.
   void Apply(const sdk::RunContext& c, int64_t local_step, const tenon_tensor_view& gradient);
   void Apply(const sdk::RunContext& c, int64_t local_step, const SparseGradient& gradient);
   // Ends with done, at once or later, unless it throws. count >= 1.

@@ -64,7 +64,9 @@ struct TakeKernel {
 };
 
 struct CountKernel {
-  void Run(RunContext c) const { *c.output<int32_t>(0) = static_cast<int32_t>(std::min<int64_t>(AccumulatorIn(c)->Count(), INT32_MAX)); }
+  void Run(RunContext c) const {
+    *c.output<int32_t>(0) = static_cast<int32_t>(std::min<int64_t>(AccumulatorIn(c)->Count(), INT32_MAX));
+  }
 };
 struct SetStepKernel {
   void Run(RunContext c) const { AccumulatorIn(c)->SetGlobalStep(*c.input<int64_t>(1)); }
@@ -72,24 +74,35 @@ struct SetStepKernel {
 
 // TensorFlow's.
 using HeldTypes = Types<float, double, Half>;
-constexpr Traits kAccumulatorsMake = {.constraints = Constraints<HeldTypes::Constraint<"dtype">>::list, .flags = TENON_KERNEL_STATEFUL};
+constexpr Traits kAccumulatorsMake = {.constraints = Constraints<HeldTypes::Constraint<"dtype">>::list,
+                                      .flags = TENON_KERNEL_STATEFUL};
 constexpr Traits kAccumulatorsGive = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
 constexpr Traits kAccumulators = {.flags = 0};
 
 }  // namespace
 
-TENON_KERNEL(kConditionalAccumulatorKernel) = Registration<MakeAccumulator<false>>("ConditionalAccumulator", kAccumulatorsMake);
-TENON_KERNEL(kSparseConditionalAccumulatorKernel) = Registration<MakeAccumulator<true>>("SparseConditionalAccumulator", kAccumulatorsMake);
-TENON_KERNEL(kResourceConditionalAccumulatorKernel) = Registration<MakeAccumulator<false>>("ResourceConditionalAccumulator", kAccumulatorsMake);
+TENON_KERNEL(kConditionalAccumulatorKernel) = Registration<MakeAccumulator<false>>("ConditionalAccumulator",
+                                                                                   kAccumulatorsMake);
+TENON_KERNEL(kSparseConditionalAccumulatorKernel) = Registration<MakeAccumulator<true>>("SparseConditionalAccumulator",
+                                                                                        kAccumulatorsMake);
+TENON_KERNEL(kResourceConditionalAccumulatorKernel) =
+    Registration<MakeAccumulator<false>>("ResourceConditionalAccumulator", kAccumulatorsMake);
 TENON_KERNEL(kAccumulatorApplyGradientKernel) = Registration<ApplyKernel>("AccumulatorApplyGradient", kAccumulators);
-TENON_KERNEL(kResourceAccumulatorApplyGradientKernel) = Registration<ApplyKernel>("ResourceAccumulatorApplyGradient", kAccumulators);
-TENON_KERNEL(kSparseAccumulatorApplyGradientKernel) = Registration<SparseApplyKernel>("SparseAccumulatorApplyGradient", kAccumulators);
-TENON_KERNEL(kAccumulatorTakeGradientKernel) = Registration<TakeKernel<false>>("AccumulatorTakeGradient", kAccumulatorsGive);
-TENON_KERNEL(kResourceAccumulatorTakeGradientKernel) = Registration<TakeKernel<false>>("ResourceAccumulatorTakeGradient", kAccumulatorsGive);
-TENON_KERNEL(kSparseAccumulatorTakeGradientKernel) = Registration<TakeKernel<true>>("SparseAccumulatorTakeGradient", kAccumulatorsGive);
+TENON_KERNEL(kResourceAccumulatorApplyGradientKernel) = Registration<ApplyKernel>("ResourceAccumulatorApplyGradient",
+                                                                                  kAccumulators);
+TENON_KERNEL(kSparseAccumulatorApplyGradientKernel) = Registration<SparseApplyKernel>("SparseAccumulatorApplyGradient",
+                                                                                      kAccumulators);
+TENON_KERNEL(kAccumulatorTakeGradientKernel) = Registration<TakeKernel<false>>("AccumulatorTakeGradient",
+                                                                               kAccumulatorsGive);
+TENON_KERNEL(kResourceAccumulatorTakeGradientKernel) =
+    Registration<TakeKernel<false>>("ResourceAccumulatorTakeGradient", kAccumulatorsGive);
+TENON_KERNEL(kSparseAccumulatorTakeGradientKernel) = Registration<TakeKernel<true>>("SparseAccumulatorTakeGradient",
+                                                                                    kAccumulatorsGive);
 TENON_KERNEL(kAccumulatorNumAccumulatedKernel) = Registration<CountKernel>("AccumulatorNumAccumulated", kAccumulators);
-TENON_KERNEL(kResourceAccumulatorNumAccumulatedKernel) = Registration<CountKernel>("ResourceAccumulatorNumAccumulated", kAccumulators);
+TENON_KERNEL(kResourceAccumulatorNumAccumulatedKernel) = Registration<CountKernel>("ResourceAccumulatorNumAccumulated",
+                                                                                   kAccumulators);
 TENON_KERNEL(kAccumulatorSetGlobalStepKernel) = Registration<SetStepKernel>("AccumulatorSetGlobalStep", kAccumulators);
-TENON_KERNEL(kResourceAccumulatorSetGlobalStepKernel) = Registration<SetStepKernel>("ResourceAccumulatorSetGlobalStep", kAccumulators);
+TENON_KERNEL(kResourceAccumulatorSetGlobalStepKernel) = Registration<SetStepKernel>("ResourceAccumulatorSetGlobalStep",
+                                                                                    kAccumulators);
 
 }  // namespace tenon::ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ops of accumulators mean; how an accumulator behaves stands in accumulator.h. Handles are references to a string, or resources.
+// What the ops of accumulators mean; how an accumulator behaves stands in accumulator.h. Handles are references to a
+// string, or resources.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -18,7 +19,8 @@ static void SparseTakenShape(ShapeContext& c) {
 TENON_OP(kConditionalAccumulator) = DefineOp({
     .name = "ConditionalAccumulator",
     .outputs = "handle: Ref(string)",
-    .attrs = "dtype: numbertype; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'",
+    .attrs = "dtype: numbertype; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: "
+             "{'MEAN', 'SUM'} = 'MEAN'",
     .doc = "Sums gradients of steps until enough of them have come; then their sum or mean may be taken, once.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ReferenceShape>,
@@ -27,7 +29,8 @@ TENON_OP(kConditionalAccumulator) = DefineOp({
 TENON_OP(kResourceConditionalAccumulator) = DefineOp({
     .name = "ResourceConditionalAccumulator",
     .outputs = "handle: resource",
-    .attrs = "dtype: numbertype; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'",
+    .attrs = "dtype: numbertype; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: "
+             "{'MEAN', 'SUM'} = 'MEAN'",
     .doc = "Sums gradients of steps until enough of them have come; then their sum or mean may be taken, once.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ScalarShape>,
@@ -36,8 +39,10 @@ TENON_OP(kResourceConditionalAccumulator) = DefineOp({
 TENON_OP(kSparseConditionalAccumulator) = DefineOp({
     .name = "SparseConditionalAccumulator",
     .outputs = "handle: Ref(string)",
-    .attrs = "dtype: numbertype; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: {'MEAN', 'SUM'} = 'MEAN'",
-    .doc = "Sums sparse gradients of steps, row by row, until enough of them have come; then their sum or mean may be taken, once.",
+    .attrs = "dtype: numbertype; shape: shape; container: string = ''; shared_name: string = ''; reduction_type: "
+             "{'MEAN', 'SUM'} = 'MEAN'",
+    .doc = "Sums sparse gradients of steps, row by row, until enough of them have come; then their sum or mean may be "
+           "taken, once.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ReferenceShape>,
 });
@@ -56,7 +61,8 @@ TENON_OP(kAccumulatorTakeGradient) = DefineOp({
     .outputs = "average: dtype",
     .attrs = "dtype: numbertype",
     .constraints = "rank(num_required) == 0",
-    .doc = "Takes the sum or mean of all gradients once there are num_required; the accumulator is empty then, and its step goes on by one.",
+    .doc = "Takes the sum or mean of all gradients once there are num_required; the accumulator is empty then, and its "
+           "step goes on by one.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<TakenShape>,
 });
@@ -92,7 +98,8 @@ TENON_OP(kResourceAccumulatorTakeGradient) = DefineOp({
     .outputs = "average: dtype",
     .attrs = "dtype: numbertype",
     .constraints = "rank(num_required) == 0",
-    .doc = "Takes the sum or mean of all gradients once there are num_required; the accumulator is empty then, and its step goes on by one.",
+    .doc = "Takes the sum or mean of all gradients once there are num_required; the accumulator is empty then, and its "
+           "step goes on by one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<TakenShape>,
 });
@@ -116,7 +123,8 @@ TENON_OP(kResourceAccumulatorSetGlobalStep) = DefineOp({
 
 TENON_OP(kSparseAccumulatorApplyGradient) = DefineOp({
     .name = "SparseAccumulatorApplyGradient",
-    .inputs = "handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64",
+    .inputs = "handle: Ref(string), local_step: int64, gradient_indices: int64, gradient_values: dtype, "
+              "gradient_shape: int64",
     .attrs = "dtype: numbertype; has_known_shape: bool",
     .constraints = "rank(local_step) == 0",
     .doc = "Adds rows of a gradient, unless it was made in a step before the accumulator's.",

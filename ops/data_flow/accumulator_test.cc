@@ -11,8 +11,9 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kResourceAccumulatorApplyGradientKernel, kResourceAccumulatorTakeGradientKernel, kResourceAccumulatorNumAccumulatedKernel,
-    kSparseAccumulatorApplyGradientKernel, kSparseAccumulatorTakeGradientKernel;
+extern const tenon_kernel_registration kResourceAccumulatorApplyGradientKernel, kResourceAccumulatorTakeGradientKernel,
+    kResourceAccumulatorNumAccumulatedKernel, kSparseAccumulatorApplyGradientKernel,
+    kSparseAccumulatorTakeGradientKernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::accumulator_test {
@@ -22,7 +23,12 @@ namespace {
 template <bool kSparse>
 struct MakeFromList {
   explicit MakeFromList(sdk::CreateContext& c)
-      : named(c, "accumulator"), options{"Accumulator", named.name, kFloat, c.Shapes("shapes")[0], c.String("reduction_type") == "MEAN", kSparse} {}
+      : named(c, "accumulator"), options{"Accumulator",
+                                         named.name,
+                                         kFloat,
+                                         c.Shapes("shapes")[0],
+                                         c.String("reduction_type") == "MEAN",
+                                         kSparse} {}
   void Run(sdk::RunContext c) const {
     PlaceOf<Accumulator>(c, named.handle, kAccumulatorType, options);
     *c.output<tenon_resource*>(0) = named.handle;
@@ -30,8 +36,10 @@ struct MakeFromList {
   const NamedHandle named;
   const AccumulatorOptions options;
 };
-constinit const tenon_kernel_registration kMakeDense = sdk::Registration<MakeFromList<false>>("Dense", {.flags = TENON_KERNEL_STATEFUL});
-constinit const tenon_kernel_registration kMakeSparse = sdk::Registration<MakeFromList<true>>("Sparse", {.flags = TENON_KERNEL_STATEFUL});
+constinit const tenon_kernel_registration kMakeDense =
+    sdk::Registration<MakeFromList<false>>("Dense", {.flags = TENON_KERNEL_STATEFUL});
+constinit const tenon_kernel_registration kMakeSparse =
+    sdk::Registration<MakeFromList<true>>("Sparse", {.flags = TENON_KERNEL_STATEFUL});
 
 class Gradients : public Steps {
  public:
@@ -40,7 +48,10 @@ class Gradients : public Steps {
   Pending Apply(int64_t step, std::vector<float> values) {
     return Start(kResourceAccumulatorApplyGradientKernel, {}, {testing::Scalar(step), Floats(std::move(values))});
   }
-  Pending Take(int32_t count) { return Start(kResourceAccumulatorTakeGradientKernel, {{"dtype", testing::Type{kFloat}}}, {testing::Scalar(count)}, {kFloat}); }
+  Pending Take(int32_t count) {
+    return Start(kResourceAccumulatorTakeGradientKernel, {{"dtype", testing::Type{kFloat}}}, {testing::Scalar(count)},
+                 {kFloat});
+  }
   int32_t Count() { return Number(kResourceAccumulatorNumAccumulatedKernel); }
 };
 
@@ -82,8 +93,12 @@ TEST(Accumulator, RefusesAndKeepsWhatItHas) {
   ExpectDone(sum.Apply(0, {1, 2}));
   ExpectFailed(sum.Apply(0, {1, 2, 3}), TENON_INVALID_ARGUMENT, "has shape [3]");
   ExpectFailed(sum.Take(0), TENON_INVALID_ARGUMENT, "at least 1");
-  ExpectFailed(sum.Start(kResourceAccumulatorTakeGradientKernel, {{"dtype", testing::Type{TENON_DT_DOUBLE}}}, {testing::Scalar(1)}, {TENON_DT_DOUBLE}), TENON_INVALID_ARGUMENT, "of float, not of double");
-  ExpectFailed(sum.Start(kSparseAccumulatorTakeGradientKernel, {{"dtype", testing::Type{kFloat}}}, {testing::Scalar(1)}, {TENON_DT_INT64, kFloat, TENON_DT_INT64}), TENON_INVALID_ARGUMENT, "holds dense gradients");
+  ExpectFailed(sum.Start(kResourceAccumulatorTakeGradientKernel, {{"dtype", testing::Type{TENON_DT_DOUBLE}}},
+                         {testing::Scalar(1)}, {TENON_DT_DOUBLE}),
+               TENON_INVALID_ARGUMENT, "of float, not of double");
+  ExpectFailed(sum.Start(kSparseAccumulatorTakeGradientKernel, {{"dtype", testing::Type{kFloat}}}, {testing::Scalar(1)},
+                         {TENON_DT_INT64, kFloat, TENON_DT_INT64}),
+               TENON_INVALID_ARGUMENT, "holds dense gradients");
   EXPECT_EQ(Got(sum.Take(1)), (std::vector<float>{1, 2}));
 }
 
@@ -99,15 +114,18 @@ TEST(Accumulator, TakesAnySparseGradientOrRefusesIt) {
     std::vector<int64_t> indices(static_cast<size_t>(rows)), shape(static_cast<size_t>(up_to(3)), 2);
     for (int64_t& index : indices) index = up_to(9) == 0 ? INT64_MIN : up_to(5);
     const std::vector<float> values(static_cast<size_t>(given * width), 1);
-    const std::vector<int64_t> dims = up_to(9) == 0 ? std::vector<int64_t>{given * width} : std::vector<int64_t>{given, width};
+    const std::vector<int64_t> dims =
+        up_to(9) == 0 ? std::vector<int64_t>{given * width} : std::vector<int64_t>{given, width};
     const auto shape_rank = static_cast<int64_t>(shape.size());
     const Pending applied = sum.Start(kSparseAccumulatorApplyGradientKernel, {{"has_known_shape", up_to(1) == 0}},
-                                      {testing::Scalar(int64_t{1} << 40), Make<int64_t>({rows}, indices), Make<float>(dims, values), Make<int64_t>({shape_rank}, shape)});
+                                      {testing::Scalar(int64_t{1} << 40), Make<int64_t>({rows}, indices),
+                                       Make<float>(dims, values), Make<int64_t>({shape_rank}, shape)});
     ASSERT_EQ(applied->ends(), 1);
     added += applied->outcome().ok() ? 1 : 0;
     if (i % 100 != 99) continue;
     ASSERT_GT(added, 0);
-    const Pending taken = sum.Start(kSparseAccumulatorTakeGradientKernel, {{"dtype", testing::Type{kFloat}}}, {testing::Scalar(1)}, {TENON_DT_INT64, kFloat, TENON_DT_INT64});
+    const Pending taken = sum.Start(kSparseAccumulatorTakeGradientKernel, {{"dtype", testing::Type{kFloat}}},
+                                    {testing::Scalar(1)}, {TENON_DT_INT64, kFloat, TENON_DT_INT64});
     for (const float mean : Got(taken, 1)) ASSERT_EQ(mean, 1) << "the mean of ones";
   }
   EXPECT_GT(added, 500);

@@ -9,17 +9,26 @@ namespace tenon::ops {
 using namespace sdk;
 
 static QueueOptions ReadyOptions(const BarrierOptions& options) {
-  QueueOptions ready = {.op = "Barrier", .name = options.name, .types = {TENON_DT_INT64, TENON_DT_STRING}, .shapes = {Shape::Scalar(), Shape::Scalar()}, .priority = true};
+  QueueOptions ready = {.op = "Barrier",
+                        .name = options.name,
+                        .types = {TENON_DT_INT64, TENON_DT_STRING},
+                        .shapes = {Shape::Scalar(), Shape::Scalar()},
+                        .priority = true};
   ready.types.insert(ready.types.end(), options.types.begin(), options.types.end());
   ready.shapes.insert(ready.shapes.end(), options.shapes.begin(), options.shapes.end());
   return ready;
 }
 
-Barrier::Barrier(const BarrierOptions& options) : options_(options), ready_(std::make_shared<Queue>(ReadyOptions(options))) {}
+Barrier::Barrier(const BarrierOptions& options)
+    : options_(options), ready_(std::make_shared<Queue>(ReadyOptions(options))) {}
 
 void Barrier::CheckSame(const BarrierOptions& other) const {
-  if (options_.types != other.types) Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(), " exists with other component_types; give this one another shared_name");
-  if (options_.shapes != other.shapes) Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(), " exists with other shapes; give this one another shared_name");
+  if (options_.types != other.types)
+    Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(),
+         " exists with other component_types; give this one another shared_name");
+  if (options_.shapes != other.shapes)
+    Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(),
+         " exists with other shapes; give this one another shared_name");
 }
 
 int64_t Barrier::IncompleteSize() const {
@@ -27,16 +36,22 @@ int64_t Barrier::IncompleteSize() const {
   return static_cast<int64_t>(incomplete_.size());
 }
 
-void Barrier::Insert(const RunContext& c, int64_t component, const tenon_tensor_view& keys, const tenon_tensor_view& values) {
+void Barrier::Insert(const RunContext& c, int64_t component, const tenon_tensor_view& keys,
+                     const tenon_tensor_view& values) {
   const Dims dims = DimsOf(values);
   if (component < 0 || component >= static_cast<int64_t>(types().size()))
-    Fail(TENON_INVALID_ARGUMENT, "component_index is ", component, "; the ", Describe(), " has ", types().size(), " components");
+    Fail(TENON_INVALID_ARGUMENT, "component_index is ", component, "; the ", Describe(), " has ", types().size(),
+         " components");
   const auto place = static_cast<size_t>(component);
   if (values.dtype != types()[place])
-    Fail(TENON_INVALID_ARGUMENT, "component ", component, " of the ", Describe(), " is ", TypeName(types()[place]), ", not ", TypeName(values.dtype));
-  if (dims.empty() || dims[0] != Count(keys)) Fail(TENON_INVALID_ARGUMENT, "values has shape ", ShapeOf(dims), "; there are ", Count(keys), " keys, each with a row");
+    Fail(TENON_INVALID_ARGUMENT, "component ", component, " of the ", Describe(), " is ", TypeName(types()[place]),
+         ", not ", TypeName(values.dtype));
+  if (dims.empty() || dims[0] != Count(keys))
+    Fail(TENON_INVALID_ARGUMENT, "values has shape ", ShapeOf(dims), "; there are ", Count(keys),
+         " keys, each with a row");
   if (const Shape row = ShapeOf(dims.subspan(1)); !Fits(row, options_.shapes[place]))
-    Fail(TENON_INVALID_ARGUMENT, "a row of values has shape ", row, "; component ", component, " of the ", Describe(), " has ", options_.shapes[place]);
+    Fail(TENON_INVALID_ARGUMENT, "a row of values has shape ", row, "; component ", component, " of the ", Describe(),
+         " has ", options_.shapes[place]);
   std::vector<Component> rows;
   for (int64_t i = 0; i < Count(keys); ++i) rows.emplace_back(c, values, i);
 
@@ -50,7 +65,8 @@ void Barrier::Insert(const RunContext& c, int64_t component, const tenon_tensor_
     if (closed_ && incomplete_.empty()) closed.emplace(ready_->ClosedNow());
   };
   try {
-    for (size_t i = 0; i < rows.size(); ++i) InsertOne(c, component, StringAt(keys, static_cast<int64_t>(i)), std::move(rows[i]), &whole, &begun);
+    for (size_t i = 0; i < rows.size(); ++i)
+      InsertOne(c, component, StringAt(keys, static_cast<int64_t>(i)), std::move(rows[i]), &whole, &begun);
   } catch (...) {
     hand_over();
     throw;
@@ -60,7 +76,8 @@ void Barrier::Insert(const RunContext& c, int64_t component, const tenon_tensor_
 }
 
 void Barrier::CheckOpen(size_t inserts) const {
-  if (cancelled_ || (closed_ && inserts != 0 && incomplete_.empty())) Fail(TENON_CANCELLED, "the ", Describe(), " is closed, and no element in it lacks anything");
+  if (cancelled_ || (closed_ && inserts != 0 && incomplete_.empty()))
+    Fail(TENON_CANCELLED, "the ", Describe(), " is closed, and no element in it lacks anything");
 }
 
 Barrier::Begun& Barrier::Begin(const RunContext& c, std::string_view key) {
@@ -74,7 +91,8 @@ Barrier::Begun& Barrier::Begin(const RunContext& c, std::string_view key) {
   return incomplete_.emplace(key, std::move(begun)).first->second;
 }
 
-void Barrier::InsertOne(const RunContext& c, int64_t component, std::string_view key, Component value, std::vector<Element>* whole, bool* begun) {
+void Barrier::InsertOne(const RunContext& c, int64_t component, std::string_view key, Component value,
+                        std::vector<Element>* whole, bool* begun) {
   auto found = incomplete_.find(key);
   if (found == incomplete_.end()) {
     if (closed_) Fail(TENON_CANCELLED, "the ", Describe(), " is closed, and '", key, "' is a new key");
@@ -84,8 +102,10 @@ void Barrier::InsertOne(const RunContext& c, int64_t component, std::string_view
   }
   Begun& element = found->second;
   std::optional<Component>& place = element.components[static_cast<size_t>(component)];
-  if (place.has_value()) Fail(TENON_INVALID_ARGUMENT, "component ", component, " of key '", key, "' is in the ", Describe(), " already");
-  const auto given = std::count_if(element.components.begin(), element.components.end(), [](const auto& each) { return each.has_value(); });
+  if (place.has_value())
+    Fail(TENON_INVALID_ARGUMENT, "component ", component, " of key '", key, "' is in the ", Describe(), " already");
+  const auto given = std::count_if(element.components.begin(), element.components.end(),
+                                   [](const auto& each) { return each.has_value(); });
   if (static_cast<size_t>(given) + 1 == element.components.size()) {  // first its place, so that nothing is lost
     whole->reserve(whole->size() + 1);
     element.leading.reserve(element.leading.size() + element.components.size());
@@ -106,7 +126,8 @@ void Barrier::Take(RunContext c, Done done, int64_t count, bool fewer) {
       const int64_t there = ReadySize();
       const int64_t most = fewer ? there : there + static_cast<int64_t>(incomplete_.size());
       if (fewer) wanted = std::min(count, there);
-      if (most < std::max<int64_t>(wanted, 1)) Fail(TENON_OUT_OF_RANGE, "the ", Describe(), " is closed and has ", most, " elements; ", count, " are wanted");
+      if (most < std::max<int64_t>(wanted, 1))
+        Fail(TENON_OUT_OF_RANGE, "the ", Describe(), " is closed and has ", most, " elements; ", count, " are wanted");
     }
   }
   ready_->DequeueRows(c, done, wanted, fewer);

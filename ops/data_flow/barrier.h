@@ -2,8 +2,10 @@
 // Barriers: elements whose components come one by one, each under the element's key; whole ones may be taken.
 //
 // Rules, which are TensorFlow's:
-// - Whole elements are taken in the order of the inserts that began them, as from a priority queue (queue.h), which they stand in.
-// - A closed barrier takes no new keys, but what is missing of those that it has; when nothing is, or the close cancels them, nothing more comes: a take that
+// - Whole elements are taken in the order of the inserts that began them, as from a priority queue (queue.h), which
+// they stand in.
+// - A closed barrier takes no new keys, but what is missing of those that it has; when nothing is, or the close cancels
+// them, nothing more comes: a take that
 //   cannot be filled is OUT_OF_RANGE, and one that may be small gets what is left.
 // What differs: an insert that fails half-way leaves what it has completed to be taken.
 #ifndef TENON_OPS_DATA_FLOW_BARRIER_H_
@@ -38,7 +40,8 @@ class Barrier {
   void CheckSame(const BarrierOptions& other) const;
 
   // The rows of `values` as component `component` of the elements with these keys, a vector of strings.
-  void Insert(const sdk::RunContext& c, int64_t component, const tenon_tensor_view& keys, const tenon_tensor_view& values);
+  void Insert(const sdk::RunContext& c, int64_t component, const tenon_tensor_view& keys,
+              const tenon_tensor_view& values);
   // Ends with done, at once or later, unless it throws. fewer: a closed barrier gives what is there.
   void Take(sdk::RunContext c, sdk::Done done, int64_t count, bool fewer);
   void Close(bool cancel);
@@ -54,7 +57,8 @@ class Barrier {
   };
   // Below: under the mutex.
   void CheckOpen(size_t inserts) const;
-  void InsertOne(const sdk::RunContext& c, int64_t component, std::string_view key, Component value, std::vector<Element>* whole, bool* begun);
+  void InsertOne(const sdk::RunContext& c, int64_t component, std::string_view key, Component value,
+                 std::vector<Element>* whole, bool* begun);
   Begun& Begin(const sdk::RunContext& c, std::string_view key);
 
   const BarrierOptions options_;

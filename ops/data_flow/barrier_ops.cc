@@ -17,8 +17,10 @@ static void BarrierTakenShape(ShapeContext& c) {
 TENON_OP(kBarrier) = DefineOp({
     .name = "Barrier",
     .outputs = "handle: Ref(string)",
-    .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; shared_name: string = ''",
-    .doc = "Elements whose components come one by one, each under the element's key. All shapes must be given; there is no bound.",
+    .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; "
+             "shared_name: string = ''",
+    .doc = "Elements whose components come one by one, each under the element's key. All shapes must be given; there "
+           "is no bound.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<BarrierShape>,
 });
@@ -35,9 +37,11 @@ TENON_OP(kBarrierTakeMany) = DefineOp({
     .name = "BarrierTakeMany",
     .inputs = "handle: Ref(string), num_elements: int32",
     .outputs = "indices: int64, keys: string, values: component_types",
-    .attrs = "component_types: list(type) >= 1; allow_small_batch: bool = false; wait_for_incomplete: bool = false; timeout_ms: int = -1",
+    .attrs = "component_types: list(type) >= 1; allow_small_batch: bool = false; wait_for_incomplete: bool = false; "
+             "timeout_ms: int = -1",
     .constraints = "rank(num_elements) == 0",
-    .doc = "Takes elements that have all their components, in the order of the inserts that began them, when there are so many.",
+    .doc = "Takes elements that have all their components, in the order of the inserts that began them, when there are "
+           "so many.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BarrierTakenShape>,
 });

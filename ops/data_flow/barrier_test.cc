@@ -7,7 +7,8 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kBarrierKernel, kBarrierInsertManyKernel, kBarrierTakeManyKernel, kBarrierCloseKernel, kBarrierReadySizeKernel, kBarrierIncompleteSizeKernel;
+extern const tenon_kernel_registration kBarrierKernel, kBarrierInsertManyKernel, kBarrierTakeManyKernel,
+    kBarrierCloseKernel, kBarrierReadySizeKernel, kBarrierIncompleteSizeKernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::barrier_test {
@@ -16,13 +17,19 @@ namespace {
 class Gate : public Steps {
  public:
   explicit Gate(Shapes shapes = {{}, {}}, int64_t capacity = -1)
-      : Steps(kBarrierKernel, {{"component_types", Types{kFloat, kFloat}}, {"shapes", std::move(shapes)}, {"capacity", capacity}}) {}
+      : Steps(kBarrierKernel,
+              {{"component_types", Types{kFloat, kFloat}}, {"shapes", std::move(shapes)}, {"capacity", capacity}}) {}
   Pending Put(int64_t component, std::vector<std::string> keys, std::vector<float> values) {
     const auto count = static_cast<int64_t>(keys.size());
-    return Start(kBarrierInsertManyKernel, {{"component_index", component}}, {testing::Strings({count}, keys), Floats(std::move(values))});
+    return Start(kBarrierInsertManyKernel, {{"component_index", component}},
+                 {testing::Strings({count}, keys), Floats(std::move(values))});
   }
   Pending Take(int32_t count, bool fewer = false) {
-    return Start(kBarrierTakeManyKernel, {{"component_types", Types{kFloat, kFloat}}, {"allow_small_batch", fewer}, {"wait_for_incomplete", false}, {"timeout_ms", -1}},
+    return Start(kBarrierTakeManyKernel,
+                 {{"component_types", Types{kFloat, kFloat}},
+                  {"allow_small_batch", fewer},
+                  {"wait_for_incomplete", false},
+                  {"timeout_ms", -1}},
                  {testing::Scalar(count)}, {TENON_DT_INT64, TENON_DT_STRING, kFloat, kFloat});
   }
   Pending Close(bool cancel = false) { return Start(kBarrierCloseKernel, {{"cancel_pending_enqueues", cancel}}, {}); }
@@ -69,7 +76,8 @@ TEST(Barrier, AnInsertThatFailsLosesNothingOfWhatItCompleted) {
   Gate gate;
   gate.Put(0, {"a", "b"}, {1, 2});
   gate.Put(1, {"c"}, {3});
-  ExpectFailed(gate.Put(1, {"a", "c", "b"}, {10, 30, 20}), TENON_INVALID_ARGUMENT, "component 1 of key 'c' is in the Barrier 'p' already");
+  ExpectFailed(gate.Put(1, {"a", "c", "b"}, {10, 30, 20}), TENON_INVALID_ARGUMENT,
+               "component 1 of key 'c' is in the Barrier 'p' already");
   EXPECT_EQ(gate.Ready(), 1);
   EXPECT_EQ(gate.Incomplete(), 2);
   const Pending one = gate.Take(2);

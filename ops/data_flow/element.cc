@@ -24,13 +24,16 @@ void CheckRoom(const RunContext& c, int64_t count, size_t size) {
 }
 
 Component::Component(const RunContext& c, const tenon_tensor_view& batch, int64_t row)
-    : Component(c, batch, row * Count(DimsOf(batch).subspan(1)), std::vector<int64_t>(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim)) {}
+    : Component(c, batch, row * Count(DimsOf(batch).subspan(1)),
+                std::vector<int64_t>(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim)) {}
 
 static KeptTensor CopyOfRow(const RunContext& c, const tenon_tensor_view& from, int64_t first, Dims dims) {
-  return CopyPart([&c](uint32_t dtype, Dims of, uint64_t extra_bytes) { return NewTensor(c, dtype, of, extra_bytes); }, from, first, dims);
+  return CopyPart([&c](uint32_t dtype, Dims of, uint64_t extra_bytes) { return NewTensor(c, dtype, of, extra_bytes); },
+                  from, first, dims);
 }
 
-Component::Component(const RunContext& c, const tenon_tensor_view& from, int64_t first, const std::vector<int64_t>& dims)
+Component::Component(const RunContext& c, const tenon_tensor_view& from, int64_t first,
+                     const std::vector<int64_t>& dims)
     : kept_(CopyOfRow(c, from, first, dims)) {}
 
 Component Component::Zeros(const RunContext& c, uint32_t dtype, const std::vector<int64_t>& dims) {
@@ -67,16 +70,19 @@ void GiveStringRows(const RunContext& c, int32_t index, const std::vector<Elemen
   std::vector<std::string_view> texts(static_cast<size_t>(Count(all)));
   for (size_t i = 0; i < elements.size(); ++i) {
     const tenon_tensor_view from = elements[i][static_cast<size_t>(index)].view();
-    ForEachRun(DimsOf(from), row, 0, static_cast<int64_t>(i) * Count(row), [&](int64_t source, int64_t target, int64_t count) {
-      for (int64_t k = 0; k < count; ++k) texts[static_cast<size_t>(target + k)] = StringAt(from, source + k);
-    });
+    ForEachRun(DimsOf(from), row, 0, static_cast<int64_t>(i) * Count(row),
+               [&](int64_t source, int64_t target, int64_t count) {
+                 for (int64_t k = 0; k < count; ++k)
+                   texts[static_cast<size_t>(target + k)] = StringAt(from, source + k);
+               });
   }
   SetStrings(c, index, all, texts);
 }
 
 }  // namespace
 
-void GiveRows(const RunContext& c, int32_t index, uint32_t dtype, const std::vector<Element>& elements, const std::vector<int64_t>& shape) {
+void GiveRows(const RunContext& c, int32_t index, uint32_t dtype, const std::vector<Element>& elements,
+              const std::vector<int64_t>& shape) {
   std::vector<int64_t> all = {static_cast<int64_t>(elements.size())};
   all.insert(all.end(), shape.begin(), shape.end());
   if (dtype == TENON_DT_STRING) return GiveStringRows(c, index, elements, shape, all);
@@ -88,12 +94,14 @@ void GiveRows(const RunContext& c, int32_t index, uint32_t dtype, const std::vec
     const tenon_tensor_view from = elements[i][static_cast<size_t>(index)].view();
     if (static_cast<int64_t>(from.byte_size) != row_bytes) std::memset(to, 0, static_cast<size_t>(row_bytes));
     ForEachRun(DimsOf(from), shape, 0, 0, [&](int64_t source, int64_t target, int64_t count) {
-      if (count != 0) std::memcpy(to + target * size, Data<const char>(from) + source * size, static_cast<size_t>(count * size));
+      if (count != 0)
+        std::memcpy(to + target * size, Data<const char>(from) + source * size, static_cast<size_t>(count * size));
     });
   }
 }
 
-void GiveJoined(const RunContext& c, int32_t index, uint32_t dtype, const std::vector<tenon_tensor_view>& tensors, Dims dims) {
+void GiveJoined(const RunContext& c, int32_t index, uint32_t dtype, const std::vector<tenon_tensor_view>& tensors,
+                Dims dims) {
   if (dtype == TENON_DT_STRING) {
     std::vector<std::string_view> texts;
     for (const tenon_tensor_view& tensor : tensors)

@@ -19,7 +19,8 @@ class NamedHandle {
     const std::string container(c.String("container"));
     if (!c.ok()) return;
     const tenon_create_args& args = c.args();
-    c.Check(args.services->resource_handle(args.context, sdk::ToSpan(container), sdk::ToSpan(name), sdk::ToSpan(type), 0, &handle));
+    c.Check(args.services->resource_handle(args.context, sdk::ToSpan(container), sdk::ToSpan(name), sdk::ToSpan(type),
+                                           0, &handle));
   }
   std::string name;
   tenon_resource* handle = nullptr;

@@ -9,19 +9,29 @@ using namespace sdk;
 
 void MapStage::CheckPlaces(const std::vector<int64_t>& places, size_t width) const {
   for (const int64_t place : places)
-    if (place < 0 || place >= static_cast<int64_t>(width)) Fail(TENON_INVALID_ARGUMENT, "index ", place, " is none of the ", width, " values of an element of the ", Describe());
+    if (place < 0 || place >= static_cast<int64_t>(width))
+      Fail(TENON_INVALID_ARGUMENT, "index ", place, " is none of the ", width, " values of an element of the ",
+           Describe());
 }
 
 class MapStage::Putting final : public Attempt {
  public:
-  Putting(MapStage& stage, RunContext c, Done done, int64_t key, std::vector<int64_t> places, Element values, size_t width)
-      : Attempt(kPut, c, done), stage_(stage), key_(key), width_(width), places_(std::move(places)), values_(std::move(values)), bytes_(BytesOf(values_)) {
+  Putting(MapStage& stage, RunContext c, Done done, int64_t key, std::vector<int64_t> places, Element values,
+          size_t width)
+      : Attempt(kPut, c, done),
+        stage_(stage),
+        key_(key),
+        width_(width),
+        places_(std::move(places)),
+        values_(std::move(values)),
+        bytes_(BytesOf(values_)) {
     stage_.CheckFits(bytes_);
     stage_.CheckPlaces(places_, width_);
   }
   Progress Try() override {
     if (stage_.width_ != 0 && stage_.width_ != width_)
-      Fail(TENON_INVALID_ARGUMENT, "elements of the ", stage_.Describe(), " have ", stage_.width_, " values; dtypes says ", width_);
+      Fail(TENON_INVALID_ARGUMENT, "elements of the ", stage_.Describe(), " have ", stage_.width_,
+           " values; dtypes says ", width_);
     const bool whole = places_.size() == width_;
     const auto found = stage_.incomplete_.find(key_);
     if (!whole && found != stage_.incomplete_.end()) CheckAbsent(found->second);
@@ -42,10 +52,12 @@ class MapStage::Putting final : public Attempt {
   Pieces::allocator_type OfStep() const { return Pieces::allocator_type(Account(context_)); }
   void CheckAbsent(const Pieces& pieces) const {
     for (const int64_t place : places_)
-      if (pieces[static_cast<size_t>(place)].has_value()) Fail(TENON_INVALID_ARGUMENT, "value ", place, " of key ", key_, " is in the ", stage_.Describe(), " already");
+      if (pieces[static_cast<size_t>(place)].has_value())
+        Fail(TENON_INVALID_ARGUMENT, "value ", place, " of key ", key_, " is in the ", stage_.Describe(), " already");
   }
   void Fill(Pieces* pieces) {
-    for (size_t i = 0; i < places_.size(); ++i) (*pieces)[static_cast<size_t>(places_[i])].emplace(std::move(values_[i]));
+    for (size_t i = 0; i < places_.size(); ++i)
+      (*pieces)[static_cast<size_t>(places_[i])].emplace(std::move(values_[i]));
     stage_.bytes_ += bytes_;
   }
   void Complete() {
@@ -67,8 +79,14 @@ enum class Wanted { kTake, kPeek, kTakeAny };
 
 class MapStage::Taking final : public Attempt {
  public:
-  Taking(MapStage& stage, RunContext c, Done done, Wanted wanted, int64_t key, std::vector<int64_t> places, std::vector<uint32_t> types)
-      : Attempt(kTake, c, done), stage_(stage), wanted_(wanted), key_(key), places_(std::move(places)), types_(std::move(types)) {}
+  Taking(MapStage& stage, RunContext c, Done done, Wanted wanted, int64_t key, std::vector<int64_t> places,
+         std::vector<uint32_t> types)
+      : Attempt(kTake, c, done),
+        stage_(stage),
+        wanted_(wanted),
+        key_(key),
+        places_(std::move(places)),
+        types_(std::move(types)) {}
   Progress Try() override {
     const auto found = wanted_ == Wanted::kTakeAny ? stage_.whole_.begin() : stage_.whole_.find(key_);
     if (found == stage_.whole_.end()) return Progress::kNone;
@@ -97,7 +115,8 @@ class MapStage::Taking final : public Attempt {
   void Remove(std::map<int64_t, Pieces>::iterator at) {
     for (const int64_t place : places_) at->second[static_cast<size_t>(place)].reset();
     for (const Component& value : values_) stage_.bytes_ -= BytesOf(value.view());
-    if (std::none_of(at->second.begin(), at->second.end(), [](const auto& piece) { return piece.has_value(); })) emptied_ = stage_.whole_.extract(at);
+    if (std::none_of(at->second.begin(), at->second.end(), [](const auto& piece) { return piece.has_value(); }))
+      emptied_ = stage_.whole_.extract(at);
     removed_ = true;
   }
   MapStage& stage_;
@@ -114,9 +133,12 @@ void MapStage::Taking::CheckPieces(const Pieces& pieces) const {
   stage_.CheckPlaces(places_, pieces.size());
   for (size_t i = 0; i < places_.size(); ++i) {
     const std::optional<Component>& piece = pieces[static_cast<size_t>(places_[i])];
-    if (!piece.has_value()) Fail(TENON_INVALID_ARGUMENT, "value ", places_[i], " of key ", key_, " was taken from the ", stage_.Describe(), " before");
+    if (!piece.has_value())
+      Fail(TENON_INVALID_ARGUMENT, "value ", places_[i], " of key ", key_, " was taken from the ", stage_.Describe(),
+           " before");
     if (const uint32_t held = piece->view().dtype; held != types_[i])
-      Fail(TENON_INVALID_ARGUMENT, "value ", places_[i], " of key ", key_, " in the ", stage_.Describe(), " is ", TypeName(held), ", not ", TypeName(types_[i]));
+      Fail(TENON_INVALID_ARGUMENT, "value ", places_[i], " of key ", key_, " in the ", stage_.Describe(), " is ",
+           TypeName(held), ", not ", TypeName(types_[i]));
   }
 }
 
@@ -126,7 +148,8 @@ void MapStage::Taking::PutBack() noexcept {
   try {
     if (!emptied_.empty()) stage_.whole_.insert(std::move(emptied_));
     auto at = stage_.whole_.find(key_);
-    if (at == stage_.whole_.end()) at = stage_.whole_.try_emplace(key_, stage_.width_, Pieces::allocator_type(Account(context_))).first;
+    if (at == stage_.whole_.end())
+      at = stage_.whole_.try_emplace(key_, stage_.width_, Pieces::allocator_type(Account(context_))).first;
     Pieces& pieces = at->second;
     for (size_t i = 0; i < places_.size(); ++i) {
       std::optional<Component>& piece = pieces[static_cast<size_t>(places_[i])];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // MutexV2, MutexLock, ConsumeMutexLock: one step at a time is in what a mutex guards.
 //
-// A lock is a variant: it is given back by ConsumeMutexLock, or with the last reference to it, so that a step which fails or is given up leaves nothing locked. Those that wait get
-// it in the order in which they came, and none of them in a thread.
+// A lock is a variant: it is given back by ConsumeMutexLock, or with the last reference to it, so that a step which
+// fails or is given up leaves nothing locked. Those that wait get it in the order in which they came, and none of them
+// in a thread.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -79,7 +80,8 @@ class Mutex::Locking final : public Attempt {
     auto held = std::make_unique<Held>(std::static_pointer_cast<Mutex>(own_.shared_from_this()));
     tenon_variant* lock = nullptr;
     const auto release = [](void* object) noexcept { delete static_cast<Held*>(object); };
-    if (tenon_status* const failed = Work::ServicesOf(context_.services())->variant_hold(kLockType, ToSpan(own_.name_), held.get(), release, &lock)) {
+    if (tenon_status* const failed = Work::ServicesOf(context_.services())
+                                         ->variant_hold(kLockType, ToSpan(own_.name_), held.get(), release, &lock)) {
       held->Forget();
       Check(failed);
     }
@@ -88,7 +90,8 @@ class Mutex::Locking final : public Attempt {
     SetVariant(context_, 0, lock);
   }
   std::string Waiting() const override { return Concat("waiting for the mutex '", own_.name_, "'"); }
-  // Who gives a lock back may do so while its step ends, and is kept from nothing: a step that has waited goes on elsewhere.
+  // Who gives a lock back may do so while its step ends, and is kept from nothing: a step that has waited goes on
+  // elsewhere.
   void End(std::unique_ptr<Attempt> self, tenon_status* failure) override {
     if (failure != nullptr || !waited_) return Attempt::End(std::move(self), failure);
     const RunContext context = context_;
@@ -154,7 +157,8 @@ TENON_OP(kMutexLock) = DefineOp({
     .name = "MutexLock",
     .inputs = "mutex: resource",
     .outputs = "mutex_lock: variant",
-    .doc = "Waits until nobody has the mutex, and locks it. The lock is given back by ConsumeMutexLock, or when nobody has mutex_lock any more: with the step at the latest, however it "
+    .doc = "Waits until nobody has the mutex, and locks it. The lock is given back by ConsumeMutexLock, or when nobody "
+           "has mutex_lock any more: with the step at the latest, however it "
            "ends. A step that locks one mutex twice waits for itself.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,

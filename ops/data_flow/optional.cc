@@ -38,13 +38,18 @@ struct GetValue {
     const auto elements = OptionalOf(c, 0);
     if (!elements.has_value()) Fail(TENON_INVALID_ARGUMENT, "The given optional does not have a value.");
     if (static_cast<int32_t>(elements->size()) != c.output_count())
-      Fail(TENON_INVALID_ARGUMENT, "the optional holds ", elements->size(), " tensors, ", c.output_count(), " are asked for");
+      Fail(TENON_INVALID_ARGUMENT, "the optional holds ", elements->size(), " tensors, ", c.output_count(),
+           " are asked for");
     for (int32_t i = 0; i < c.output_count(); ++i) {
       const tenon_tensor_view& element = (*elements)[static_cast<size_t>(i)];
-      const uint32_t wanted = types[static_cast<size_t>(i)];  // the view of an output that is not made yet may have none
-      if (element.dtype != wanted) Fail(TENON_INVALID_ARGUMENT, "value ", i, " of the optional is ", TypeName(element.dtype), "; ", TypeName(wanted), " is asked for");
+      const uint32_t wanted =
+          types[static_cast<size_t>(i)];  // the view of an output that is not made yet may have none
+      if (element.dtype != wanted)
+        Fail(TENON_INVALID_ARGUMENT, "value ", i, " of the optional is ", TypeName(element.dtype), "; ",
+             TypeName(wanted), " is asked for");
       if (const Shape& shape = shapes[static_cast<size_t>(i)]; !Fits(ShapeOf(element), shape))
-        Fail(TENON_INVALID_ARGUMENT, "value ", i, " of the optional has shape ", ShapeOf(element), "; ", shape, " is asked for");
+        Fail(TENON_INVALID_ARGUMENT, "value ", i, " of the optional has shape ", ShapeOf(element), "; ", shape,
+             " is asked for");
       Check(c.services().set_output(c.frame(), i, &element));
     }
   }
@@ -67,7 +72,8 @@ void GetValueShape(ShapeContext& c) {
 void FromValueGradient(GradientContext& g) {
   const std::vector<tenon_shape> any(static_cast<size_t>(g.input_count()), tenon_shape{nullptr, -1, 0});
   const tenon_attr_value shapes{TENON_ATTR_SHAPE | TENON_ATTR_LIST, 0, any.size(), any.data()};
-  const int64_t values = g.Node("OptionalGetValue", {g.dy(0)}, {{"output_types", g.Raw("Toutput_types")}, {"output_shapes", shapes}});
+  const int64_t values =
+      g.Node("OptionalGetValue", {g.dy(0)}, {{"output_types", g.Raw("Toutput_types")}, {"output_shapes", shapes}});
   for (int i = 0; i < g.input_count(); ++i) g.SetDx(i, {values, i, 0});
 }
 void GetValueGradient(GradientContext& g) {

@@ -6,6 +6,9 @@
 
 TENON_OP_PACKAGE(kOpPackage, tenon_ops);
 TENON_KERNEL_PACKAGE(kKernelPackage, tenon_kernels);
-static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage), TENON_PROVIDES(KERNELS, &kKernelPackage),
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),
+                                                 TENON_PROVIDES(KERNELS, &kKernelPackage),
                                                  TENON_PROVIDES(VARIANTS, &tenon::ops::kCrossingVariants)};
-TENON_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues, staging areas, barriers, accumulators, tensor arrays, lists of tensors and optionals.", kCapabilities)
+TENON_PLUGIN("tenon.ops.data_flow", "0.1.0",
+             "Queues, staging areas, barriers, accumulators, tensor arrays, lists of tensors and optionals.",
+             kCapabilities)

@@ -76,7 +76,8 @@ void Place::OnCancelled(void* argument, tenon_status* why) {
   Ended ended;
   const std::lock_guard lock(place->mutex_);
   Line& line = place->lines_[cancelled->side_];
-  const auto at = std::find_if(line.begin(), line.end(), [cancelled](const auto& each) { return each.get() == cancelled; });
+  const auto at =
+      std::find_if(line.begin(), line.end(), [cancelled](const auto& each) { return each.get() == cancelled; });
   if (at == line.end()) return tenon_plugin_host->status_release(why);  // it ends just now
   cancelled->PutBack();
   cancelled->failure_ = why;

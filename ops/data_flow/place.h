@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place where steps meet: attempts to put something there or to take something, which stand in line until they can be done.
+// A place where steps meet: attempts to put something there or to take something, which stand in line until they can be
+// done.
 //
-// Nobody waits in a thread. What cannot be done at once is an attempt in line; whoever changes the place (another step's attempt, a close, a cancellation)
-// finishes on its own thread what can now be done.
+// Nobody waits in a thread. What cannot be done at once is an attempt in line; whoever changes the place (another
+// step's attempt, a close, a cancellation) finishes on its own thread what can now be done.
 //
-// Invariants. An attempt is in line or finished; who takes it out of the line, under the mutex, finishes it, without the mutex: it ends the subscription (which
-// waits for a cancellation that runs), gives the outputs, and calls done once. An attempt holds the place.
+// Invariants. An attempt is in line or finished; who takes it out of the line, under the mutex, finishes it, without
+// the mutex: it ends the subscription (which waits for a cancellation that runs), gives the outputs, and calls done
+// once. An attempt holds the place.
 #ifndef TENON_OPS_DATA_FLOW_PLACE_H_
 #define TENON_OPS_DATA_FLOW_PLACE_H_
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places under several threads: steps come, wait, hand over and are cancelled at once. Covers M3, M9. For ThreadSanitizer too.
+// Places under several threads: steps come, wait, hand over and are cancelled at once. Covers M3, M9. For
+// ThreadSanitizer too.
 #include "place.h"
 
 #include <gtest/gtest.h>
@@ -21,18 +22,22 @@ namespace {
 using sdk::Done;
 using sdk::RunContext;
 
-// A step of one kernel. Its cancellation is as the engine's: who ends the subscription waits for a callback that runs on another thread.
+// A step of one kernel. Its cancellation is as the engine's: who ends the subscription waits for a callback that runs
+// on another thread.
 class OneStep {
  public:
   OneStep() : services_(*testing::FrameServices()) {
-    services_.cancel_subscribe = [](tenon_frame* frame, tenon_done_function callback, void* argument) { return Of(frame).Subscribe(callback, argument); };
+    services_.cancel_subscribe = [](tenon_frame* frame, tenon_done_function callback, void* argument) {
+      return Of(frame).Subscribe(callback, argument);
+    };
     services_.cancel_unsubscribe = [](tenon_frame* frame, uint64_t) { return Of(frame).Unsubscribe(); };
     services_.set_output = [](tenon_frame* frame, int32_t, const tenon_tensor_view*) -> tenon_status* {
       if (Of(frame).poor_) return testing::NewStatus(TENON_RESOURCE_EXHAUSTED, "no memory");
       ++Of(frame).given_;
       return nullptr;
     };
-    services_.alloc_tensor = [](tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) -> tenon_status* {
+    services_.alloc_tensor = [](tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
+                                tenon_tensor_view* out_view) -> tenon_status* {
       if (Of(frame).poor_) return testing::NewStatus(TENON_RESOURCE_EXHAUSTED, "no memory");
       return testing::AllocTensor(frame, dtype, shape, extra_bytes, out_view);
     };
@@ -120,7 +125,8 @@ Element Floats(OneStep& step, float value) {
   return element;
 }
 
-// Puts, takes and cancellations, each from a thread of its own: every step ends once, and what was put in was taken or is there.
+// Puts, takes and cancellations, each from a thread of its own: every step ends once, and what was put in was taken or
+// is there.
 template <class Put, class Take, class Left>
 void Exchange(const Put& put, const Take& take, const Left& left) {
   constexpr int kSteps = 400;
@@ -152,7 +158,8 @@ void Exchange(const Put& put, const Take& take, const Left& left) {
 
 TEST(Places, AQueueHandsOverAmongThreads) {
   for (const bool priority : {false, true}) {
-    QueueOptions options = {.op = "Queue", .name = "q", .types = {TENON_DT_INT64}, .shapes = {sdk::Shape::Scalar()}, .capacity = 3};
+    QueueOptions options = {
+        .op = "Queue", .name = "q", .types = {TENON_DT_INT64}, .shapes = {sdk::Shape::Scalar()}, .capacity = 3};
     options.priority = priority;
     const auto queue = std::make_shared<Queue>(options);
     Exchange([&](OneStep& step, RunContext c, Done done) {
@@ -174,11 +181,13 @@ TEST(Places, AMapHandsOverAmongThreads) {
   const auto map = std::make_shared<MapStage>(StageOptions{"MapStage", "m", 3, 0});
   std::atomic<int64_t> next{0}, wanted{0};
   Exchange([&](OneStep& step, RunContext c, Done done) { map->Put(c, done, next++, {0}, Floats(step, 1), 1); },
-           [&](RunContext c, Done done) { map->Take(c, done, wanted++, {0}, {TENON_DT_FLOAT}); }, [&] { return map->Size(); });
+           [&](RunContext c, Done done) { map->Take(c, done, wanted++, {0}, {TENON_DT_FLOAT}); },
+           [&] { return map->Size(); });
 }
 
 TEST(Places, GradientsComeWhileTakesAreCancelled) {
-  const auto sum = std::make_shared<Accumulator>(AccumulatorOptions{"Accumulator", "a", TENON_DT_FLOAT, sdk::Shape{2}, true, false});
+  const auto sum =
+      std::make_shared<Accumulator>(AccumulatorOptions{"Accumulator", "a", TENON_DT_FLOAT, sdk::Shape{2}, true, false});
   constexpr int kSteps = 400;
   std::deque<OneStep> takes(kSteps), puts(kSteps);
   std::thread applying([&] {
@@ -217,7 +226,8 @@ TEST(Places, WhatThereIsNoMemoryForGoesBackToWhoeverWaits) {
 
 TEST(Places, AGradientThatThereIsNoMemoryForChangesNothing) {
   for (const bool sparse : {false, true}) {
-    const auto sum = std::make_shared<Accumulator>(AccumulatorOptions{"Accumulator", "a", TENON_DT_FLOAT, sdk::Shape(), true, sparse});
+    const auto sum = std::make_shared<Accumulator>(
+        AccumulatorOptions{"Accumulator", "a", TENON_DT_FLOAT, sdk::Shape(), true, sparse});
     OneStep rich, poor, again;
     const int64_t one[] = {2};
     const sdk::KeptTensor indices = sdk::NewTensor(rich.context(), TENON_DT_INT64, one);

@@ -7,7 +7,8 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kPriorityQueueV2Kernel, kQueueEnqueueV2Kernel, kQueueDequeueV2Kernel, kQueueDequeueManyV2Kernel, kQueueSizeV2Kernel;
+extern const tenon_kernel_registration kPriorityQueueV2Kernel, kQueueEnqueueV2Kernel, kQueueDequeueV2Kernel,
+    kQueueDequeueManyV2Kernel, kQueueSizeV2Kernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::priority_queue_test {
@@ -16,13 +17,19 @@ namespace {
 class Priorities : public Steps {
  public:
   explicit Priorities(Shapes shapes = {{}}, int64_t capacity = -1)
-      : Steps(kPriorityQueueV2Kernel, {{"component_types", Types{kFloat}}, {"shapes", std::move(shapes)}, {"capacity", capacity}}) {}
+      : Steps(kPriorityQueueV2Kernel,
+              {{"component_types", Types{kFloat}}, {"shapes", std::move(shapes)}, {"capacity", capacity}}) {}
   Pending Put(int64_t priority, float value) {
-    return Start(kQueueEnqueueV2Kernel, {{"Tcomponents", Types{TENON_DT_INT64, kFloat}}, {"timeout_ms", -1}}, {testing::Scalar(priority), testing::Scalar(value)});
+    return Start(kQueueEnqueueV2Kernel, {{"Tcomponents", Types{TENON_DT_INT64, kFloat}}, {"timeout_ms", -1}},
+                 {testing::Scalar(priority), testing::Scalar(value)});
   }
-  Pending Take() { return Start(kQueueDequeueV2Kernel, {{"component_types", Types{TENON_DT_INT64, kFloat}}, {"timeout_ms", -1}}, {}, {TENON_DT_INT64, kFloat}); }
+  Pending Take() {
+    return Start(kQueueDequeueV2Kernel, {{"component_types", Types{TENON_DT_INT64, kFloat}}, {"timeout_ms", -1}}, {},
+                 {TENON_DT_INT64, kFloat});
+  }
   Pending TakeMany(int32_t count) {
-    return Start(kQueueDequeueManyV2Kernel, {{"component_types", Types{TENON_DT_INT64, kFloat}}, {"timeout_ms", -1}}, {testing::Scalar(count)}, {TENON_DT_INT64, kFloat});
+    return Start(kQueueDequeueManyV2Kernel, {{"component_types", Types{TENON_DT_INT64, kFloat}}, {"timeout_ms", -1}},
+                 {testing::Scalar(count)}, {TENON_DT_INT64, kFloat});
   }
 };
 

@@ -11,7 +11,8 @@ using namespace sdk;
 
 class Queue::Putting final : public Attempt {
  public:
-  Putting(Queue& queue, RunContext c, Done done, std::vector<Element> elements) : Attempt(kPut, c, done), queue_(queue), elements_(std::move(elements)) {}
+  Putting(Queue& queue, RunContext c, Done done, std::vector<Element> elements)
+      : Attempt(kPut, c, done), queue_(queue), elements_(std::move(elements)) {}
   Progress Try() override {
     if (queue_.closed_) Fail(TENON_CANCELLED, "the ", queue_.Describe(), " is closed");
     const size_t before = in_;
@@ -45,7 +46,8 @@ class Queue::Closing final : public Attempt {
 class Queue::Taking : public Attempt {
  public:
   Taking(Queue& queue, RunContext c, Done done, size_t count) : Attempt(kTake, c, done), queue_(queue), count_(count) {}
-  Taking(Queue& queue, RunContext c, Done done, size_t count, bool fewer) : Attempt(kTake, c, done), queue_(queue), count_(count), rows_(true), fewer_(fewer) {}
+  Taking(Queue& queue, RunContext c, Done done, size_t count, bool fewer)
+      : Attempt(kTake, c, done), queue_(queue), count_(count), rows_(true), fewer_(fewer) {}
   Progress Try() override;
   void PutBack() noexcept override { queue_.PutBack(&elements_); }
   void GiveOutputs() override;
@@ -64,7 +66,8 @@ Place::Progress Queue::Taking::Try() {
   const auto kept = static_cast<size_t>(queue_.closed_ ? 0 : queue_.options_.min_after_dequeue);
   const size_t before = elements_.size(), there = before + queue_.elements_.size();
   if (queue_.closed_ && there < count_ && (!fewer_ || there == 0))
-    Fail(TENON_OUT_OF_RANGE, "the ", queue_.Describe(), " is closed and has ", there, " elements; ", count_, " are wanted");
+    Fail(TENON_OUT_OF_RANGE, "the ", queue_.Describe(), " is closed and has ", there, " elements; ", count_,
+         " are wanted");
   while (elements_.size() < count_ && queue_.elements_.size() > kept) {
     elements_.emplace_back();  // first its place, so that none is lost
     elements_.back() = queue_.Take();
@@ -93,7 +96,8 @@ void Queue::Taking::GiveOutputs() {
 
 class Queue::TakingForAnother final : public Taking {
  public:
-  TakingForAnother(Queue& queue, RunContext c, SharedQueue::Taken taken, void* argument) : Taking(queue, c, Done{}, 1), taken_(taken), argument_(argument) {}
+  TakingForAnother(Queue& queue, RunContext c, SharedQueue::Taken taken, void* argument)
+      : Taking(queue, c, Done{}, 1), taken_(taken), argument_(argument) {}
   void GiveOutputs() override {
     for (const Component& component : elements_[0]) views_.push_back(component.view());
   }
@@ -110,11 +114,13 @@ class Queue::TakingForAnother final : public Taking {
 
 // ---- From outside ----
 
-Queue::Queue(QueueOptions options) : Place(Order::kInOrder, Order::kInOrder), options_(std::move(options)), random_(options_.seed, options_.seed2) {}
+Queue::Queue(QueueOptions options)
+    : Place(Order::kInOrder, Order::kInOrder), options_(std::move(options)), random_(options_.seed, options_.seed2) {}
 
 void Queue::CheckSame(const QueueOptions& other) const {
   const auto differs = [&](const char* what) {
-    Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(), " exists with other ", what, "; give this one another shared_name");
+    Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(), " exists with other ", what,
+         "; give this one another shared_name");
   };
   if (options_.op != other.op) Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(), " is asked for as a ", other.op);
   if (options_.types != other.types) differs("component_types");
@@ -126,12 +132,18 @@ void Queue::CheckSame(const QueueOptions& other) const {
 void Queue::CheckShape(size_t component, const Shape& shape) const {
   if (options_.shapes.empty()) return;
   const Shape& wanted = options_.shapes[component];
-  if (!Fits(shape, wanted)) Fail(TENON_INVALID_ARGUMENT, "component ", component, " has shape ", shape, "; the ", Describe(), " takes ", wanted);
+  if (!Fits(shape, wanted))
+    Fail(TENON_INVALID_ARGUMENT, "component ", component, " has shape ", shape, "; the ", Describe(), " takes ",
+         wanted);
 }
 
-void Queue::Enqueue(RunContext c, Done done, std::vector<Element> elements) { Submit(std::make_unique<Putting>(*this, c, done, std::move(elements))); }
+void Queue::Enqueue(RunContext c, Done done, std::vector<Element> elements) {
+  Submit(std::make_unique<Putting>(*this, c, done, std::move(elements)));
+}
 void Queue::DequeueOne(RunContext c, Done done) { Submit(std::make_unique<Taking>(*this, c, done, 1)); }
-void Queue::TakeOne(RunContext c, SharedQueue::Taken taken, void* argument) { Submit(std::make_unique<TakingForAnother>(*this, c, taken, argument)); }
+void Queue::TakeOne(RunContext c, SharedQueue::Taken taken, void* argument) {
+  Submit(std::make_unique<TakingForAnother>(*this, c, taken, argument));
+}
 void Queue::DequeueRows(RunContext c, Done done, int64_t count, bool fewer) {
   Submit(std::make_unique<Taking>(*this, c, done, static_cast<size_t>(count), fewer));
 }

@@ -2,14 +2,17 @@
 // Queue: elements that steps hand to one another, and the steps that wait for room or for elements (place.h).
 //
 // Rules, which are TensorFlow's:
-// - Attempts of a kind are served in the order in which they came. A dequeue of many takes elements as they come, and gives all
+// - Attempts of a kind are served in the order in which they came. A dequeue of many takes elements as they come, and
+// gives all
 //   or puts them back; an enqueue of many puts elements in as there is room, and what is in stays in.
-// - A closed queue takes nothing more: CANCELLED. A dequeue that it cannot fill any more is OUT_OF_RANGE; one of up to n
+// - A closed queue takes nothing more: CANCELLED. A dequeue that it cannot fill any more is OUT_OF_RANGE; one of up to
+// n
 //   elements gets those that are left, if any.
 // - A close waits behind the enqueues that wait, or cancels them. Closing again is CANCELLED, unless it cancels.
 // - min_after_dequeue elements stay until the queue is closed.
-// - A priority queue gives the element of the smallest first component first; equal ones come in the order of a binary heap.
-// What differs: TensorFlow's priority queue loses what is left of it to a dequeue of up to n, when it is closed and has fewer.
+// - A priority queue gives the element of the smallest first component first; equal ones come in the order of a binary
+// heap. What differs: TensorFlow's priority queue loses what is left of it to a dequeue of up to n, when it is closed
+// and has fewer.
 #ifndef TENON_OPS_DATA_FLOW_QUEUE_H_
 #define TENON_OPS_DATA_FLOW_QUEUE_H_
 
@@ -57,8 +60,8 @@ class Queue final : public Place {
   void Close(sdk::RunContext c, sdk::Done done);
   void CloseAndCancel() { (void)ClosedNow(); }
 
-  // For a place that has a queue in it, and calls this under its own mutex: whom it frees is told when the result goes, which is after that.
-  // Elements for which there is room.
+  // For a place that has a queue in it, and calls this under its own mutex: whom it frees is told when the result goes,
+  // which is after that. Elements for which there is room.
   [[nodiscard]] Ended PutNow(std::vector<Element> elements);
   [[nodiscard]] Ended ClosedNow();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first versions of the ops of queues: the same, with a reference to a string as the handle. Graphs of TensorFlow before 1.0 have them.
+// The first versions of the ops of queues: the same, with a reference to a string as the handle. Graphs of TensorFlow
+// before 1.0 have them.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -9,7 +10,8 @@ static void FirstQueueShape(ShapeContext& c) {
   c.SetOutput(0, {2});
   const std::vector<uint32_t> types = c.Types("component_types");
   const std::vector<Shape> shapes = c.Shapes("shapes");
-  if (!shapes.empty() && shapes.size() != types.size()) c.Invalid(types.size(), " component_types have ", shapes.size(), " shapes");
+  if (!shapes.empty() && shapes.size() != types.size())
+    c.Invalid(types.size(), " component_types have ", shapes.size(), " shapes");
 }
 
 // The components' shapes are the queue's, which a reference does not say.
@@ -39,8 +41,9 @@ TENON_OP(kPaddingFIFOQueue) = DefineOp({
 TENON_OP(kRandomShuffleQueue) = DefineOp({
     .name = "RandomShuffleQueue",
     .outputs = "handle: Ref(string)",
-    .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; min_after_dequeue: int = 0; "
-             "seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
+    .attrs =
+        "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; min_after_dequeue: int = 0; "
+        "seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
     .doc = "RandomShuffleQueueV2, with a reference to a string as the handle.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<FirstQueueShape>,
@@ -49,7 +52,8 @@ TENON_OP(kRandomShuffleQueue) = DefineOp({
 TENON_OP(kPriorityQueue) = DefineOp({
     .name = "PriorityQueue",
     .outputs = "handle: Ref(string)",
-    .attrs = "component_types: list(type) = []; shapes: list(shape); capacity: int = -1; container: string = ''; shared_name: string = ''",
+    .attrs = "component_types: list(type) = []; shapes: list(shape); capacity: int = -1; container: string = ''; "
+             "shared_name: string = ''",
     .doc = "PriorityQueueV2, with a reference to a string as the handle.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<FirstQueueShape>,

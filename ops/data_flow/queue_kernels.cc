@@ -15,17 +15,21 @@ namespace {
 
 void CheckOptions(const QueueOptions& o) {
   if (!o.shapes.empty() && o.shapes.size() != o.types.size())
-    Fail(TENON_INVALID_ARGUMENT, o.types.size(), " component_types have ", o.shapes.size(), " shapes; give each its own, or none at all");
-  if ((o.padding || o.priority) && o.shapes.empty()) Fail(TENON_INVALID_ARGUMENT, "a ", o.op, " needs the shapes of its components");
+    Fail(TENON_INVALID_ARGUMENT, o.types.size(), " component_types have ", o.shapes.size(),
+         " shapes; give each its own, or none at all");
+  if ((o.padding || o.priority) && o.shapes.empty())
+    Fail(TENON_INVALID_ARGUMENT, "a ", o.op, " needs the shapes of its components");
   for (const Shape& shape : o.shapes) {
     if (o.padding ? shape.known_rank() : shape.fully_known()) continue;
-    Fail(TENON_INVALID_ARGUMENT, "a ", o.op, " takes no component of shape ", shape, "; ", o.padding ? "its rank must be known" : "a PaddingFIFOQueue does");
+    Fail(TENON_INVALID_ARGUMENT, "a ", o.op, " takes no component of shape ", shape, "; ",
+         o.padding ? "its rank must be known" : "a PaddingFIFOQueue does");
   }
   for (const uint32_t dtype : o.types)
     if (ElementSize(dtype) == 0 && dtype != TENON_DT_STRING) Fail(TENON_UNIMPLEMENTED, "a queue of ", TypeName(dtype));
   if (o.min_after_dequeue < 0) Fail(TENON_INVALID_ARGUMENT, "min_after_dequeue is ", o.min_after_dequeue);
   if (o.capacity >= 0 && o.min_after_dequeue >= o.capacity && o.shuffle)
-    Fail(TENON_INVALID_ARGUMENT, "min_after_dequeue ", o.min_after_dequeue, " leaves nothing of a capacity of ", o.capacity);
+    Fail(TENON_INVALID_ARGUMENT, "min_after_dequeue ", o.min_after_dequeue, " leaves nothing of a capacity of ",
+         o.capacity);
 }
 
 enum class Order { kFifo, kPadding, kShuffle, kPriority };
@@ -92,7 +96,8 @@ struct MakeQueue {
 std::shared_ptr<Queue> QueueOf(const RunContext& c) { return Held(QueueIn(c, 0)).queue; }
 
 void CheckTimeout(CreateContext& c) {
-  if (c.Int("timeout_ms") != -1) c.Fail(TENON_INVALID_ARGUMENT, "timeout_ms is not supported; give the step a deadline");
+  if (c.Int("timeout_ms") != -1)
+    c.Fail(TENON_INVALID_ARGUMENT, "timeout_ms is not supported; give the step a deadline");
 }
 
 void CheckTypes(const Queue& queue, const std::vector<uint32_t>& types) {
@@ -129,12 +134,14 @@ struct EnqueueKernel {
       const Dims dims = DimsOf(c.input_view(i));
       if (dims.empty()) Fail(TENON_INVALID_ARGUMENT, "component ", i - 1, " is a scalar, which has no rows");
       if (dims[0] != DimsOf(c.input_view(1))[0])
-        Fail(TENON_INVALID_ARGUMENT, "component ", i - 1, " has ", dims[0], " rows, the first one ", DimsOf(c.input_view(1))[0]);
+        Fail(TENON_INVALID_ARGUMENT, "component ", i - 1, " has ", dims[0], " rows, the first one ",
+             DimsOf(c.input_view(1))[0]);
       queue.CheckShape(static_cast<size_t>(i - 1), ShapeOf(dims.subspan(1)));
     }
     std::vector<Element> rows(static_cast<size_t>(DimsOf(c.input_view(1))[0]));
     for (size_t row = 0; row < rows.size(); ++row)
-      for (int32_t i = 1; i < c.input_count(); ++i) rows[row].emplace_back(c, c.input_view(i), static_cast<int64_t>(row));
+      for (int32_t i = 1; i < c.input_count(); ++i)
+        rows[row].emplace_back(c, c.input_view(i), static_cast<int64_t>(row));
     return rows;
   }
   std::vector<uint32_t> types;
@@ -158,7 +165,9 @@ struct DequeueRowsKernel {
     CheckTypes(*queue, types);
     const int32_t count = *c.input<int32_t>(1);
     if (count < 0) Fail(TENON_INVALID_ARGUMENT, count, " elements are asked for");
-    if (queue->options().shapes.empty()) Fail(TENON_INVALID_ARGUMENT, "rows of the ", queue->Describe(), " need the shapes of its components; give it shapes");
+    if (queue->options().shapes.empty())
+      Fail(TENON_INVALID_ARGUMENT, "rows of the ", queue->Describe(),
+           " need the shapes of its components; give it shapes");
     queue->DequeueRows(c, done, count, kFewer);
   }
   std::vector<uint32_t> types;
@@ -189,7 +198,8 @@ constexpr Traits kQueues = {.flags = 0};
 
 }  // namespace
 
-// The first versions have references where the second ones have resources; the cell is the same. Rows that go in are copies.
+// The first versions have references where the second ones have resources; the cell is the same. Rows that go in are
+// copies.
 TENON_KERNEL(kFIFOQueueKernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueue", kQueuesMake);
 TENON_KERNEL(kPaddingFIFOQueueKernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueue", kQueuesMake);
 TENON_KERNEL(kRandomShuffleQueueKernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueue", kQueuesMake);
@@ -204,7 +214,8 @@ TENON_KERNEL(kQueueIsClosedKernel) = Registration<IsClosedKernel>("QueueIsClosed
 TENON_KERNEL(kQueueSizeKernel) = Registration<SizeKernel>("QueueSize", kQueues);
 TENON_KERNEL(kFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kQueuesMake);
 TENON_KERNEL(kPaddingFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueueV2", kQueuesMake);
-TENON_KERNEL(kRandomShuffleQueueV2Kernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2", kQueuesMake);
+TENON_KERNEL(kRandomShuffleQueueV2Kernel) = Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2",
+                                                                                     kQueuesMake);
 TENON_KERNEL(kPriorityQueueV2Kernel) = Registration<MakeQueue<Order::kPriority>>("PriorityQueueV2", kQueuesMake);
 TENON_KERNEL(kQueueEnqueueV2Kernel) = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kQueuesPut);
 TENON_KERNEL(kQueueEnqueueManyV2Kernel) = Registration<EnqueueKernel<true>>("QueueEnqueueManyV2", kQueues);

@@ -11,7 +11,8 @@ static void QueueShape(ShapeContext& c) {
   const std::vector<uint32_t> types = c.Types("component_types");
   const std::vector<Shape> shapes = c.Shapes("shapes");
   if (!shapes.empty() && shapes.size() != types.size()) {
-    return c.Invalid(types.size(), " component_types have ", shapes.size(), " shapes; give each its own, or none at all");
+    return c.Invalid(types.size(), " component_types have ", shapes.size(),
+                     " shapes; give each its own, or none at all");
   }
   if (types.size() == 1) c.SetOutputHandle(0, shapes.empty() ? Shape() : shapes[0], types[0]);
 }
@@ -38,7 +39,8 @@ TENON_OP(kPaddingFIFOQueueV2) = DefineOp({
     .outputs = "handle: resource",
     .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; "
              "shared_name: string = ''",
-    .doc = "A queue in order whose elements may differ in the dims that shapes leaves unknown; several at once are padded to the "
+    .doc = "A queue in order whose elements may differ in the dims that shapes leaves unknown; several at once are "
+           "padded to the "
            "largest of them.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<QueueShape>,
@@ -47,8 +49,9 @@ TENON_OP(kPaddingFIFOQueueV2) = DefineOp({
 TENON_OP(kRandomShuffleQueueV2) = DefineOp({
     .name = "RandomShuffleQueueV2",
     .outputs = "handle: resource",
-    .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; min_after_dequeue: int = 0; "
-             "seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
+    .attrs =
+        "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; min_after_dequeue: int = 0; "
+        "seed: int = 0; seed2: int = 0; container: string = ''; shared_name: string = ''",
     .doc = "A queue that gives its elements in random order, and keeps min_after_dequeue of them until it is closed.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<QueueShape>,
@@ -57,8 +60,10 @@ TENON_OP(kRandomShuffleQueueV2) = DefineOp({
 TENON_OP(kPriorityQueueV2) = DefineOp({
     .name = "PriorityQueueV2",
     .outputs = "handle: resource",
-    .attrs = "component_types: list(type) = []; shapes: list(shape); capacity: int = -1; container: string = ''; shared_name: string = ''",
-    .doc = "A queue that gives the element of the smallest priority first: an int64, which is the first component of its elements, before those of "
+    .attrs = "component_types: list(type) = []; shapes: list(shape); capacity: int = -1; container: string = ''; "
+             "shared_name: string = ''",
+    .doc = "A queue that gives the element of the smallest priority first: an int64, which is the first component of "
+           "its elements, before those of "
            "component_types.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<PriorityQueueShape>,
@@ -85,7 +90,8 @@ static void DequeuedShape(ShapeContext& c, const Shape& leading) {
   const std::vector<uint32_t> types = c.Types("component_types");
   const ShapeContext::Handle handle = c.InputHandle(0);
   if (handle.dtype != TENON_DT_INVALID && c.ok() && (types.size() != 1 || types[0] != handle.dtype)) {
-    return c.Invalid("the queue holds one component of type ", TypeName(handle.dtype), "; component_types says otherwise");
+    return c.Invalid("the queue holds one component of type ", TypeName(handle.dtype),
+                     "; component_types says otherwise");
   }
   if (handle.dtype != TENON_DT_INVALID) c.SetOutput(0, Join(leading, handle.shape));
 }

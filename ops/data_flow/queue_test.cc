@@ -10,9 +10,9 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kFIFOQueueV2Kernel, kPaddingFIFOQueueV2Kernel, kRandomShuffleQueueV2Kernel, kQueueEnqueueV2Kernel,
-    kQueueEnqueueManyV2Kernel, kQueueDequeueV2Kernel, kQueueDequeueManyV2Kernel, kQueueDequeueUpToV2Kernel, kQueueCloseV2Kernel,
-    kQueueIsClosedV2Kernel, kQueueSizeV2Kernel;
+extern const tenon_kernel_registration kFIFOQueueV2Kernel, kPaddingFIFOQueueV2Kernel, kRandomShuffleQueueV2Kernel,
+    kQueueEnqueueV2Kernel, kQueueEnqueueManyV2Kernel, kQueueDequeueV2Kernel, kQueueDequeueManyV2Kernel,
+    kQueueDequeueUpToV2Kernel, kQueueCloseV2Kernel, kQueueIsClosedV2Kernel, kQueueSizeV2Kernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::queue_test {
@@ -30,7 +30,9 @@ struct TakesOne {
 };
 constexpr tenon_kernel_registration kTakesOne = sdk::Registration<TakesOne>("TakesOne", {.flags = 0});
 
-Tensor Floats(std::vector<int64_t> dims, const std::vector<float>& values) { return Make<float>(std::move(dims), values); }
+Tensor Floats(std::vector<int64_t> dims, const std::vector<float>& values) {
+  return Make<float>(std::move(dims), values);
+}
 Tensor Scalar(float value) { return Floats({}, {value}); }
 
 // A queue and the steps that use it.
@@ -42,25 +44,41 @@ class TestQueue {
     made_ = Make(kernel, types_, std::move(shapes), capacity, min_after_dequeue);
     if (made_.ok()) handle_ = std::move(step_.outputs[0]);
   }
-  Outcome Make(const tenon_kernel_registration& kernel, std::vector<uint32_t> types, Shapes shapes, int64_t capacity, int64_t min_after_dequeue = 0,
-               int64_t seed = 7) {
-    Node node = {"Queue", {{"container", ""}, {"shared_name", "q"}, {"capacity", capacity}, {"min_after_dequeue", min_after_dequeue}, {"seed", seed}, {"seed2", 3}}, {}, {TENON_DT_RESOURCE}};
+  Outcome Make(const tenon_kernel_registration& kernel, std::vector<uint32_t> types, Shapes shapes, int64_t capacity,
+               int64_t min_after_dequeue = 0, int64_t seed = 7) {
+    Node node = {"Queue",
+                 {{"container", ""},
+                  {"shared_name", "q"},
+                  {"capacity", capacity},
+                  {"min_after_dequeue", min_after_dequeue},
+                  {"seed", seed},
+                  {"seed2", 3}},
+                 {},
+                 {TENON_DT_RESOURCE}};
     node.attributes["component_types"] = std::move(types);
     node.attributes["shapes"] = std::move(shapes);
     return step_.Run(kernel, node, {});
   }
   const Outcome& made() const { return made_; }
 
-  Pending Enqueue(const std::vector<const Tensor*>& components) { return Start(kQueueEnqueueV2Kernel, "Tcomponents", components, {}); }
+  Pending Enqueue(const std::vector<const Tensor*>& components) {
+    return Start(kQueueEnqueueV2Kernel, "Tcomponents", components, {});
+  }
   Pending Enqueue(float value) { return Enqueue({&Keep(Scalar(value))}); }
-  Pending EnqueueMany(const std::vector<const Tensor*>& components) { return Start(kQueueEnqueueManyV2Kernel, "Tcomponents", components, {}); }
-  Pending EnqueueRows(const std::vector<float>& values) { return EnqueueMany({&Keep(Floats({static_cast<int64_t>(values.size())}, values))}); }
+  Pending EnqueueMany(const std::vector<const Tensor*>& components) {
+    return Start(kQueueEnqueueManyV2Kernel, "Tcomponents", components, {});
+  }
+  Pending EnqueueRows(const std::vector<float>& values) {
+    return EnqueueMany({&Keep(Floats({static_cast<int64_t>(values.size())}, values))});
+  }
   Pending Dequeue() { return Start(kQueueDequeueV2Kernel, "component_types", {}, types_); }
   Pending Take() { return step_.Start(kTakesOne, {"TakesOne", {}, {}, {TENON_DT_FLOAT}}, {&handle_}); }
   sdk::SharedQueue& shared() { return *static_cast<sdk::SharedQueue*>(testing::ResourceOf(handle_)->object); }
   Pending DequeueMany(int32_t count) { return Rows(kQueueDequeueManyV2Kernel, count); }
   Pending DequeueUpTo(int32_t count) { return Rows(kQueueDequeueUpToV2Kernel, count); }
-  Pending Close(bool cancel = false) { return step_.Start(kQueueCloseV2Kernel, {"QueueCloseV2", {{"cancel_pending_enqueues", cancel}}}, {&handle_}); }
+  Pending Close(bool cancel = false) {
+    return step_.Start(kQueueCloseV2Kernel, {"QueueCloseV2", {{"cancel_pending_enqueues", cancel}}}, {&handle_});
+  }
   int32_t Size() {
     EXPECT_TRUE(step_.Run(kQueueSizeV2Kernel, {"QueueSizeV2", {}, {}, {TENON_DT_INT32}}, {&handle_}).ok());
     return Values<int32_t>(step_.outputs[0])[0];
@@ -81,7 +99,8 @@ class TestQueue {
   Pending Rows(const tenon_kernel_registration& kernel, int32_t count) {
     return Start(kernel, "component_types", {&Keep(testing::Scalar(count))}, types_);
   }
-  Pending Start(const tenon_kernel_registration& kernel, const char* attr, std::vector<const Tensor*> inputs, std::vector<uint32_t> outputs) {
+  Pending Start(const tenon_kernel_registration& kernel, const char* attr, std::vector<const Tensor*> inputs,
+                std::vector<uint32_t> outputs) {
     std::vector<uint32_t> types = types_;
     if (std::string_view(attr) == "Tcomponents") {
       types.clear();
@@ -298,7 +317,8 @@ TEST(Queue, TakenAwayItEndsWhatWaits) {
 
 TEST(Queue, ChecksTypesAndShapes) {
   TestQueue queue(-1, {{2}});
-  const Tensor wrong = Floats({3}, {1, 2, 3}), integers = Make<int32_t>({2}, {1, 2}), matrix = Floats({2, 2}, {1, 2, 3, 4});
+  const Tensor wrong = Floats({3}, {1, 2, 3}), integers = Make<int32_t>({2}, {1, 2}),
+               matrix = Floats({2, 2}, {1, 2, 3, 4});
   ExpectFailed(queue.Enqueue({&wrong}), TENON_INVALID_ARGUMENT, "has shape [3]; the FIFOQueue 'q' takes [2]");
   ExpectFailed(queue.Enqueue({&integers}), TENON_INVALID_ARGUMENT, "components of the types float, not int32");
   ExpectFailed(queue.EnqueueMany({&wrong}), TENON_INVALID_ARGUMENT, "has shape []");
@@ -322,7 +342,8 @@ TEST(Queue, ChecksHowItIsDescribed) {
   EXPECT_EQ(TestQueue(-1, {{}}, {TENON_DT_RESOURCE}).made().code, TENON_UNIMPLEMENTED);
   TestQueue queue(3);
   EXPECT_TRUE(queue.Make(kFIFOQueueV2Kernel, {TENON_DT_FLOAT}, {{}}, 3).ok());
-  EXPECT_NE(queue.Make(kFIFOQueueV2Kernel, {TENON_DT_FLOAT}, {{}}, 4).message.find("exists with other capacity"), std::string::npos);
+  EXPECT_NE(queue.Make(kFIFOQueueV2Kernel, {TENON_DT_FLOAT}, {{}}, 4).message.find("exists with other capacity"),
+            std::string::npos);
   EXPECT_EQ(queue.Make(kFIFOQueueV2Kernel, {TENON_DT_INT32}, {{}}, 3).code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(queue.Make(kFIFOQueueV2Kernel, {TENON_DT_FLOAT}, {{1}}, 3).code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(queue.Make(kPaddingFIFOQueueV2Kernel, {TENON_DT_FLOAT}, {{}}, 3).code, TENON_INVALID_ARGUMENT);
@@ -360,7 +381,8 @@ TEST(ShuffleQueue, GivesEachElementOnceInTheOrderOfItsSeeds) {
   EXPECT_EQ(singly, (std::vector<float>{4, 8, 0, 9, 6, 1, 5, 2, 7, 3}));
 }
 
-// Of 6 orders of 3 elements each comes as often as another: chi-square with 5 degrees of freedom is below 20.5 in 999 of 1000.
+// Of 6 orders of 3 elements each comes as often as another: chi-square with 5 degrees of freedom is below 20.5 in 999
+// of 1000.
 TEST(ShuffleQueue, GivesEveryOrderAsOften) {
   TestQueue queue(-1, {{}}, {TENON_DT_FLOAT}, kRandomShuffleQueueV2Kernel);
   std::map<std::vector<float>, int> seen;

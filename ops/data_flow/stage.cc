@@ -21,7 +21,8 @@ int64_t BytesOf(const Element& element) {
 
 void Stage::CheckFits(int64_t bytes) const {
   if (options_.memory_limit != 0 && bytes > options_.memory_limit)
-    Fail(TENON_RESOURCE_EXHAUSTED, "the ", Describe(), " takes ", options_.memory_limit, " bytes in all, its memory_limit; these are ", bytes);
+    Fail(TENON_RESOURCE_EXHAUSTED, "the ", Describe(), " takes ", options_.memory_limit,
+         " bytes in all, its memory_limit; these are ", bytes);
 }
 
 class QueueStage::Putting final : public Attempt {
@@ -96,8 +97,12 @@ class QueueStage::Taking final : public Attempt {
   Element element_, shared_;
 };
 
-void QueueStage::Put(RunContext c, Done done, Element element) { Submit(std::make_unique<Putting>(*this, c, done, std::move(element))); }
-void QueueStage::Take(RunContext c, Done done, std::vector<uint32_t> types) { Submit(std::make_unique<Taking>(*this, c, done, std::move(types), -1)); }
+void QueueStage::Put(RunContext c, Done done, Element element) {
+  Submit(std::make_unique<Putting>(*this, c, done, std::move(element)));
+}
+void QueueStage::Take(RunContext c, Done done, std::vector<uint32_t> types) {
+  Submit(std::make_unique<Taking>(*this, c, done, std::move(types), -1));
+}
 void QueueStage::Peek(RunContext c, Done done, std::vector<uint32_t> types, int64_t index) {
   Submit(std::make_unique<Taking>(*this, c, done, std::move(types), index));
 }

@@ -2,12 +2,14 @@
 // Staging areas: elements that one step lays ready for another (place.h), in their order, or each under a key.
 //
 // Rules, which are TensorFlow's:
-// - A capacity bounds the elements, a memory limit their bytes; 0: no bound. Who brings more waits for room; what would never fit is RESOURCE_EXHAUSTED.
-// - Under a key an element may come in pieces: it can be taken when all have come, and then again in pieces. Pieces that wait for others count for the memory limit alone.
+// - A capacity bounds the elements, a memory limit their bytes; 0: no bound. Who brings more waits for room; what would
+// never fit is RESOURCE_EXHAUSTED.
+// - Under a key an element may come in pieces: it can be taken when all have come, and then again in pieces. Pieces
+// that wait for others count for the memory limit alone.
 //   One that comes whole while another has its key is dropped.
-// What differs, so that an error loses nothing and leaves nothing behind: a take of other types than an element has, or of values of which some were taken, takes
-// nothing; pieces of which some are there are refused as a whole. Indices are checked for an element that comes whole, too. A map gives the smallest key, where
-// any would do.
+// What differs, so that an error loses nothing and leaves nothing behind: a take of other types than an element has, or
+// of values of which some were taken, takes nothing; pieces of which some are there are refused as a whole. Indices are
+// checked for an element that comes whole, too. A map gives the smallest key, where any would do.
 #ifndef TENON_OPS_DATA_FLOW_STAGE_H_
 #define TENON_OPS_DATA_FLOW_STAGE_H_
 
@@ -46,7 +48,9 @@ class Stage : public Place {
   void CheckFits(int64_t bytes) const;
   // Below: under the mutex.
   bool HasMemory(int64_t bytes) const { return options_.memory_limit == 0 || bytes <= options_.memory_limit - bytes_; }
-  bool HasRoom(size_t elements) const { return options_.capacity == 0 || static_cast<int64_t>(elements) < options_.capacity; }
+  bool HasRoom(size_t elements) const {
+    return options_.capacity == 0 || static_cast<int64_t>(elements) < options_.capacity;
+  }
 
   const StageOptions options_;
   int64_t bytes_ = 0;  // of all that is in; guarded by the mutex
@@ -73,7 +77,8 @@ class MapStage final : public Stage {
  public:
   explicit MapStage(StageOptions options) : Stage(std::move(options), Order::kAny) {}
 
-  // Each ends with done, at once or later, unless it throws. places: which values of an element are meant; they grow. width: how many it has.
+  // Each ends with done, at once or later, unless it throws. places: which values of an element are meant; they grow.
+  // width: how many it has.
   void Put(sdk::RunContext c, sdk::Done done, int64_t key, std::vector<int64_t> places, Element values, size_t width);
   // types: of those values.
   void Take(sdk::RunContext c, sdk::Done done, int64_t key, std::vector<int64_t> places, std::vector<uint32_t> types);
@@ -87,7 +92,9 @@ class MapStage final : public Stage {
  private:
   class Putting;
   class Taking;
-  using Pieces = std::vector<std::optional<Component>, sdk::ChargingAllocator<std::optional<Component>>>;  // places for all, however few have come
+  using Pieces =
+      std::vector<std::optional<Component>,
+                  sdk::ChargingAllocator<std::optional<Component>>>;  // places for all, however few have come
   void CheckPlaces(const std::vector<int64_t>& places, size_t width) const;
 
   // The mutex guards both.

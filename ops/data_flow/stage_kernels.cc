@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of staging areas. Each node finds its area by name; whoever comes first says its bounds. Those that may wait are asynchronous.
+// Kernels of staging areas. Each node finds its area by name; whoever comes first says its bounds. Those that may wait
+// are asynchronous.
 #include "handle.h"
 #include "stage.h"
 
@@ -16,12 +17,19 @@ template <class Area>
 struct StageNode {
   static constexpr bool kIsMap = std::is_same_v<Area, MapStage>;
   explicit StageNode(CreateContext& c)
-      : named(c, !kIsMap ? "stage" : c.op().starts_with("Ordered") ? "ordered_map_stage" : "map_stage"), types(c.Types("dtypes")) {
-    options = {kIsMap ? (c.op().starts_with("Ordered") ? "OrderedMapStage" : "MapStage") : "Stage", named.name, c.Int("capacity"), c.Int("memory_limit")};
+      : named(c, !kIsMap                         ? "stage"
+                 : c.op().starts_with("Ordered") ? "ordered_map_stage"
+                                                 : "map_stage"),
+        types(c.Types("dtypes")) {
+    options = {kIsMap ? (c.op().starts_with("Ordered") ? "OrderedMapStage" : "MapStage") : "Stage", named.name,
+               c.Int("capacity"), c.Int("memory_limit")};
     if (options.capacity < 0) c.Fail(TENON_INVALID_ARGUMENT, "capacity is ", options.capacity, "; 0 is no bound");
-    if (options.memory_limit < 0) c.Fail(TENON_INVALID_ARGUMENT, "memory_limit is ", options.memory_limit, "; 0 is no bound");
+    if (options.memory_limit < 0)
+      c.Fail(TENON_INVALID_ARGUMENT, "memory_limit is ", options.memory_limit, "; 0 is no bound");
   }
-  std::shared_ptr<Area> AreaOf(const RunContext& c) const { return PlaceOf<Area>(c, named.handle, kIsMap ? kMapStageType : kStageType, options); }
+  std::shared_ptr<Area> AreaOf(const RunContext& c) const {
+    return PlaceOf<Area>(c, named.handle, kIsMap ? kMapStageType : kStageType, options);
+  }
   NamedHandle named;
   StageOptions options;
   std::vector<uint32_t> types;
@@ -71,7 +79,8 @@ std::vector<int64_t> PlacesOf(const RunContext& c, int32_t input, size_t count) 
   if (places.empty()) Fail(TENON_INVALID_ARGUMENT, "indices are empty; they say which values of an element are meant");
   if (places.size() != count) Fail(TENON_INVALID_ARGUMENT, places.size(), " indices are given for ", count, " values");
   for (size_t i = 1; i < places.size(); ++i)
-    if (places[i] <= places[i - 1]) Fail(TENON_INVALID_ARGUMENT, "indices must grow; ", places[i], " comes after ", places[i - 1]);
+    if (places[i] <= places[i - 1])
+      Fail(TENON_INVALID_ARGUMENT, "indices must grow; ", places[i], " comes after ", places[i - 1]);
   return places;
 }
 
@@ -118,7 +127,8 @@ TENON_KERNEL(kMapClearKernel) = Registration<ClearKernel<MapStage>>("MapClear", 
 TENON_KERNEL(kOrderedMapStageKernel) = Registration<MapStageKernel>("OrderedMapStage", kStagesPut);
 TENON_KERNEL(kOrderedMapUnstageKernel) = Registration<MapGetKernel<true>>("OrderedMapUnstage", kStagesGive);
 TENON_KERNEL(kOrderedMapPeekKernel) = Registration<MapGetKernel<false>>("OrderedMapPeek", kStagesGive);
-TENON_KERNEL(kOrderedMapUnstageNoKeyKernel) = Registration<MapUnstageNoKeyKernel>("OrderedMapUnstageNoKey", kStagesGive);
+TENON_KERNEL(kOrderedMapUnstageNoKeyKernel) = Registration<MapUnstageNoKeyKernel>("OrderedMapUnstageNoKey",
+                                                                                  kStagesGive);
 TENON_KERNEL(kOrderedMapSizeKernel) = Registration<SizeOf<MapStage>>("OrderedMapSize", kStages);
 TENON_KERNEL(kOrderedMapIncompleteSizeKernel) = Registration<IncompleteSizeOf>("OrderedMapIncompleteSize", kStages);
 TENON_KERNEL(kOrderedMapClearKernel) = Registration<ClearKernel<MapStage>>("OrderedMapClear", kStages);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ops of staging areas mean; how one behaves stands in stage.h. Nodes of one container and shared_name have one area.
+// What the ops of staging areas mean; how one behaves stands in stage.h. Nodes of one container and shared_name have
+// one area.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -12,7 +13,8 @@ static void AnyKeyShape(ShapeContext& c) { c.SetOutput(0, Shape::Scalar()); }
 TENON_OP(kStage) = DefineOp({
     .name = "Stage",
     .inputs = "values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Lays an element into the staging area, when there is room.",
     .traits = TENON_OP_STATEFUL,
 });
@@ -20,7 +22,8 @@ TENON_OP(kStage) = DefineOp({
 TENON_OP(kUnstage) = DefineOp({
     .name = "Unstage",
     .outputs = "values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Takes the first element of the staging area, when there is one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<StagedShape>,
@@ -30,7 +33,8 @@ TENON_OP(kStagePeek) = DefineOp({
     .name = "StagePeek",
     .inputs = "index: int32",
     .outputs = "values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .constraints = "rank(index) == 0",
     .doc = "Gives an element of the staging area, which stays, when there are so many.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
@@ -40,7 +44,8 @@ TENON_OP(kStagePeek) = DefineOp({
 TENON_OP(kStageSize) = DefineOp({
     .name = "StageSize",
     .outputs = "size: int32",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "How many elements are in the staging area.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
@@ -48,7 +53,8 @@ TENON_OP(kStageSize) = DefineOp({
 
 TENON_OP(kStageClear) = DefineOp({
     .name = "StageClear",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Drops what is in the staging area.",
     .traits = TENON_OP_STATEFUL,
 });
@@ -56,9 +62,11 @@ TENON_OP(kStageClear) = DefineOp({
 TENON_OP(kMapStage) = DefineOp({
     .name = "MapStage",
     .inputs = "key: int64, indices: int32, values: fake_dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); fake_dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); fake_dtypes: list(type) >= 1; "
+             "container: string = ''; shared_name: string = ''",
     .constraints = "rank(key) == 0",
-    .doc = "Lays values of the element with this key into the staging area, when there is room; it can be taken once all have come.",
+    .doc = "Lays values of the element with this key into the staging area, when there is room; it can be taken once "
+           "all have come.",
     .traits = TENON_OP_STATEFUL,
 });
 
@@ -66,7 +74,8 @@ TENON_OP(kMapUnstage) = DefineOp({
     .name = "MapUnstage",
     .inputs = "key: int64, indices: int32",
     .outputs = "values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .constraints = "rank(key) == 0",
     .doc = "Takes values of the element with this key, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
@@ -77,7 +86,8 @@ TENON_OP(kMapPeek) = DefineOp({
     .name = "MapPeek",
     .inputs = "key: int64, indices: int32",
     .outputs = "values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .constraints = "rank(key) == 0",
     .doc = "Gives values of the element with this key, which stay, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
@@ -88,7 +98,8 @@ TENON_OP(kMapUnstageNoKey) = DefineOp({
     .name = "MapUnstageNoKey",
     .inputs = "indices: int32",
     .outputs = "key: int64, values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Takes values of the element with any key, when there is one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<AnyKeyShape>,
@@ -97,7 +108,8 @@ TENON_OP(kMapUnstageNoKey) = DefineOp({
 TENON_OP(kMapSize) = DefineOp({
     .name = "MapSize",
     .outputs = "size: int32",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "How many elements can be taken.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
@@ -106,7 +118,8 @@ TENON_OP(kMapSize) = DefineOp({
 TENON_OP(kMapIncompleteSize) = DefineOp({
     .name = "MapIncompleteSize",
     .outputs = "size: int32",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Of how many elements some values are still to come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
@@ -114,7 +127,8 @@ TENON_OP(kMapIncompleteSize) = DefineOp({
 
 TENON_OP(kMapClear) = DefineOp({
     .name = "MapClear",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Drops what is in the staging area.",
     .traits = TENON_OP_STATEFUL,
 });
@@ -122,9 +136,11 @@ TENON_OP(kMapClear) = DefineOp({
 TENON_OP(kOrderedMapStage) = DefineOp({
     .name = "OrderedMapStage",
     .inputs = "key: int64, indices: int32, values: fake_dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); fake_dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); fake_dtypes: list(type) >= 1; "
+             "container: string = ''; shared_name: string = ''",
     .constraints = "rank(key) == 0",
-    .doc = "Lays values of the element with this key into the staging area, when there is room; it can be taken once all have come.",
+    .doc = "Lays values of the element with this key into the staging area, when there is room; it can be taken once "
+           "all have come.",
     .traits = TENON_OP_STATEFUL,
 });
 
@@ -132,7 +148,8 @@ TENON_OP(kOrderedMapUnstage) = DefineOp({
     .name = "OrderedMapUnstage",
     .inputs = "key: int64, indices: int32",
     .outputs = "values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .constraints = "rank(key) == 0",
     .doc = "Takes values of the element with this key, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
@@ -143,7 +160,8 @@ TENON_OP(kOrderedMapPeek) = DefineOp({
     .name = "OrderedMapPeek",
     .inputs = "key: int64, indices: int32",
     .outputs = "values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .constraints = "rank(key) == 0",
     .doc = "Gives values of the element with this key, which stay, when all of it has come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
@@ -154,7 +172,8 @@ TENON_OP(kOrderedMapUnstageNoKey) = DefineOp({
     .name = "OrderedMapUnstageNoKey",
     .inputs = "indices: int32",
     .outputs = "key: int64, values: dtypes",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type) >= 1; container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Takes values of the element with the smallest key, when there is one.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<AnyKeyShape>,
@@ -163,7 +182,8 @@ TENON_OP(kOrderedMapUnstageNoKey) = DefineOp({
 TENON_OP(kOrderedMapSize) = DefineOp({
     .name = "OrderedMapSize",
     .outputs = "size: int32",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "How many elements can be taken.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
@@ -172,7 +192,8 @@ TENON_OP(kOrderedMapSize) = DefineOp({
 TENON_OP(kOrderedMapIncompleteSize) = DefineOp({
     .name = "OrderedMapIncompleteSize",
     .outputs = "size: int32",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Of how many elements some values are still to come.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
@@ -180,7 +201,8 @@ TENON_OP(kOrderedMapIncompleteSize) = DefineOp({
 
 TENON_OP(kOrderedMapClear) = DefineOp({
     .name = "OrderedMapClear",
-    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; shared_name: string = ''",
+    .attrs = "capacity: int >= 0 = 0; memory_limit: int >= 0 = 0; dtypes: list(type); container: string = ''; "
+             "shared_name: string = ''",
     .doc = "Drops what is in the staging area.",
     .traits = TENON_OP_STATEFUL,
 });

@@ -7,8 +7,9 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kStageKernel, kUnstageKernel, kStagePeekKernel, kStageSizeKernel, kStageClearKernel, kMapStageKernel, kMapUnstageKernel, kMapPeekKernel,
-    kMapUnstageNoKeyKernel, kMapSizeKernel, kMapIncompleteSizeKernel, kMapClearKernel;
+extern const tenon_kernel_registration kStageKernel, kUnstageKernel, kStagePeekKernel, kStageSizeKernel,
+    kStageClearKernel, kMapStageKernel, kMapUnstageKernel, kMapPeekKernel, kMapUnstageNoKeyKernel, kMapSizeKernel,
+    kMapIncompleteSizeKernel, kMapClearKernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::stage_test {
@@ -16,7 +17,8 @@ namespace {
 
 class Area : public Steps {
  public:
-  explicit Area(int64_t capacity = 0, int64_t memory_limit = 0) : bounds_{{"capacity", capacity}, {"memory_limit", memory_limit}, {"dtypes", Types{kFloat}}} {}
+  explicit Area(int64_t capacity = 0, int64_t memory_limit = 0)
+      : bounds_{{"capacity", capacity}, {"memory_limit", memory_limit}, {"dtypes", Types{kFloat}}} {}
   Pending Put(std::vector<float> values) { return Start(kStageKernel, bounds_, {Floats(std::move(values))}); }
   Pending Take() { return Start(kUnstageKernel, bounds_, {}, {kFloat}); }
   Pending Peek(int32_t index) { return Start(kStagePeekKernel, bounds_, {testing::Scalar(index)}, {kFloat}); }
@@ -49,7 +51,8 @@ TEST(Stage, AMemoryLimitMakesPutsWaitAndRefusesWhatNeverFits) {
   ExpectDone(area.Put({1, 2}));
   const Pending waits = area.Put({3, 4});
   EXPECT_FALSE(waits->done());
-  ExpectFailed(area.Put({1, 2, 3, 4}), TENON_RESOURCE_EXHAUSTED, "takes 12 bytes in all, its memory_limit; these are 16");
+  ExpectFailed(area.Put({1, 2, 3, 4}), TENON_RESOURCE_EXHAUSTED,
+               "takes 12 bytes in all, its memory_limit; these are 16");
   EXPECT_EQ(Got(area.Take()), (std::vector<float>{1, 2}));
   ExpectDone(waits);
 }
@@ -73,7 +76,9 @@ TEST(Stage, ClearingMakesRoomAndOtherTypesLoseNothing) {
   const Pending in = area.Put({2});
   ExpectDone(area.Clear());
   ExpectDone(in);
-  ExpectFailed(area.Start(kUnstageKernel, {{"capacity", 1}, {"memory_limit", 0}, {"dtypes", Types{TENON_DT_INT32}}}, {}, {TENON_DT_INT32}), TENON_INVALID_ARGUMENT, "of the types float, not int32");
+  ExpectFailed(area.Start(kUnstageKernel, {{"capacity", 1}, {"memory_limit", 0}, {"dtypes", Types{TENON_DT_INT32}}}, {},
+                          {TENON_DT_INT32}),
+               TENON_INVALID_ARGUMENT, "of the types float, not int32");
   EXPECT_EQ(Got(area.Take()), std::vector<float>{2});
   const Pending waits = area.Take();
   area.Remove();
@@ -82,7 +87,8 @@ TEST(Stage, ClearingMakesRoomAndOtherTypesLoseNothing) {
 
 class Map : public Steps {
  public:
-  explicit Map(int64_t capacity = 0, int64_t memory_limit = 0) : bounds_{{"capacity", capacity}, {"memory_limit", memory_limit}} {}
+  explicit Map(int64_t capacity = 0, int64_t memory_limit = 0)
+      : bounds_{{"capacity", capacity}, {"memory_limit", memory_limit}} {}
   Pending Put(int64_t key, std::vector<int32_t> places, float value) {
     std::vector<Tensor> inputs;
     inputs.push_back(testing::Scalar(key));
@@ -107,7 +113,8 @@ class Map : public Steps {
   }
   Pending Get(const tenon_kernel_registration& kernel, int64_t key, std::vector<int32_t> places) {
     const size_t count = places.size();
-    return Start(kernel, With(count), {testing::Scalar(key), Make<int32_t>({static_cast<int64_t>(count)}, places)}, Types(count, kFloat));
+    return Start(kernel, With(count), {testing::Scalar(key), Make<int32_t>({static_cast<int64_t>(count)}, places)},
+                 Types(count, kFloat));
   }
   const Attributes bounds_;
 };

@@ -11,9 +11,12 @@ namespace tenon::ops {
 using namespace sdk;
 
 TensorArray::TensorArray(const RunContext& c, TensorArrayOptions options, int64_t size)
-    : own_charge_(c, sizeof(TensorArray) + options.name.size() + static_cast<uint64_t>(std::max(options.element_shape.rank(), 0)) * sizeof(int64_t)), options_(std::move(options)) {
+    : own_charge_(c, sizeof(TensorArray) + options.name.size() +
+                         static_cast<uint64_t>(std::max(options.element_shape.rank(), 0)) * sizeof(int64_t)),
+      options_(std::move(options)) {
   if (size < 0) Refuse(sdk::Concat("a size of ", size));
-  if (options_.dtype != TENON_DT_STRING && ElementSize(options_.dtype) == 0) Refuse(sdk::Concat("elements of ", TypeName(options_.dtype)));
+  if (options_.dtype != TENON_DT_STRING && ElementSize(options_.dtype) == 0)
+    Refuse(sdk::Concat("elements of ", TypeName(options_.dtype)));
   Grow(c, size);
 }
 
@@ -26,7 +29,9 @@ void TensorArray::Grow(const RunContext& c, int64_t size) {
   slots_.resize(static_cast<size_t>(size));
 }
 
-void TensorArray::Refuse(const std::string& why) const { Fail(TENON_INVALID_ARGUMENT, "tensor array '", options_.name, "': ", why); }
+void TensorArray::Refuse(const std::string& why) const {
+  Fail(TENON_INVALID_ARGUMENT, "tensor array '", options_.name, "': ", why);
+}
 
 void TensorArray::CheckType(uint32_t dtype) const {
   if (dtype != options_.dtype) Refuse(sdk::Concat("it holds ", TypeName(options_.dtype), ", not ", TypeName(dtype)));
@@ -34,7 +39,8 @@ void TensorArray::CheckType(uint32_t dtype) const {
 
 TensorArray::Slot& TensorArray::At(int64_t index) {
   if (closed_) Refuse("it is closed");
-  if (index < 0 || index >= static_cast<int64_t>(slots_.size())) Refuse(sdk::Concat("there is no element ", index, " of ", slots_.size()));
+  if (index < 0 || index >= static_cast<int64_t>(slots_.size()))
+    Refuse(sdk::Concat("there is no element ", index, " of ", slots_.size()));
   return slots_[static_cast<size_t>(index)];
 }
 
@@ -43,12 +49,14 @@ void TensorArray::Write(const RunContext& c, int64_t index, Component value) {
   const Shape shape = ShapeOf(value.view());
   if (options_.dynamic_size && index >= static_cast<int64_t>(slots_.size()) && !closed_) Grow(c, index + 1);
   Slot& slot = At(index);
-  if (!Fits(shape, options_.element_shape)) Refuse(sdk::Concat("element ", index, " has shape ", shape, "; its elements have ", options_.element_shape));
+  if (!Fits(shape, options_.element_shape))
+    Refuse(sdk::Concat("element ", index, " has shape ", shape, "; its elements have ", options_.element_shape));
   if (slot.read) Refuse(sdk::Concat("element ", index, " is written after it was read"));
   if (slot.written && !options_.sums) Refuse(sdk::Concat("element ", index, " is written twice"));
   if (slot.written) {
     const tenon_tensor_view before = slot.value->view();
-    if (ShapeOf(before) != shape) Refuse(sdk::Concat("gradients of element ", index, " have shapes ", ShapeOf(before), " and ", shape));
+    if (ShapeOf(before) != shape)
+      Refuse(sdk::Concat("gradients of element ", index, " have shapes ", ShapeOf(before), " and ", shape));
     slot.value = std::make_shared<const Component>(Component::Sum(c, before, value.view()));
     return;
   }
@@ -59,10 +67,12 @@ void TensorArray::Write(const RunContext& c, int64_t index, Component value) {
 
 std::shared_ptr<const Component> TensorArray::Take(const RunContext& c, int64_t index) {
   Slot& slot = At(index);
-  if (slot.read && slot.value == nullptr) Refuse(sdk::Concat("element ", index, " is read twice; give it clear_after_read = false"));
+  if (slot.read && slot.value == nullptr)
+    Refuse(sdk::Concat("element ", index, " is read twice; give it clear_after_read = false"));
   if (!slot.written) {
     if (!options_.element_shape.fully_known())
-      Refuse(sdk::Concat("element ", index, " was not written, and without the full element_shape there are no zeros for it"));
+      Refuse(sdk::Concat("element ", index,
+                         " was not written, and without the full element_shape there are no zeros for it"));
     slot.value = std::make_shared<const Component>(Component::Zeros(c, options_.dtype, options_.element_shape.dims()));
     slot.written = true;
   }
@@ -79,7 +89,8 @@ void TensorArray::Read(const RunContext& c, int32_t output, int64_t index) {
   value->Give(c, output);
 }
 
-std::vector<std::shared_ptr<const Component>> TensorArray::TakeAll(const RunContext& c, const std::vector<int64_t>& indices) {
+std::vector<std::shared_ptr<const Component>> TensorArray::TakeAll(const RunContext& c,
+                                                                   const std::vector<int64_t>& indices) {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<const Component>> elements;
   for (int64_t index : indices) elements.push_back(Take(c, index));
@@ -94,11 +105,13 @@ static std::vector<tenon_tensor_view> ViewsOf(const std::vector<std::shared_ptr<
 
 void TensorArray::Gather(const RunContext& c, const std::vector<int64_t>& indices) {
   const auto elements = TakeAll(c, indices);
-  if (elements.empty() && !options_.element_shape.fully_known()) Refuse("no elements are gathered, and their element_shape is not fully known");
+  if (elements.empty() && !options_.element_shape.fully_known())
+    Refuse("no elements are gathered, and their element_shape is not fully known");
   const Shape shape = elements.empty() ? options_.element_shape : ShapeOf(elements[0]->view());
   for (size_t i = 0; i < elements.size(); ++i)
     if (const Shape other = ShapeOf(elements[i]->view()); other != shape)
-      Refuse(sdk::Concat("elements ", indices[0], " and ", indices[i], " have shapes ", shape, " and ", other, "; gathered ones have one shape"));
+      Refuse(sdk::Concat("elements ", indices[0], " and ", indices[i], " have shapes ", shape, " and ", other,
+                         "; gathered ones have one shape"));
   const std::vector<tenon_tensor_view> views = ViewsOf(elements);
   GiveJoined(c, 0, options_.dtype, views, Join({static_cast<int64_t>(views.size())}, shape).dims());
 }
@@ -108,7 +121,8 @@ void TensorArray::Concat(const RunContext& c) {
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   const auto elements = TakeAll(c, all);
   const Shape rest_of = options_.element_shape.Slice(1);
-  if (elements.empty() && !rest_of.fully_known()) Refuse("it is empty, and the element_shape of what would be concatenated is not fully known");
+  if (elements.empty() && !rest_of.fully_known())
+    Refuse("it is empty, and the element_shape of what would be concatenated is not fully known");
   const std::vector<tenon_tensor_view> views = ViewsOf(elements);
   const Shape rest = elements.empty() ? rest_of : ShapeOf(views[0]).Slice(1);
   std::vector<int64_t> lengths;
@@ -116,7 +130,8 @@ void TensorArray::Concat(const RunContext& c) {
   for (size_t i = 0; i < views.size(); ++i) {
     if (views[i].dl.ndim == 0) Refuse(sdk::Concat("element ", i, " is a scalar, which has no rows to concatenate"));
     if (const Shape other = ShapeOf(views[i]).Slice(1); other != rest)
-      Refuse(sdk::Concat("rows of elements 0 and ", i, " have shapes ", rest, " and ", other, "; concatenated ones have one shape"));
+      Refuse(sdk::Concat("rows of elements 0 and ", i, " have shapes ", rest, " and ", other,
+                         "; concatenated ones have one shape"));
     lengths.push_back(views[i].dl.shape[0]);
     rows += views[i].dl.shape[0];
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor array: elements that a step writes once each, and reads.
 //
-// A plain array takes one value for each index, and forgets it when it was read, if so made. An array of gradients sums what is written
-// twice, and what nobody wrote is zeros where the shape of an element is known.
-// Rules. Any thread; one lock guards all. Values are kept without a copy where they lie in a buffer.
+// A plain array takes one value for each index, and forgets it when it was read, if so made. An array of gradients sums
+// what is written twice, and what nobody wrote is zeros where the shape of an element is known. Rules. Any thread; one
+// lock guards all. Values are kept without a copy where they lie in a buffer.
 #ifndef TENON_OPS_DATA_FLOW_TENSOR_ARRAY_H_
 #define TENON_OPS_DATA_FLOW_TENSOR_ARRAY_H_
 

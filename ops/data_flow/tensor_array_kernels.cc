@@ -88,8 +88,10 @@ struct ArrayScatter {
     array.CheckType(value.dtype);
     const std::vector<int64_t> indices = IndicesOf(c, 1);
     if (value.dl.ndim == 0 || value.dl.shape[0] != static_cast<int64_t>(indices.size()))
-      Fail(TENON_INVALID_ARGUMENT, "value has ", value.dl.ndim == 0 ? 0 : value.dl.shape[0], " rows for ", indices.size(), " indices");
-    for (size_t row = 0; row < indices.size(); ++row) array.Write(c, indices[row], Component(c, value, static_cast<int64_t>(row)));
+      Fail(TENON_INVALID_ARGUMENT, "value has ", value.dl.ndim == 0 ? 0 : value.dl.shape[0], " rows for ",
+           indices.size(), " indices");
+    for (size_t row = 0; row < indices.size(); ++row)
+      array.Write(c, indices[row], Component(c, value, static_cast<int64_t>(row)));
     *c.output<float>(0) = *c.input<float>(3);
   }
 };
@@ -114,13 +116,16 @@ struct ArraySplit {
     const std::vector<int64_t> dims(value.dl.shape, value.dl.shape + value.dl.ndim);
     int64_t row = 0;
     for (int64_t i = 0; i < count; ++i) {
-      if (lengths[i] < 0 || lengths[i] > rows - row) Fail(TENON_INVALID_ARGUMENT, "length ", i, " is ", lengths[i], "; ", rows - row, " of ", rows, " rows are left");
+      if (lengths[i] < 0 || lengths[i] > rows - row)
+        Fail(TENON_INVALID_ARGUMENT, "length ", i, " is ", lengths[i], "; ", rows - row, " of ", rows,
+             " rows are left");
       std::vector<int64_t> part = dims;
       part[0] = lengths[i];
       array.Write(c, i, Component(c, value, rows == 0 ? 0 : row * (Count(Dims(dims)) / rows), part));
       row += lengths[i];
     }
-    if (row != rows || (count != array.size())) Fail(TENON_INVALID_ARGUMENT, count, " lengths take ", row, " of ", rows, " rows for an array of ", array.size());
+    if (row != rows || (count != array.size()))
+      Fail(TENON_INVALID_ARGUMENT, count, " lengths take ", row, " of ", rows, " rows for an array of ", array.size());
     *c.output<float>(0) = *c.input<float>(3);
   }
 };

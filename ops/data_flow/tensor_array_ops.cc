@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ops of tensor arrays mean; how an array behaves stands in tensor_array.h. A flow is a number that only says what comes after what.
+// What the ops of tensor arrays mean; how an array behaves stands in tensor_array.h. A flow is a number that only says
+// what comes after what.
 //
-// The gradient of an array is an array of the same size, which TensorArrayGradV3 makes once for each name `source`: what is read of the
-// forward array is written there, and summed; what was written is read from there.
+// The gradient of an array is an array of the same size, which TensorArrayGradV3 makes once for each name `source`:
+// what is read of the forward array is written there, and summed; what was written is read from there.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -33,7 +34,8 @@ static void ArrayGradShape(ShapeContext& c) {
   if (handle.dtype != TENON_DT_INVALID) c.SetOutputHandle(0, handle.shape, handle.dtype);
 }
 
-// What is written to arrays of gradients depends on values too: of the flow, which says after what, the gradient's flow is passed on.
+// What is written to arrays of gradients depends on values too: of the flow, which says after what, the gradient's flow
+// is passed on.
 static void ArrayGradGradient(GradientContext& g) {
   if (g.has_dy(1)) g.PassOn(1, 1);
 }
@@ -43,7 +45,8 @@ TENON_OP(kTensorArrayGradV3) = DefineOp({
     .inputs = "handle: resource, flow_in: float",
     .outputs = "grad_handle: resource, flow_out: float",
     .attrs = "source: string",
-    .doc = "The array of gradients of an array for the gradients named source: made by the first who asks. What is written there twice is summed.",
+    .doc = "The array of gradients of an array for the gradients named source: made by the first who asks. What is "
+           "written there twice is summed.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ArrayGradShape>,
     .gradient = GradientFunction<ArrayGradGradient>,
@@ -52,11 +55,14 @@ TENON_OP(kTensorArrayGradV3) = DefineOp({
 // ---- Gradients ----
 
 // The array of gradients of input 0, after `flow`: {handle, flow}.
-static int64_t GradientArrayOf(GradientContext& g, Output flow) { return g.Node("TensorArrayGradV3", {g.input(0), flow}, {{"source", g.scope()}}); }
+static int64_t GradientArrayOf(GradientContext& g, Output flow) {
+  return g.Node("TensorArrayGradV3", {g.input(0), flow}, {{"source", g.scope()}});
+}
 
 static void WriteGradient(GradientContext& g) {
   const int64_t array = GradientArrayOf(g, g.dy(0));
-  g.SetDx(2, g.Op("TensorArrayReadV3", {{array, 0, 0}, g.input(1), {array, 1, 0}}, {Attribute::Type("dtype", g.type(g.input(2)))}));
+  g.SetDx(2, g.Op("TensorArrayReadV3", {{array, 0, 0}, g.input(1), {array, 1, 0}},
+                  {Attribute::Type("dtype", g.type(g.input(2)))}));
   g.PassOn(3, 0);
 }
 static void ReadGradient(GradientContext& g) {
@@ -65,7 +71,8 @@ static void ReadGradient(GradientContext& g) {
 }
 static void ScatterGradient(GradientContext& g) {
   const int64_t array = GradientArrayOf(g, g.dy(0));
-  g.SetDx(2, g.Op("TensorArrayGatherV3", {{array, 0, 0}, g.input(1), {array, 1, 0}}, {Attribute::Type("dtype", g.type(g.input(2)))}));
+  g.SetDx(2, g.Op("TensorArrayGatherV3", {{array, 0, 0}, g.input(1), {array, 1, 0}},
+                  {Attribute::Type("dtype", g.type(g.input(2)))}));
   g.PassOn(3, 0);
 }
 static void GatherGradient(GradientContext& g) {
@@ -74,7 +81,8 @@ static void GatherGradient(GradientContext& g) {
 }
 static void SplitGradient(GradientContext& g) {
   const int64_t array = GradientArrayOf(g, g.dy(0));
-  g.SetDx(1, g.Op("TensorArrayConcatV3", {{array, 0, 0}, {array, 1, 0}}, {Attribute::Type("dtype", g.type(g.input(1)))}));
+  g.SetDx(1,
+          g.Op("TensorArrayConcatV3", {{array, 0, 0}, {array, 1, 0}}, {Attribute::Type("dtype", g.type(g.input(1)))}));
   g.PassOn(3, 0);
 }
 static void ConcatGradient(GradientContext& g) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of tensors: variants of type "tenon.TensorList". A list is a value, so that what changes it gives another one; the
-// host shares what they have in common (tenon/tensor.h).
+// Lists of tensors: variants of type "tenon.TensorList". A list is a value, so that what changes it gives another one;
+// the host shares what they have in common (tenon/tensor.h).
 //
-// The metadata say what the elements are; an empty place is an element that nobody has set, and reads as zeros where its shape is
-// known.
+// The metadata say what the elements are; an empty place is an element that nobody has set, and reads as zeros where
+// its shape is known.
 #ifndef TENON_OPS_DATA_FLOW_TENSOR_LIST_H_
 #define TENON_OPS_DATA_FLOW_TENSOR_LIST_H_
 
@@ -40,14 +40,15 @@ class TensorList {
   int64_t size() const { return size_; }
   // dtype TENON_DT_INVALID: the place is empty.
   tenon_tensor_view At(int64_t index) const;
-  // All of them. A list may have billions of empty places at no cost: RESOURCE_EXHAUSTED where telling them would take more memory
-  // than the session has.
+  // All of them. A list may have billions of empty places at no cost: RESOURCE_EXHAUSTED where telling them would take
+  // more memory than the session has.
   std::vector<tenon_tensor_view> Elements() const;
-  // The shape of what is read at an empty place: what the list and `wanted` say, and with ask_elements those that are set, all of which
-  // must then have one shape. INVALID_ARGUMENT when that is not all of it.
+  // The shape of what is read at an empty place: what the list and `wanted` say, and with ask_elements those that are
+  // set, all of which must then have one shape. INVALID_ARGUMENT when that is not all of it.
   sdk::Shape ShapeOfEmpty(const sdk::Shape& wanted, bool ask_elements) const;
 
-  // Sets output `output` to a list that is this one with `size` elements, and element `index` set unless `element` is nullptr.
+  // Sets output `output` to a list that is this one with `size` elements, and element `index` set unless `element` is
+  // nullptr.
   void Derive(int32_t output, int64_t size, int64_t index, const tenon_tensor_view* element) const;
 
  private:
@@ -60,10 +61,11 @@ class TensorList {
 
 // Sets output `output` to a new list; elements: their number, and none of them set; or as variant_new takes them.
 void GiveList(const sdk::RunContext& c, int32_t output, const ListType& type, int64_t size);
-void GiveList(const sdk::RunContext& c, int32_t output, const ListType& type, const std::vector<tenon_tensor_view>& elements);
+void GiveList(const sdk::RunContext& c, int32_t output, const ListType& type,
+              const std::vector<tenon_tensor_view>& elements);
 
-// A part of a tensor along its first dimension, as a tensor of these dims that lives in a buffer: plain values share the
-// tensor's (which must live in one, and is kept as long as the part is), strings are copied.
+// A part of a tensor along its first dimension, as a tensor of these dims that lives in a buffer: plain values share
+// the tensor's (which must live in one, and is kept as long as the part is), strings are copied.
 class Part {
  public:
   // first: the element of `from` with which it begins.

@@ -20,25 +20,30 @@ struct TypedList {
 };
 
 Component ZerosOf(const RunContext& c, uint32_t dtype, const Shape& shape) {
-  if (dtype != TENON_DT_STRING && ElementSize(dtype) == 0) Fail(TENON_UNIMPLEMENTED, "an element of ", TypeName(dtype), " that was never set has no zeros");
+  if (dtype != TENON_DT_STRING && ElementSize(dtype) == 0)
+    Fail(TENON_UNIMPLEMENTED, "an element of ", TypeName(dtype), " that was never set has no zeros");
   return Component::Zeros(c, dtype, shape.dims());
 }
 
 // Element `index` as an output, zeros where the place is empty. wanted, ask_elements: see ShapeOfEmpty.
-void GiveElement(const RunContext& c, int32_t output, const TensorList& list, int64_t index, const Shape& wanted, bool ask_elements) {
+void GiveElement(const RunContext& c, int32_t output, const TensorList& list, int64_t index, const Shape& wanted,
+                 bool ask_elements) {
   const tenon_tensor_view element = list.At(index);
   if (element.dtype != TENON_DT_INVALID) return Check(c.services().set_output(c.frame(), output, &element));
   ZerosOf(c, list.type().dtype, list.ShapeOfEmpty(wanted, ask_elements)).Give(c, output);
 }
 
 void CheckFits(const TensorList& list, const tenon_tensor_view& element) {
-  if (element.dtype != list.type().dtype) Fail(TENON_INVALID_ARGUMENT, "the list holds ", TypeName(list.type().dtype), ", not ", TypeName(element.dtype));
+  if (element.dtype != list.type().dtype)
+    Fail(TENON_INVALID_ARGUMENT, "the list holds ", TypeName(list.type().dtype), ", not ", TypeName(element.dtype));
   if (!Fits(ShapeOf(element), list.type().element_shape))
-    Fail(TENON_INVALID_ARGUMENT, "an element has shape ", ShapeOf(element), "; the list's elements have ", list.type().element_shape);
+    Fail(TENON_INVALID_ARGUMENT, "an element has shape ", ShapeOf(element), "; the list's elements have ",
+         list.type().element_shape);
 }
 
 void CheckIndex(const TensorList& list, int64_t index) {
-  if (index < 0 || index >= list.size()) Fail(TENON_INVALID_ARGUMENT, "there is no element ", index, " in a list of ", list.size());
+  if (index < 0 || index >= list.size())
+    Fail(TENON_INVALID_ARGUMENT, "there is no element ", index, " in a list of ", list.size());
 }
 
 struct Empty : TypedList {
@@ -61,7 +66,8 @@ struct PushBack : TypedList {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     CheckFits(list, c.input_view(1));
     if (list.type().max_elements >= 0 && list.size() >= list.type().max_elements)
-      Fail(TENON_INVALID_ARGUMENT, "the list is full: it holds ", list.size(), " of at most ", list.type().max_elements, " elements");
+      Fail(TENON_INVALID_ARGUMENT, "the list is full: it holds ", list.size(), " of at most ", list.type().max_elements,
+           " elements");
     const KeptTensor kept = KeptTensor::OfInput(c, 1);
     const tenon_tensor_view element = kept.view();
     list.Derive(0, list.size() + 1, list.size(), &element);
@@ -103,7 +109,9 @@ struct SetItem : TypedList {
 };
 
 struct Length {
-  void Run(RunContext c) const { *c.output<int32_t>(0) = static_cast<int32_t>(TensorList::OfInput(c, 0, TENON_DT_INVALID).size()); }
+  void Run(RunContext c) const {
+    *c.output<int32_t>(0) = static_cast<int32_t>(TensorList::OfInput(c, 0, TENON_DT_INVALID).size());
+  }
 };
 
 struct Resize {
@@ -135,9 +143,12 @@ void GiveRowsOf(const RunContext& c, const TensorList& list, const std::vector<i
   std::vector<tenon_tensor_view> rows;
   for (int64_t index : indices) {
     rows.push_back(list.At(index));
-    if (rows.back().dtype != TENON_DT_INVALID) shape = MergeShapes(shape, ShapeOf(rows.back()), "the shapes of elements that become rows of one tensor");
+    if (rows.back().dtype != TENON_DT_INVALID)
+      shape = MergeShapes(shape, ShapeOf(rows.back()), "the shapes of elements that become rows of one tensor");
   }
-  if (!shape.fully_known()) Fail(TENON_INVALID_ARGUMENT, "of ", indices.size(), " elements none was set, and their shape ", shape, " is not fully known");
+  if (!shape.fully_known())
+    Fail(TENON_INVALID_ARGUMENT, "of ", indices.size(), " elements none was set, and their shape ", shape,
+         " is not fully known");
   std::optional<Component> zeros;
   for (tenon_tensor_view& row : rows) {
     if (row.dtype != TENON_DT_INVALID) continue;
@@ -151,7 +162,8 @@ struct Stack : TypedList {
   explicit Stack(CreateContext& c) : TypedList(c), num_elements(c.Int("num_elements")) {}
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
-    if (num_elements >= 0 && list.size() != num_elements) Fail(TENON_INVALID_ARGUMENT, "a list of ", num_elements, " elements is expected, found one of ", list.size());
+    if (num_elements >= 0 && list.size() != num_elements)
+      Fail(TENON_INVALID_ARGUMENT, "a list of ", num_elements, " elements is expected, found one of ", list.size());
     CheckRoom(c, list.size(), sizeof(int64_t));
     std::vector<int64_t> all(static_cast<size_t>(list.size()));
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
@@ -174,7 +186,8 @@ struct ConcatRows : TypedList {
   using TypedList::TypedList;
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
-    const Shape whole = MergeShapes(list.type().element_shape, ShapeOfInput(c, 1), "the list's element shape and the one asked for");
+    const Shape whole =
+        MergeShapes(list.type().element_shape, ShapeOfInput(c, 1), "the list's element shape and the one asked for");
     if (whole.rank() == 0) Fail(TENON_INVALID_ARGUMENT, "the list's elements are scalars, which have no rows");
     Shape rest = whole.Slice(1);
     std::vector<tenon_tensor_view> parts = list.Elements();
@@ -184,11 +197,14 @@ struct ConcatRows : TypedList {
       if (part.dtype == TENON_DT_INVALID) continue;
       if (part.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, "element ", i, " is a scalar, which has no rows");
       if (whole[0] >= 0 && whole[0] != part.dl.shape[0])
-        Fail(TENON_INVALID_ARGUMENT, "element ", i, " has ", part.dl.shape[0], " rows; the element shape ", whole, " says ", whole[0]);
+        Fail(TENON_INVALID_ARGUMENT, "element ", i, " has ", part.dl.shape[0], " rows; the element shape ", whole,
+             " says ", whole[0]);
       rest = MergeShapes(rest, ShapeOf(part).Slice(1), "the shapes of the rows of elements");
       common = common == -1 || common == part.dl.shape[0] ? part.dl.shape[0] : -2;
     }
-    if (!rest.fully_known()) Fail(TENON_INVALID_ARGUMENT, "no element of the list was set, and the shape of their rows, ", rest, ", is not fully known");
+    if (!rest.fully_known())
+      Fail(TENON_INVALID_ARGUMENT, "no element of the list was set, and the shape of their rows, ", rest,
+           ", is not fully known");
     const std::vector<Component> zeros = FillEmpty(c, common, rest, dtype, &parts);
     std::vector<int64_t> lengths;
     int64_t rows = 0;
@@ -203,14 +219,17 @@ struct ConcatRows : TypedList {
 
  private:
   // Zeros for what was never set: with as many rows as leading_dims say, else as all others have.
-  static std::vector<Component> FillEmpty(const RunContext& c, int64_t common, const Shape& rest, uint32_t dtype, std::vector<tenon_tensor_view>* parts) {
+  static std::vector<Component> FillEmpty(const RunContext& c, int64_t common, const Shape& rest, uint32_t dtype,
+                                          std::vector<tenon_tensor_view>* parts) {
     const std::vector<int64_t> leading = IndicesOf(c, 2);
     std::vector<Component> zeros;
     zeros.reserve(parts->size());
     for (size_t i = 0; i < parts->size(); ++i) {
       if ((*parts)[i].dtype != TENON_DT_INVALID) continue;
       const int64_t rows = i < leading.size() ? leading[i] : common;
-      if (rows < 0) Fail(TENON_INVALID_ARGUMENT, "element ", i, " was never set, and neither leading_dims nor the other elements say how many rows it has");
+      if (rows < 0)
+        Fail(TENON_INVALID_ARGUMENT, "element ", i,
+             " was never set, and neither leading_dims nor the other elements say how many rows it has");
       zeros.push_back(ZerosOf(c, dtype, Join({rows}, rest)));
       (*parts)[i] = zeros.back().view();
     }
@@ -219,7 +238,9 @@ struct ConcatRows : TypedList {
 };
 
 void CheckListRows(const Shape& row, const Shape& element_shape) {
-  if (!Fits(row, element_shape)) Fail(TENON_INVALID_ARGUMENT, "the rows of the tensor have shape ", row, "; the list's elements shall have ", element_shape);
+  if (!Fits(row, element_shape))
+    Fail(TENON_INVALID_ARGUMENT, "the rows of the tensor have shape ", row, "; the list's elements shall have ",
+         element_shape);
 }
 
 // Rows of a tensor as a list.
@@ -259,22 +280,27 @@ struct Split : TypedList {
     const std::vector<int64_t> lengths = IndicesOf(c, 2);
     int64_t rows = tensor[0];
     for (size_t i = 0; i < lengths.size(); ++i) {
-      if (lengths[i] < 0 || lengths[i] > rows) Fail(TENON_INVALID_ARGUMENT, "length ", i, " is ", lengths[i], "; ", rows, " of ", tensor[0], " rows are left");
+      if (lengths[i] < 0 || lengths[i] > rows)
+        Fail(TENON_INVALID_ARGUMENT, "length ", i, " is ", lengths[i], "; ", rows, " of ", tensor[0], " rows are left");
       rows -= lengths[i];
       if (const Shape part = Join({lengths[i]}, tensor.Slice(1)); !Fits(part, shape))
-        Fail(TENON_INVALID_ARGUMENT, "element ", i, " would have shape ", part, "; the list's elements shall have ", shape);
+        Fail(TENON_INVALID_ARGUMENT, "element ", i, " would have shape ", part, "; the list's elements shall have ",
+             shape);
     }
     if (rows != 0) Fail(TENON_INVALID_ARGUMENT, "the lengths take ", tensor[0] - rows, " of ", tensor[0], " rows");
     FromTensor::GiveParts(c, {dtype, shape}, lengths, false);
   }
 };
 
-// Puts row i of input `input` at indices[i] of the elements, which grow as need be, and keeps the rows while `give` gives the list.
+// Puts row i of input `input` at indices[i] of the elements, which grow as need be, and keeps the rows while `give`
+// gives the list.
 template <class Give>
-void ScatterRows(const RunContext& c, int32_t input, const std::vector<int64_t>& indices, std::vector<tenon_tensor_view> elements, const Give& give) {
+void ScatterRows(const RunContext& c, int32_t input, const std::vector<int64_t>& indices,
+                 std::vector<tenon_tensor_view> elements, const Give& give) {
   const Shape tensor = ShapeOf(c.input_view(input)), row = tensor.Slice(1);
   if (tensor.rank() == 0 || tensor[0] != static_cast<int64_t>(indices.size()))
-    Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", tensor, " has not ", indices.size(), " rows, one for each index");
+    Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", tensor, " has not ", indices.size(),
+         " rows, one for each index");
   for (int64_t index : indices) {
     if (index < 0) Fail(TENON_INVALID_ARGUMENT, "index ", index, " is negative");
     if (index < static_cast<int64_t>(elements.size())) continue;
@@ -335,11 +361,13 @@ struct ZerosLikeList {
     auto elements = OptionalOf(c, 0);
     std::vector<KeptTensor> zeros;
     if (elements.has_value()) zeros.reserve(elements->size());
-    for (size_t i = 0; elements.has_value() && i < elements->size(); ++i) (*elements)[i] = zeros.emplace_back(Zeros(c, (*elements)[i])).view();
+    for (size_t i = 0; elements.has_value() && i < elements->size(); ++i)
+      (*elements)[i] = zeros.emplace_back(Zeros(c, (*elements)[i])).view();
     GiveOptional(c, elements);
   }
   static KeptTensor Zeros(const RunContext& c, const tenon_tensor_view& like) {
-    if (like.dtype != TENON_DT_STRING && ElementSize(like.dtype) == 0) Fail(TENON_UNIMPLEMENTED, "zeros like an element of ", TypeName(like.dtype));
+    if (like.dtype != TENON_DT_STRING && ElementSize(like.dtype) == 0)
+      Fail(TENON_UNIMPLEMENTED, "zeros like an element of ", TypeName(like.dtype));
     KeptTensor zeros = NewTensor(c, like.dtype, DimsOf(like));
     std::memset(Data<char>(zeros.view()), 0, like.byte_size);
     return zeros;
@@ -354,8 +382,10 @@ struct AddLists {
     for (int32_t i = 0; i < c.input_count(); ++i) {
       lists.push_back(TensorList::OfInput(c, i, type.dtype));
       if (lists[static_cast<size_t>(i)].size() != lists[0].size())
-        Fail(TENON_INVALID_ARGUMENT, "lists of ", lists[0].size(), " and ", lists[static_cast<size_t>(i)].size(), " elements cannot be added");
-      type.element_shape = MergeShapes(type.element_shape, lists[static_cast<size_t>(i)].type().element_shape, "the element shapes of lists that are added");
+        Fail(TENON_INVALID_ARGUMENT, "lists of ", lists[0].size(), " and ", lists[static_cast<size_t>(i)].size(),
+             " elements cannot be added");
+      type.element_shape = MergeShapes(type.element_shape, lists[static_cast<size_t>(i)].type().element_shape,
+                                       "the element shapes of lists that are added");
     }
     Element sums;
     CheckRoom(c, lists[0].size(), sizeof(tenon_tensor_view));
@@ -367,24 +397,30 @@ struct AddLists {
   static void OfOptionals(const RunContext& c) {
     auto elements = OptionalOf(c, 0);
     Element sums;
-    if (elements.has_value()) sums.reserve(elements->size() * static_cast<size_t>(c.input_count()));  // views of them stay
+    if (elements.has_value())
+      sums.reserve(elements->size() * static_cast<size_t>(c.input_count()));  // views of them stay
     for (int32_t i = 1; i < c.input_count(); ++i) {
       const auto more = OptionalOf(c, i);
-      if (more.has_value() != elements.has_value()) Fail(TENON_INVALID_ARGUMENT, "optionals cannot be added of which one has a value and another has not");
+      if (more.has_value() != elements.has_value())
+        Fail(TENON_INVALID_ARGUMENT, "optionals cannot be added of which one has a value and another has not");
       if (!more.has_value()) continue;
-      if (more->size() != elements->size()) Fail(TENON_INVALID_ARGUMENT, "optionals of ", elements->size(), " and ", more->size(), " tensors cannot be added");
+      if (more->size() != elements->size())
+        Fail(TENON_INVALID_ARGUMENT, "optionals of ", elements->size(), " and ", more->size(),
+             " tensors cannot be added");
       for (size_t k = 0; k < elements->size(); ++k) {
         tenon_tensor_view& sum = (*elements)[k];
         const tenon_tensor_view& term = (*more)[k];
         if (term.dtype != sum.dtype || ShapeOf(term) != ShapeOf(sum))
-          Fail(TENON_INVALID_ARGUMENT, "tensors ", k, " of optionals that are added are ", TypeName(sum.dtype), ShapeOf(sum), " and ", TypeName(term.dtype), ShapeOf(term));
+          Fail(TENON_INVALID_ARGUMENT, "tensors ", k, " of optionals that are added are ", TypeName(sum.dtype),
+               ShapeOf(sum), " and ", TypeName(term.dtype), ShapeOf(term));
         sum = sums.emplace_back(Component::Sum(c, sum, term)).view();
       }
     }
     GiveOptional(c, elements);
   }
   // The sum of the lists' elements `index`, of which those that were never set count as zeros.
-  static tenon_tensor_view Sum(const RunContext& c, const std::vector<TensorList>& lists, int64_t index, Element* sums) {
+  static tenon_tensor_view Sum(const RunContext& c, const std::vector<TensorList>& lists, int64_t index,
+                               Element* sums) {
     std::vector<tenon_tensor_view> terms;
     for (const TensorList& list : lists)
       if (const tenon_tensor_view element = list.At(index); element.dtype != TENON_DT_INVALID) terms.push_back(element);
@@ -392,7 +428,9 @@ struct AddLists {
     if (terms.size() == 1) return terms[0];
     tenon_tensor_view sum = terms[0];
     for (size_t i = 1; i < terms.size(); ++i) {
-      if (ShapeOf(terms[i]) != ShapeOf(terms[0])) Fail(TENON_INVALID_ARGUMENT, "elements ", index, " of lists that are added have shapes ", ShapeOf(terms[0]), " and ", ShapeOf(terms[i]));
+      if (ShapeOf(terms[i]) != ShapeOf(terms[0]))
+        Fail(TENON_INVALID_ARGUMENT, "elements ", index, " of lists that are added have shapes ", ShapeOf(terms[0]),
+             " and ", ShapeOf(terms[i]));
       sum = sums->emplace_back(Component::Sum(c, sum, terms[i])).view();
     }
     return sum;
@@ -408,12 +446,12 @@ using Variants = Constraints<Allowed<"T", TENON_DT_VARIANT>>;
 
 TENON_KERNEL(kEmptyTensorListKernel) = Registration<Empty>("EmptyTensorList", kListsGive);
 TENON_KERNEL(kTensorListReserveKernel) = Registration<Reserve>("TensorListReserve", kListsGive);
-TENON_KERNEL(kTensorListPushBackKernel) =
-    Registration<PushBack>("TensorListPushBack", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 2});
+TENON_KERNEL(kTensorListPushBackKernel) = Registration<PushBack>(
+    "TensorListPushBack", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 2});
 TENON_KERNEL(kTensorListPopBackKernel) = Registration<PopBack>("TensorListPopBack", kListsGive);
 TENON_KERNEL(kTensorListGetItemKernel) = Registration<GetItem>("TensorListGetItem", kListsGive);
-TENON_KERNEL(kTensorListSetItemKernel) =
-    Registration<SetItem>("TensorListSetItem", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 4});
+TENON_KERNEL(kTensorListSetItemKernel) = Registration<SetItem>(
+    "TensorListSetItem", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 4});
 TENON_KERNEL(kTensorListLengthKernel) = Registration<Length>("TensorListLength", kLists);
 TENON_KERNEL(kTensorListResizeKernel) = Registration<Resize>("TensorListResize", kListsGive);
 TENON_KERNEL(kTensorListElementShapeKernel) = Registration<ListElementShape>("TensorListElementShape", kListsGive);
@@ -423,10 +461,11 @@ TENON_KERNEL(kTensorListConcatV2Kernel) = Registration<ConcatRows>("TensorListCo
 TENON_KERNEL(kTensorListFromTensorKernel) = Registration<FromTensor>("TensorListFromTensor", kKeepsFirst);
 TENON_KERNEL(kTensorListSplitKernel) = Registration<Split>("TensorListSplit", kKeepsFirst);
 TENON_KERNEL(kTensorListScatterV2Kernel) = Registration<Scatter>("TensorListScatterV2", kKeepsFirst);
-TENON_KERNEL(kTensorListScatterIntoExistingListKernel) =
-    Registration<ScatterInto>("TensorListScatterIntoExistingList", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 2});
-TENON_KERNEL(kZerosLikeListKernel) =
-    Registration<ZerosLikeList>("ZerosLike", {.constraints = Variants::list, .flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kTensorListScatterIntoExistingListKernel) = Registration<ScatterInto>(
+    "TensorListScatterIntoExistingList", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 2});
+TENON_KERNEL(kZerosLikeListKernel) = Registration<ZerosLikeList>("ZerosLike", {.constraints = Variants::list,
+                                                                               .flags = 0,
+                                                                               .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_KERNEL(kAddListsKernel) =
     Registration<AddLists>("AddN", {.constraints = Variants::list, .flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
 

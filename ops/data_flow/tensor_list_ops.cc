@@ -20,7 +20,9 @@ static Output KnownRowShape(GradientContext& g, Output x) {
   return row.known_rank() ? g.Vector(row.dims()) : g.Number(-1);
 }
 // Input `input` as a shape: a vector, or the scalar -1 for an unknown rank.
-static Shape ElementShapeOf(ShapeContext& c, int input) { return c.Input(input).rank() == 1 ? c.InputAsShape(input) : Shape(); }
+static Shape ElementShapeOf(ShapeContext& c, int input) {
+  return c.Input(input).rank() == 1 ? c.InputAsShape(input) : Shape();
+}
 // Any shape.
 static Output AnyShape(GradientContext& g) { return g.Number(-1); }
 
@@ -52,7 +54,8 @@ TENON_OP(kTensorListReserve) = DefineOp({
 
 static void FromTensorGradient(GradientContext& g) {
   const Shape tensor = g.shape(g.input(0));
-  g.SetDx(0, g.Op("TensorListStack", {g.dy(0), RowShape(g, g.input(0))}, {Typed(ElementType(g)), {"num_elements", tensor[0]}}));
+  g.SetDx(0, g.Op("TensorListStack", {g.dy(0), RowShape(g, g.input(0))},
+                  {Typed(ElementType(g)), {"num_elements", tensor[0]}}));
 }
 
 TENON_OP(kTensorListFromTensor) = DefineOp({
@@ -70,7 +73,8 @@ TENON_OP(kTensorListFromTensor) = DefineOp({
 static void ListSplitGradient(GradientContext& g) {
   // What the rows are is not left to the elements: none may be set.
   const Shape row = g.shape(g.input(0)).Slice(1);
-  const Output element = row.fully_known() ? g.Vector(Join({-1}, row).dims()) : g.Concat({g.Vector({-1}), RowShape(g, g.input(0))});
+  const Output element =
+      row.fully_known() ? g.Vector(Join({-1}, row).dims()) : g.Concat({g.Vector({-1}), RowShape(g, g.input(0))});
   const int64_t whole = g.Node("TensorListConcatV2", {g.dy(0), element, g.input(2)}, {Typed(ElementType(g))});
   g.SetDx(0, {whole, 0, 0});
 }
@@ -96,7 +100,8 @@ TENON_OP(kTensorListScatterV2) = DefineOp({
     .outputs = "output_handle: variant",
     .attrs = "element_dtype: type; shape_type: {int32, int64}",
     .constraints = "rank(tensor) >= 1; rank(indices) == 1; rank(element_shape) <= 1; rank(num_elements) == 0",
-    .doc = "A list whose element indices[i] is row i of a tensor; num_elements: its size, -1 for one more than the greatest index.",
+    .doc = "A list whose element indices[i] is row i of a tensor; num_elements: its size, -1 for one more than the "
+           "greatest index.",
     .shape = ShapeFunction<HandleShape>,
     .gradient = GradientFunction<ListScatterGradient>,
 });
@@ -104,7 +109,9 @@ TENON_OP(kTensorListScatterV2) = DefineOp({
 // ---- Changing lists ----
 
 // `list` with the size of `other`.
-static Output AsLongAs(GradientContext& g, Output list, Output other) { return g.Op("TensorListResize", {list, g.Op("TensorListLength", {other})}); }
+static Output AsLongAs(GradientContext& g, Output list, Output other) {
+  return g.Op("TensorListResize", {list, g.Op("TensorListLength", {other})});
+}
 
 static void PushBackGradient(GradientContext& g) {
   const int64_t popped = g.Node("TensorListPopBack", {g.dy(0), g.ShapeOf(g.input(1))}, {Typed(ElementType(g))});
@@ -125,10 +132,12 @@ TENON_OP(kTensorListPushBack) = DefineOp({
 
 static void PopBackGradient(GradientContext& g) {
   // What is left of the list may be used for nothing: its gradient is then a list of elements that nobody has set.
-  const Output rest = g.has_dy(0) ? g.dy(0)
-                                  : g.Op("TensorListReserve", {g.Op("TensorListElementShape", {g.input(0)}, {Attribute::Type("shape_type", TENON_DT_INT32)}),
-                                                               g.Op("TensorListLength", {g.output(0)})},
-                                         {Typed(ElementType(g)), Attribute::Type("shape_type", TENON_DT_INT32)});
+  const Output rest =
+      g.has_dy(0) ? g.dy(0)
+                  : g.Op("TensorListReserve",
+                         {g.Op("TensorListElementShape", {g.input(0)}, {Attribute::Type("shape_type", TENON_DT_INT32)}),
+                          g.Op("TensorListLength", {g.output(0)})},
+                         {Typed(ElementType(g)), Attribute::Type("shape_type", TENON_DT_INT32)});
   g.SetDx(0, g.Op("TensorListPushBack", {rest, g.dy(1)}));
 }
 
@@ -168,7 +177,8 @@ TENON_OP(kTensorListSetItem) = DefineOp({
 
 static void ScatterIntoGradient(GradientContext& g) {
   const Output tensor = g.input(1), indices = g.input(2);
-  g.SetDx(0, AsLongAs(g, g.Op("TensorListScatterIntoExistingList", {g.dy(0), g.ZerosLike(tensor), indices}), g.input(0)));
+  g.SetDx(0,
+          AsLongAs(g, g.Op("TensorListScatterIntoExistingList", {g.dy(0), g.ZerosLike(tensor), indices}), g.input(0)));
   g.SetDx(1, g.Op("TensorListGather", {g.dy(0), indices, RowShape(g, tensor)}, {Typed(ElementType(g))}));
 }
 
@@ -200,7 +210,8 @@ TENON_OP(kTensorListResize) = DefineOp({
 static void GetItemShape(ShapeContext& c) { c.SetOutput(0, ElementShapeOf(c, 2)); }
 static void GetItemGradient(GradientContext& g) {
   const Output shape = g.Op("TensorListElementShape", {g.input(0)}, {Attribute::Type("shape_type", TENON_DT_INT32)});
-  const Output empty = g.Op("TensorListReserve", {shape, g.Op("TensorListLength", {g.input(0)})}, {Typed(ElementType(g))});
+  const Output empty =
+      g.Op("TensorListReserve", {shape, g.Op("TensorListLength", {g.input(0)})}, {Typed(ElementType(g))});
   g.SetDx(0, g.Op("TensorListSetItem", {empty, g.input(1), g.dy(0)}));
 }
 
@@ -219,7 +230,9 @@ static void StackShape(ShapeContext& c) {
   const int64_t rows = c.Int("num_elements");
   c.SetOutput(0, Join({rows < 0 ? kUnknown : rows}, ElementShapeOf(c, 1)));
 }
-static void StackGradient(GradientContext& g) { g.SetDx(0, g.Op("TensorListFromTensor", {g.dy(0), KnownRowShape(g, g.dy(0))})); }
+static void StackGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("TensorListFromTensor", {g.dy(0), KnownRowShape(g, g.dy(0))}));
+}
 
 TENON_OP(kTensorListStack) = DefineOp({
     .name = "TensorListStack",
@@ -235,7 +248,8 @@ TENON_OP(kTensorListStack) = DefineOp({
 
 static void ListGatherShape(ShapeContext& c) { c.SetOutput(0, Join({c.WithRank(1, 1)[0]}, ElementShapeOf(c, 2))); }
 static void ListGatherGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("TensorListScatterV2", {g.dy(0), g.input(1), KnownRowShape(g, g.dy(0)), g.Op("TensorListLength", {g.input(0)})}));
+  g.SetDx(0, g.Op("TensorListScatterV2",
+                  {g.dy(0), g.input(1), KnownRowShape(g, g.dy(0)), g.Op("TensorListLength", {g.input(0)})}));
 }
 
 TENON_OP(kTensorListGather) = DefineOp({
@@ -251,11 +265,14 @@ TENON_OP(kTensorListGather) = DefineOp({
 
 static void ListConcatShape(ShapeContext& c) {
   const Shape element = ElementShapeOf(c, 1);
-  if (element.known_rank() && element.rank() == 0) return c.Invalid("elements that are concatenated need a first dimension; element_shape is ", element);
+  if (element.known_rank() && element.rank() == 0)
+    return c.Invalid("elements that are concatenated need a first dimension; element_shape is ", element);
   c.SetOutput(0, Join({kUnknown}, element.Slice(1)));
   c.SetOutput(1, {kUnknown});
 }
-static void ListConcatGradient(GradientContext& g) { g.SetDx(0, g.Op("TensorListSplit", {g.dy(0), AnyShape(g), g.output(1)})); }
+static void ListConcatGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("TensorListSplit", {g.dy(0), AnyShape(g), g.output(1)}));
+}
 
 TENON_OP(kTensorListConcatV2) = DefineOp({
     .name = "TensorListConcatV2",

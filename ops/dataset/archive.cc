@@ -22,16 +22,21 @@ constexpr int64_t kMostComponents = 1 << 20;
 
 }  // namespace
 
-void Iterator::State(Archive& archive) { Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept", archive.reading() ? " and was not" : ""); }
+void Iterator::State(Archive& archive) {
+  Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept", archive.reading() ? " and was not" : "");
+}
 
-Archive::Archive(const Pass& pass, std::vector<tenon_tensor_view> pieces) : pass_(&pass), reading_(true), pieces_(std::move(pieces)) {
+Archive::Archive(const Pass& pass, std::vector<tenon_tensor_view> pieces)
+    : pass_(&pass), reading_(true), pieces_(std::move(pieces)) {
   for (const tenon_tensor_view& piece : pieces_) {
     if (piece.dtype != TENON_DT_UINT8 || piece.dl.ndim != 1) Refuse("it is not made of bytes");
     left_ += static_cast<uint64_t>(Count(piece));
   }
 }
 
-void Archive::Refuse(std::string_view why) const { Fail(TENON_INVALID_ARGUMENT, "this is not the state of such a pass: ", why); }
+void Archive::Refuse(std::string_view why) const {
+  Fail(TENON_INVALID_ARGUMENT, "this is not the state of such a pass: ", why);
+}
 
 // ---- Bytes ----
 
@@ -39,7 +44,8 @@ void Archive::Write(const char* bytes, uint64_t count) {
   while (count > 0) {
     if (room_ == 0) {
       const uint64_t before = blocks_.empty() ? kFirstBlock / 2 : static_cast<uint64_t>(Count(blocks_.back().view()));
-      const int64_t dims[] = {static_cast<int64_t>(std::max(std::min(before * 2, kLargestBlock), std::min(std::bit_ceil(count), kLargestBlock)))};
+      const int64_t dims[] = {static_cast<int64_t>(
+          std::max(std::min(before * 2, kLargestBlock), std::min(std::bit_ceil(count), kLargestBlock)))};
       blocks_.push_back(pass_->work().NewTensor(TENON_DT_UINT8, dims));
       room_ = static_cast<uint64_t>(dims[0]);
     }
@@ -169,19 +175,24 @@ std::vector<tenon_tensor_view> Archive::TensorsOf(const tenon_variant* variant, 
   const std::span<const tenon_tensor_view> held = TensorsHeld(pass_->work().services(), variant, type);
   std::vector<tenon_tensor_view> tensors(held.begin(), held.end());
   const tenon_frame_services* const frames = pass_->frames();
-  if (!tensors.empty() || frames == nullptr || !TENON_CALLABLE(frames, variant_info) || !TENON_CALLABLE(frames, variant_element)) return tensors;
+  if (!tensors.empty() || frames == nullptr || !TENON_CALLABLE(frames, variant_info) ||
+      !TENON_CALLABLE(frames, variant_element))
+    return tensors;
   tenon_variant_info info{};
   frames->variant_info(variant, &info);
   if (ToText(info.type) != type) return tensors;
   tensors.resize(info.element_count);
   for (uint64_t i = 0; i < info.element_count; ++i) frames->variant_element(variant, i, &tensors[i]);
-  if (std::any_of(tensors.begin(), tensors.end(), [](const tenon_tensor_view& tensor) { return tensor.dtype == TENON_DT_INVALID; })) tensors.clear();
+  if (std::any_of(tensors.begin(), tensors.end(),
+                  [](const tenon_tensor_view& tensor) { return tensor.dtype == TENON_DT_INVALID; }))
+    tensors.clear();
   return tensors;
 }
 
 bool Archive::IsOfTensors(const tenon_tensor_view& view) const {
   const tenon_variant* const variant = *Data<tenon_variant* const>(view);
-  return variant == nullptr || !TensorsOf(variant, kTensorVariant).empty() || !TensorsOf(variant, kRaggedVariant).empty();
+  return variant == nullptr || !TensorsOf(variant, kTensorVariant).empty() ||
+         !TensorsOf(variant, kRaggedVariant).empty();
 }
 
 void Archive::WriteHeld(const tenon_variant* variant) {
@@ -194,14 +205,18 @@ void Archive::WriteHeld(const tenon_variant* variant) {
       kind = kRagged;
       tensors = TensorsOf(variant, kRaggedVariant);
     }
-    if (tensors.empty()) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element of variants that are neither sparse nor ragged tensors");
+    if (tensors.empty())
+      Fail(TENON_UNIMPLEMENTED,
+           "the state of this pass cannot be kept: it has an element of variants that are neither sparse nor ragged "
+           "tensors");
   }
   Number(kind);
   if (kind == kNothing) return;
   auto count = static_cast<int64_t>(tensors.size());
   Number(count, 1, kind == kSparsePart ? 1 : kMostHeld);
   for (const tenon_tensor_view& tensor : tensors) {
-    if (ElementSize(tensor.dtype) == 0 && tensor.dtype != TENON_DT_STRING) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has variants within variants");
+    if (ElementSize(tensor.dtype) == 0 && tensor.dtype != TENON_DT_STRING)
+      Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has variants within variants");
     WriteTensor(tensor);
   }
 }
@@ -218,7 +233,8 @@ void Archive::ReadHeld(tenon_variant** cell) {
     tensors.push_back(ReadTensor());
     if (tensors.back().view().dtype == TENON_DT_VARIANT) Refuse("it has variants within variants");
   }
-  *cell = HoldTensors(pass_->work().services(), kind == kSparsePart ? kTensorVariant : kRaggedVariant, std::move(tensors));
+  *cell =
+      HoldTensors(pass_->work().services(), kind == kSparsePart ? kTensorVariant : kRaggedVariant, std::move(tensors));
 }
 
 void Archive::WriteTensor(const tenon_tensor_view& view) {
@@ -238,8 +254,12 @@ void Archive::WriteTensor(const tenon_tensor_view& view) {
     Number(kind);
     const DatasetPtr dataset = DatasetIn(pass_->work().services(), view, "a component of an element");
     const auto* const held = dynamic_cast<const Held*>(dataset.get());
-    if (held == nullptr) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element that is a dataset, ", dataset->who(), ", whose elements are not in memory");
-    if (++within_ > kMostWithin) Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: datasets lie in one another deeper than ", kMostWithin);
+    if (held == nullptr)
+      Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: it has an element that is a dataset, ",
+           dataset->who(), ", whose elements are not in memory");
+    if (++within_ > kMostWithin)
+      Fail(TENON_UNIMPLEMENTED, "the state of this pass cannot be kept: datasets lie in one another deeper than ",
+           kMostWithin);
     std::string who = held->who();
     Text(who);
     int64_t components = static_cast<int64_t>(held->types().size());
@@ -290,7 +310,8 @@ KeptTensor Archive::ReadTensor() {
   }
   const uint64_t size = dtype == TENON_DT_STRING ? 1 : ElementSize(dtype);
   if (size == 0) Refuse("it has a tensor of a type that has no values");
-  if (static_cast<uint64_t>(count) > left_ / size) Refuse("a tensor is larger than what is left");  // before memory is taken
+  if (static_cast<uint64_t>(count) > left_ / size)
+    Refuse("a tensor is larger than what is left");  // before memory is taken
   if (dtype != TENON_DT_STRING) {
     KeptTensor tensor = pass_->work().NewTensor(dtype, dims);
     Read(Data<char>(tensor.view()), static_cast<uint64_t>(count) * size);
@@ -314,7 +335,10 @@ KeptTensor Archive::ReadDataset() {
   std::vector<Element> elements;
   Elements(elements);
   --within_;
-  return NewDataset(pass_->work(), std::make_shared<const Held>(Held::Node{std::move(who), std::move(types), std::vector<Shape>(static_cast<size_t>(components))}, std::move(elements)));
+  return NewDataset(pass_->work(),
+                    std::make_shared<const Held>(Held::Node{std::move(who), std::move(types),
+                                                            std::vector<Shape>(static_cast<size_t>(components))},
+                                                 std::move(elements)));
 }
 
 }  // namespace tenon::ops

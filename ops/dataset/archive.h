@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archive: the state of a pass over a dataset as bytes, written, or read by a pass that has just begun and then goes on where the other one stood.
+// Archive: the state of a pass over a dataset as bytes, written, or read by a pass that has just begun and then goes on
+// where the other one stood.
 //
-// An iterator's State() names the same fields in the same order in both directions. What is read is a stranger's: each number has its bounds, a list is no longer than the bytes that
-// are left, and what a field may not be is INVALID_ARGUMENT, thrown, which ends the pass that reads.
+// An iterator's State() names the same fields in the same order in both directions. What is read is a stranger's: each
+// number has its bounds, a list is no longer than the bytes that are left, and what a field may not be is
+// INVALID_ARGUMENT, thrown, which ends the pass that reads.
 #ifndef TENON_OPS_DATASET_ARCHIVE_H_
 #define TENON_OPS_DATASET_ARCHIVE_H_
 
@@ -48,7 +50,8 @@ class Archive {
   void Word(uint64_t& value) { value = static_cast<uint64_t>(Int(static_cast<int64_t>(value), INT64_MIN, INT64_MAX)); }
   void Text(std::string& text, int64_t most = INT64_MAX);  // bytes
   void Failure(sdk::Outcome& outcome);
-  // Tensors: of plain types, strings, and scalars that hold a dataset of elements in memory, variants of sparse and ragged tensors. UNIMPLEMENTED, thrown: others.
+  // Tensors: of plain types, strings, and scalars that hold a dataset of elements in memory, variants of sparse and
+  // ragged tensors. UNIMPLEMENTED, thrown: others.
   void Values(Element& element);
   // A vector or deque of at most `most` parts, each by each(part).
   template <class List, class Each>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets of batches: BatchDataset, PaddedBatchDataset, MapAndBatchDataset, ParallelBatchDataset; and UnbatchDataset, which takes them apart.
+// Datasets of batches: BatchDataset, PaddedBatchDataset, MapAndBatchDataset, ParallelBatchDataset; and UnbatchDataset,
+// which takes them apart.
 #include <iterator>
 
 #include "batch.h"
@@ -43,10 +44,13 @@ std::vector<tenon_tensor_view> Column(const std::string& who, const std::vector<
   std::vector<tenon_tensor_view> column;
   column.reserve(elements.size());
   for (const Element& element : elements) {
-    if (element.size() != elements[0].size()) Fail(TENON_INVALID_ARGUMENT, who, ": its input gives elements of ", elements[0].size(), " and of ", element.size(), " components");
+    if (element.size() != elements[0].size())
+      Fail(TENON_INVALID_ARGUMENT, who, ": its input gives elements of ", elements[0].size(), " and of ",
+           element.size(), " components");
     column.push_back(element[component].view());
     if (column.back().dtype != column[0].dtype)
-      Fail(TENON_INVALID_ARGUMENT, who, ": component ", component, " of its input is ", TypeName(column[0].dtype), " and ", TypeName(column.back().dtype));
+      Fail(TENON_INVALID_ARGUMENT, who, ": component ", component, " of its input is ", TypeName(column[0].dtype),
+           " and ", TypeName(column.back().dtype));
   }
   return column;
 }
@@ -62,7 +66,8 @@ struct Batcher final : Iterator {
       }
       RowBatch& rows;
     } rest{rows};
-    out->clear();  // the batch before this one, if the caller has it: its memory, still in the processor's cache, serves again
+    out->clear();  // the batch before this one, if the caller has it: its memory, still in the processor's cache,
+                   // serves again
     while (!rows.full() && !ended) {
       pass.CheckCancelled();
       if (from->NextInto(rows)) continue;
@@ -93,7 +98,10 @@ struct Batcher final : Iterator {
 template <bool kDrop>
 struct BatchDataset final : OverOne {
   // drop: the input that says whether the rest is dropped.
-  BatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) { CheckSize(who(), size); }
+  BatchDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) {
+    CheckSize(who(), size);
+  }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
   const Dataset* WithoutNumbers() const override { return drop ? input->WithoutNumbers() : this; }
   Element At(const Pass& pass, int64_t number) const override {
@@ -101,7 +109,9 @@ struct BatchDataset final : OverOne {
     for (int64_t i = 0; i < size; ++i) elements.push_back(input->At(pass, number * size + i));
     return BatchOf(pass, who(), elements);
   }
-  IteratorPtr NewIterator(const Pass& pass) const override { return std::make_unique<Batcher>(*this, pass, input->NewIterator(pass), size, drop); }
+  IteratorPtr NewIterator(const Pass& pass) const override {
+    return std::make_unique<Batcher>(*this, pass, input->NewIterator(pass), size, drop);
+  }
   const int64_t size;
   const bool drop;
 };
@@ -113,8 +123,12 @@ struct MapAndBatchDataset final : OverOne {
     bool keeps;
   };
   MapAndBatchDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 4), size(IntOf(c, c.input_count() - 3)),
-        calls(CallsOf(c, c.input_count() - 2, who())), drop(BoolOf(c, c.input_count() - 1)), keeps(attrs.keeps) {
+      : OverOne(attrs, c, true),
+        function(attrs.function, who(), c, 1, c.input_count() - 4),
+        size(IntOf(c, c.input_count() - 3)),
+        calls(CallsOf(c, c.input_count() - 2, who())),
+        drop(BoolOf(c, c.input_count() - 1)),
+        keeps(attrs.keeps) {
     CheckSize(who(), size);
   }
   int64_t Cardinality() const override { return keeps ? Batches(input->Cardinality(), size, drop) : kUnknown; }
@@ -132,10 +146,12 @@ template <bool kDrop>
 struct PaddedBatchDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
     explicit Attrs(CreateContext& c) : OverOne::Attrs(c, "Toutput_types") {
-      if (c.ok() && c.Int("N") != static_cast<int64_t>(types.size())) c.Invalid(who, ": ", c.Int("N"), " padded_shapes for ", types.size(), " components");
+      if (c.ok() && c.Int("N") != static_cast<int64_t>(types.size()))
+        c.Invalid(who, ": ", c.Int("N"), " padded_shapes for ", types.size(), " components");
     }
   };
-  PaddedBatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) {
+  PaddedBatchDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, IntOf(c, 1) > kFew), size(IntOf(c, 1)), drop(kDrop && BoolOf(c, c.input_count() - 1)) {
     CheckSize(who(), size);
     const auto count = static_cast<int32_t>(types().size());
     if (input->types() != types()) Fail(TENON_INVALID_ARGUMENT, who(), ": the input has components of other types");
@@ -143,9 +159,12 @@ struct PaddedBatchDataset final : OverOne {
       const int64_t* dims = c.input<int64_t>(2 + i);
       wanted.emplace_back(dims, dims + Count(c.input_view(2 + i)));
       for (const int64_t dim : wanted.back())
-        if (dim < -1) Fail(TENON_INVALID_ARGUMENT, who(), ": padded shape ", i, " has dimension ", dim, "; -1 is that of the largest element");
+        if (dim < -1)
+          Fail(TENON_INVALID_ARGUMENT, who(), ": padded shape ", i, " has dimension ", dim,
+               "; -1 is that of the largest element");
       padding.push_back(KeptTensor::OfInput(c, 2 + count + i));
-      if (padding.back().view().dl.ndim != 0) Fail(TENON_INVALID_ARGUMENT, who(), ": padding value ", i, " must be a scalar");
+      if (padding.back().view().dl.ndim != 0)
+        Fail(TENON_INVALID_ARGUMENT, who(), ": padding value ", i, " must be a scalar");
     }
   }
   int64_t Cardinality() const override { return Batches(input->Cardinality(), size, drop); }
@@ -153,15 +172,18 @@ struct PaddedBatchDataset final : OverOne {
     struct InBatches final : OverIterator<PaddedBatchDataset> {
       using OverIterator<PaddedBatchDataset>::OverIterator;
       bool Next(Element* out) override {
-        const std::vector<Element> elements = Gather(this->pass, *this->from, this->dataset.size, this->dataset.drop, &ended);
+        const std::vector<Element> elements =
+            Gather(this->pass, *this->from, this->dataset.size, this->dataset.drop, &ended);
         if (elements.empty()) return false;
         out->clear();
         for (size_t i = 0; i < this->dataset.wanted.size(); ++i) {
-          if (i >= elements[0].size()) Fail(TENON_INVALID_ARGUMENT, this->dataset.who(), ": its input has ", elements[0].size(), " components");
+          if (i >= elements[0].size())
+            Fail(TENON_INVALID_ARGUMENT, this->dataset.who(), ": its input has ", elements[0].size(), " components");
           const std::vector<tenon_tensor_view> rows = Column(this->dataset.who(), elements, i);
           const tenon_tensor_view padding = this->dataset.padding[i].view();
           if (padding.dtype != rows[0].dtype)
-            Fail(TENON_INVALID_ARGUMENT, this->dataset.who(), ": component ", i, " is ", TypeName(rows[0].dtype), ", its padding ", TypeName(padding.dtype));
+            Fail(TENON_INVALID_ARGUMENT, this->dataset.who(), ": component ", i, " is ", TypeName(rows[0].dtype),
+                 ", its padding ", TypeName(padding.dtype));
           out->push_back(Stack(this->pass.work(), rows, this->dataset.RowShape(i, rows), &padding));
         }
         return true;
@@ -177,13 +199,15 @@ struct PaddedBatchDataset final : OverOne {
     std::vector<int64_t> shape = wanted[i];
     for (const tenon_tensor_view& row : rows) {
       if (row.dl.ndim != static_cast<int32_t>(shape.size()))
-        Fail(TENON_INVALID_ARGUMENT, who(), ": All elements in a batch must have the same rank as the padded shape for component ", i, ": expected rank ", shape.size(),
-             " but got element with rank ", row.dl.ndim);
+        Fail(TENON_INVALID_ARGUMENT, who(),
+             ": All elements in a batch must have the same rank as the padded shape for component ", i,
+             ": expected rank ", shape.size(), " but got element with rank ", row.dl.ndim);
       for (size_t k = 0; k < shape.size(); ++k) {
         if (wanted[i][k] < 0) {
           shape[k] = std::max(shape[k], row.dl.shape[k]);
         } else if (row.dl.shape[k] > shape[k]) {
-          Fail(TENON_DATA_LOSS, who(), ": Attempted to pad to a smaller size than the input element: component ", i, " has shape ", ShapeOf(row), ", padded ", wanted[i]);
+          Fail(TENON_DATA_LOSS, who(), ": Attempted to pad to a smaller size than the input element: component ", i,
+               " has shape ", ShapeOf(row), ", padded ", wanted[i]);
         }
       }
     }
@@ -227,9 +251,11 @@ struct UnbatchDataset final : OverOne {
         row = rows = 0;
         for (size_t i = 0; i < batch.size(); ++i) {
           const tenon_tensor_view view = batch[i].view();
-          if (view.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": component ", i, " is a scalar, which has no rows");
+          if (view.dl.ndim == 0)
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": component ", i, " is a scalar, which has no rows");
           if (i > 0 && view.dl.shape[0] != batch[0].view().dl.shape[0])
-            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Input element must have the same batch size in each component. Component 0 had size ",
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(),
+                 ": Input element must have the same batch size in each component. Component 0 had size ",
                  batch[0].view().dl.shape[0], " but component ", i, " had size, ", view.dl.shape[0], ".");
         }
         rows = batch.empty() ? 0 : batch[0].view().dl.shape[0];
@@ -259,8 +285,8 @@ Element BatchOf(const Pass& pass, const std::string& who, const std::vector<Elem
     const Dims dims = {rows[0].dl.shape, static_cast<size_t>(rows[0].dl.ndim)};
     for (size_t i = 1; i < rows.size(); ++i) {
       if (std::equal(dims.begin(), dims.end(), rows[i].dl.shape, rows[i].dl.shape + rows[i].dl.ndim)) continue;
-      Fail(TENON_INVALID_ARGUMENT, who, ": Cannot batch tensors with different shapes in component ", component, ". First element had shape ", dims, " and element ", i,
-           " had shape ", ShapeOf(rows[i]), ".");
+      Fail(TENON_INVALID_ARGUMENT, who, ": Cannot batch tensors with different shapes in component ", component,
+           ". First element had shape ", dims, " and element ", i, " had shape ", ShapeOf(rows[i]), ".");
     }
     batch.push_back(Stack(pass.work(), rows, std::vector<int64_t>(dims.begin(), dims.end())));
   }
@@ -269,13 +295,19 @@ Element BatchOf(const Pass& pass, const std::string& who, const std::vector<Elem
 
 TENON_KERNEL(kBatchDatasetKernel) = Registration<MakeDataset<BatchDataset<false>>>("BatchDataset", kMakesDataset);
 TENON_KERNEL(kBatchDatasetV2Kernel) = Registration<MakeDataset<BatchDataset<true>>>("BatchDatasetV2", kMakesDataset);
-TENON_KERNEL(kParallelBatchDatasetKernel) = Registration<MakeDataset<BatchDataset<true>>>("ParallelBatchDataset", kMakesDataset);
-TENON_KERNEL(kPaddedBatchDatasetKernel) = Registration<MakeDataset<PaddedBatchDataset<false>>>("PaddedBatchDataset", kMakesDataset);
-TENON_KERNEL(kPaddedBatchDatasetV2Kernel) = Registration<MakeDataset<PaddedBatchDataset<true>>>("PaddedBatchDatasetV2", kMakesDataset);
-TENON_KERNEL(kMapAndBatchDatasetKernel) = Registration<MakeDataset<MapAndBatchDataset>>("MapAndBatchDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalMapAndBatchDatasetKernel) = Registration<MakeDataset<MapAndBatchDataset>>("ExperimentalMapAndBatchDataset", kMakesDataset);
+TENON_KERNEL(kParallelBatchDatasetKernel) = Registration<MakeDataset<BatchDataset<true>>>("ParallelBatchDataset",
+                                                                                          kMakesDataset);
+TENON_KERNEL(kPaddedBatchDatasetKernel) = Registration<MakeDataset<PaddedBatchDataset<false>>>("PaddedBatchDataset",
+                                                                                               kMakesDataset);
+TENON_KERNEL(kPaddedBatchDatasetV2Kernel) = Registration<MakeDataset<PaddedBatchDataset<true>>>("PaddedBatchDatasetV2",
+                                                                                                kMakesDataset);
+TENON_KERNEL(kMapAndBatchDatasetKernel) = Registration<MakeDataset<MapAndBatchDataset>>("MapAndBatchDataset",
+                                                                                        kMakesDataset);
+TENON_KERNEL(kExperimentalMapAndBatchDatasetKernel) =
+    Registration<MakeDataset<MapAndBatchDataset>>("ExperimentalMapAndBatchDataset", kMakesDataset);
 TENON_KERNEL(kUnbatchDatasetKernel) = Registration<MakeDataset<UnbatchDataset>>("UnbatchDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalUnbatchDatasetKernel) = Registration<MakeDataset<UnbatchDataset>>("ExperimentalUnbatchDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalUnbatchDatasetKernel) =
+    Registration<MakeDataset<UnbatchDataset>>("ExperimentalUnbatchDataset", kMakesDataset);
 
 TENON_OP(kBatchDataset) = DefineDataset({
     .name = "BatchDataset",
@@ -290,13 +322,15 @@ TENON_OP(kBatchDatasetV2) = DefineDataset({
     .inputs = "input_dataset: variant, batch_size: int64, drop_remainder: bool",
     .attrs = "parallel_copy: bool = false; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(batch_size) == 0; rank(drop_remainder) == 0",
-    .doc = "batch_size elements at a time, each the row of a tensor; what is left at the end is a smaller batch, or dropped.",
+    .doc = "batch_size elements at a time, each the row of a tensor; what is left at the end is a smaller batch, or "
+           "dropped.",
 });
 
 TENON_OP(kParallelBatchDataset) = DefineDataset({
     .name = "ParallelBatchDataset",
     .inputs = "input_dataset: variant, batch_size: int64, num_parallel_calls: int64, drop_remainder: bool",
-    .attrs = "parallel_copy: bool = false; " TENON_DATASET_TYPES "; deterministic: string = 'default'" TENON_DATASET_METADATA,
+    .attrs = "parallel_copy: bool = false; " TENON_DATASET_TYPES
+             "; deterministic: string = 'default'" TENON_DATASET_METADATA,
     .constraints = "rank(batch_size) == 0; rank(num_parallel_calls) == 0; rank(drop_remainder) == 0",
     .doc = "As BatchDatasetV2.",
 });
@@ -306,28 +340,35 @@ TENON_OP(kPaddedBatchDataset) = DefineDataset({
     .inputs = "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types",
     .attrs = "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1" TENON_DATASET_METADATA,
     .constraints = "rank(batch_size) == 0; rank(padded_shapes) == 1",
-    .doc = "batch_size elements at a time, each the row of a tensor, padded to a shape in which -1 is what the batch needs.",
+    .doc = "batch_size elements at a time, each the row of a tensor, padded to a shape in which -1 is what the batch "
+           "needs.",
 });
 
 TENON_OP(kPaddedBatchDatasetV2) = DefineDataset({
     .name = "PaddedBatchDatasetV2",
-    .inputs = "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types, drop_remainder: bool",
-    .attrs = "parallel_copy: bool = false; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1" TENON_DATASET_METADATA,
+    .inputs = "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types, "
+              "drop_remainder: bool",
+    .attrs = "parallel_copy: bool = false; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= "
+             "1" TENON_DATASET_METADATA,
     .constraints = "rank(batch_size) == 0; rank(padded_shapes) == 1; rank(drop_remainder) == 0",
-    .doc = "batch_size elements at a time, each the row of a tensor, padded to a shape in which -1 is what the batch needs.",
+    .doc = "batch_size elements at a time, each the row of a tensor, padded to a shape in which -1 is what the batch "
+           "needs.",
 });
 
 TENON_OP(kMapAndBatchDataset) = DefineDataset({
     .name = "MapAndBatchDataset",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, batch_size: int64, num_parallel_calls: int64, drop_remainder: bool",
-    .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES "; preserve_cardinality: bool = false" TENON_DATASET_METADATA,
+    .inputs = "input_dataset: variant, other_arguments: Targuments, batch_size: int64, num_parallel_calls: int64, "
+              "drop_remainder: bool",
+    .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
+             "; preserve_cardinality: bool = false" TENON_DATASET_METADATA,
     .constraints = "rank(batch_size) == 0; rank(num_parallel_calls) == 0; rank(drop_remainder) == 0",
     .doc = "f of batch_size elements at a time, each the row of a tensor.",
 });
 
 TENON_OP(kExperimentalMapAndBatchDataset) = DefineDataset({
     .name = "ExperimentalMapAndBatchDataset",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, batch_size: int64, num_parallel_calls: int64, drop_remainder: bool",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, batch_size: int64, num_parallel_calls: int64, "
+              "drop_remainder: bool",
     .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES "; preserve_cardinality: bool = false",
     .constraints = "rank(batch_size) == 0; rank(num_parallel_calls) == 0; rank(drop_remainder) == 0",
     .doc = "f of batch_size elements at a time, each the row of a tensor.",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets over others whose elements can be had by their numbers: GlobalShuffleDataset, which gives all of them in random order without a buffer, and IndexFlatMapDataset, whose elements are
-// the rows of what a function gives and can be had so themselves.
+// Datasets over others whose elements can be had by their numbers: GlobalShuffleDataset, which gives all of them in
+// random order without a buffer, and IndexFlatMapDataset, whose elements are the rows of what a function gives and can
+// be had so themselves.
 #include <array>
 #include <bit>
 #include <utility>
@@ -15,15 +16,18 @@ using namespace sdk;
 
 namespace {
 
-// A random order of the numbers up to `last`, which is TensorFlow's for the same seeds: number by number, by Simon's cipher ("The Simon and Speck families of lightweight block ciphers",
-// 2013) in eight rounds over the smallest even number of bits that holds them, at least 16; what it makes larger than `last` goes through it again.
+// A random order of the numbers up to `last`, which is TensorFlow's for the same seeds: number by number, by Simon's
+// cipher ("The Simon and Speck families of lightweight block ciphers", 2013) in eight rounds over the smallest even
+// number of bits that holds them, at least 16; what it makes larger than `last` goes through it again.
 class RandomOrder {
  public:
-  RandomOrder(const std::array<uint32_t, 3>& seeds, uint64_t last) : last_(last), bits_(std::max(8, (static_cast<int>(std::bit_width(last)) + 1) / 2)) {
+  RandomOrder(const std::array<uint32_t, 3>& seeds, uint64_t last)
+      : last_(last), bits_(std::max(8, (static_cast<int>(std::bit_width(last)) + 1) / 2)) {
     constexpr uint64_t kConstant = 0xfffffffc, kSequence = 0x7369f885192c0ef5;
     for (size_t i = 0; i < 3; ++i) keys_[i] = seeds[i] & Mask();
     for (size_t i = 3; i < keys_.size(); ++i)
-      keys_[i] = (kConstant & Mask()) ^ (kSequence >> (i - 3) & 1) ^ keys_[i - 3] ^ Rotated(keys_[i - 1], bits_ - 3) ^ Rotated(keys_[i - 1], bits_ - 4);
+      keys_[i] = (kConstant & Mask()) ^ (kSequence >> (i - 3) & 1) ^ keys_[i - 3] ^ Rotated(keys_[i - 1], bits_ - 3) ^
+                 Rotated(keys_[i - 1], bits_ - 4);
   }
   // Of a number up to `last`.
   uint64_t At(uint64_t number) const {
@@ -56,13 +60,16 @@ struct GlobalShuffleDataset final : OverOne {
     OwnSeeds own;
     bool again;
   };
-  GlobalShuffleDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), seeds(SeedsOf(c, 3, attrs.own, IntOf(c, 1), IntOf(c, 2), attrs.again)) {
+  GlobalShuffleDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c), seeds(SeedsOf(c, 3, attrs.own, IntOf(c, 1), IntOf(c, 2), attrs.again)) {
     if (const Dataset* without = input->WithoutNumbers())
-      Fail(TENON_FAILED_PRECONDITION, who(), ": `global_shuffle` requires all upstream transformations be compatible with random access. Got: ", without->who(),
-           ", which does not support it.");
+      Fail(TENON_FAILED_PRECONDITION, who(),
+           ": `global_shuffle` requires all upstream transformations be compatible with random access. Got: ",
+           without->who(), ", which does not support it.");
     if (input->Cardinality() <= 0)
-      Fail(TENON_INVALID_ARGUMENT, who(), ": `global_shuffle` requires the input dataset to have a non-empty finite cardinality. Got cardinality ", input->Cardinality(), " for ",
-           input->who());
+      Fail(TENON_INVALID_ARGUMENT, who(),
+           ": `global_shuffle` requires the input dataset to have a non-empty finite cardinality. Got cardinality ",
+           input->Cardinality(), " for ", input->who());
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
   IteratorPtr NewIterator(const Pass& pass) const override {
@@ -76,7 +83,9 @@ struct GlobalShuffleDataset final : OverOne {
         pass.CheckCancelled();
         const auto number = static_cast<uint64_t>(at++);
         const auto word = [this](size_t i) { return static_cast<uint32_t>(words[i]); };
-        *out = dataset.input->At(pass, static_cast<int64_t>(RandomOrder({word(0), word(1), word(2)}, static_cast<uint64_t>(count) - 1).At(number)));
+        *out = dataset.input->At(
+            pass, static_cast<int64_t>(
+                      RandomOrder({word(0), word(1), word(2)}, static_cast<uint64_t>(count) - 1).At(number)));
         return true;
       }
       void State(Archive& archive) override {
@@ -98,16 +107,25 @@ struct GlobalShuffleDataset final : OverOne {
 struct IndexFlatMapDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
     explicit Attrs(CreateContext& c)
-        : OverOne::Attrs(c), map(c, "map_func"), index(c, "index_map_func"), map_count(static_cast<int32_t>(c.Types("Tmap_func_args").size())),
+        : OverOne::Attrs(c),
+          map(c, "map_func"),
+          index(c, "index_map_func"),
+          map_count(static_cast<int32_t>(c.Types("Tmap_func_args").size())),
           index_count(static_cast<int32_t>(c.Types("Tindex_map_func_args").size())) {
-      if (c.ok() && map.result_dtypes().size() != types.size()) c.Invalid(who, ": map_func gives ", map.result_dtypes().size(), " values; ", types.size(), " are asked for");
-      if (c.ok() && index.result_dtypes().size() != 2) c.Invalid(who, ": index_map_func gives ", index.result_dtypes().size(), " values; an element's number and a row are asked for");
+      if (c.ok() && map.result_dtypes().size() != types.size())
+        c.Invalid(who, ": map_func gives ", map.result_dtypes().size(), " values; ", types.size(), " are asked for");
+      if (c.ok() && index.result_dtypes().size() != 2)
+        c.Invalid(who, ": index_map_func gives ", index.result_dtypes().size(),
+                  " values; an element's number and a row are asked for");
     }
     Function map, index;
     int32_t map_count, index_count;
   };
   IndexFlatMapDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c), map(attrs.map, who(), c, 1, attrs.map_count), index(attrs.index, who(), c, 1 + attrs.map_count, attrs.index_count), count(IntOf(c, c.input_count() - 1)) {}
+      : OverOne(attrs, c),
+        map(attrs.map, who(), c, 1, attrs.map_count),
+        index(attrs.index, who(), c, 1 + attrs.map_count, attrs.index_count),
+        count(IntOf(c, c.input_count() - 1)) {}
   int64_t Cardinality() const override { return count; }
   const Dataset* WithoutNumbers() const override { return count < 0 ? this : input->WithoutNumbers(); }
   Element At(const Pass& pass, int64_t number) const override {
@@ -116,13 +134,18 @@ struct IndexFlatMapDataset final : OverOne {
     const Element where = index.Call(pass, argument);
     for (const KeptTensor& part : where) {
       const tenon_tensor_view view = part.view();
-      if (view.dtype != TENON_DT_INT64 || view.dl.ndim != 0) Fail(TENON_INVALID_ARGUMENT, who(), ": index_map_func must give two int64, an element's number and a row");
+      if (view.dtype != TENON_DT_INT64 || view.dl.ndim != 0)
+        Fail(TENON_INVALID_ARGUMENT, who(), ": index_map_func must give two int64, an element's number and a row");
     }
     const int64_t element = *Data<const int64_t>(where[0].view()), row = *Data<const int64_t>(where[1].view());
     const int64_t all = input->Cardinality();
-    if (element < 0 || (all >= 0 && element >= all)) Fail(TENON_OUT_OF_RANGE, who(), ": index_map_func gives element ", element, " for ", number, "; the input has ", all);
+    if (element < 0 || (all >= 0 && element >= all))
+      Fail(TENON_OUT_OF_RANGE, who(), ": index_map_func gives element ", element, " for ", number, "; the input has ",
+           all);
     const Element rows = map.Call(pass, input->At(pass, element));
-    if (row < 0 || row >= RowCount(rows)) Fail(TENON_INVALID_ARGUMENT, who(), ": index_map_func gives row ", row, " of element ", element, ", which has ", RowCount(rows));
+    if (row < 0 || row >= RowCount(rows))
+      Fail(TENON_INVALID_ARGUMENT, who(), ": index_map_func gives row ", row, " of element ", element, ", which has ",
+           RowCount(rows));
     return Row(pass, rows, row);
   }
   // Without a shuffle: row after row, for which nobody needs to know where they are.
@@ -163,14 +186,17 @@ struct IndexFlatMapDataset final : OverOne {
     for (size_t i = 0; i < rows.size(); ++i) {
       const tenon_tensor_view view = rows[i].view();
       const int64_t here = view.dl.ndim == 0 ? 1 : view.dl.shape[0];
-      if (i > 0 && here != most) Fail(TENON_INVALID_ARGUMENT, who(), ": map_func gives ", most, " rows of component 0 and ", here, " of component ", i);
+      if (i > 0 && here != most)
+        Fail(TENON_INVALID_ARGUMENT, who(), ": map_func gives ", most, " rows of component 0 and ", here,
+             " of component ", i);
       most = here;
     }
     return most;
   }
   static Element Row(const Pass& pass, const Element& rows, int64_t row) {
     Element element;
-    for (const KeptTensor& tensor : rows) element.push_back(tensor.view().dl.ndim == 0 ? tensor.Share() : RowOf(pass.work(), tensor.view(), row));
+    for (const KeptTensor& tensor : rows)
+      element.push_back(tensor.view().dl.ndim == 0 ? tensor.Share() : RowOf(pass.work(), tensor.view(), row));
     return element;
   }
   const Captured map, index;
@@ -179,8 +205,10 @@ struct IndexFlatMapDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kGlobalShuffleDatasetKernel) = Registration<MakeDataset<GlobalShuffleDataset>>("GlobalShuffleDataset", kMakesDataset);
-TENON_KERNEL(kIndexFlatMapDatasetKernel) = Registration<MakeDataset<IndexFlatMapDataset>>("IndexFlatMapDataset", kMakesDataset);
+TENON_KERNEL(kGlobalShuffleDatasetKernel) = Registration<MakeDataset<GlobalShuffleDataset>>("GlobalShuffleDataset",
+                                                                                            kMakesDataset);
+TENON_KERNEL(kIndexFlatMapDatasetKernel) = Registration<MakeDataset<IndexFlatMapDataset>>("IndexFlatMapDataset",
+                                                                                          kMakesDataset);
 
 TENON_OP(kGlobalShuffleDataset) = DefineDataset({
     .name = "GlobalShuffleDataset",
@@ -193,10 +221,13 @@ TENON_OP(kGlobalShuffleDataset) = DefineDataset({
 
 TENON_OP(kIndexFlatMapDataset) = DefineDataset({
     .name = "IndexFlatMapDataset",
-    .inputs = "input_dataset: variant, map_func_other_args: Tmap_func_args, index_map_func_other_args: Tindex_map_func_args, output_cardinality: int64",
-    .attrs = "map_func: func; index_map_func: func; Tmap_func_args: list(type); Tindex_map_func_args: list(type); " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .inputs = "input_dataset: variant, map_func_other_args: Tmap_func_args, index_map_func_other_args: "
+              "Tindex_map_func_args, output_cardinality: int64",
+    .attrs = "map_func: func; index_map_func: func; Tmap_func_args: list(type); Tindex_map_func_args: "
+             "list(type); " TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(output_cardinality) == 0",
-    .doc = "The rows of what map_func gives of each element. index_map_func says for a row's number which element it is of, and which of its rows; output_cardinality is how many there are.",
+    .doc = "The rows of what map_func gives of each element. index_map_func says for a row's number which element it "
+           "is of, and which of its rows; output_cardinality is how many there are.",
 });
 
 }  // namespace tenon::ops

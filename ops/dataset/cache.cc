@@ -50,8 +50,8 @@ std::string PartOf(const std::string& file) {
   return Concat(file, ".part_", getpid(), "_", number++);
 }
 
-// The elements of a file, where it is there; else those of the input, which becomes that file once it has come to its end. So passes that write beside one another do no harm, and a pass that
-// is left leaves no file.
+// The elements of a file, where it is there; else those of the input, which becomes that file once it has come to its
+// end. So passes that write beside one another do no harm, and a pass that is left leaves no file.
 struct FileIterator final : OverIterator<OverOne, true> {
   FileIterator(const OverOne& of, const Pass& in, const std::string& its_file) : OverIterator(of, in), file(its_file) {}
   bool Next(Element* out) override {
@@ -118,7 +118,9 @@ struct FileIterator final : OverIterator<OverOne, true> {
 template <bool kHandle>
 struct CacheDataset final : OverOne {
   CacheDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, !StringAt(c.input_view(1), 0).empty()), file(StringAt(c.input_view(1), 0)), cache(kHandle ? CacheOf(c, 2) : std::make_shared<MemoryCache>()) {
+      : OverOne(attrs, c, !StringAt(c.input_view(1), 0).empty()),
+        file(StringAt(c.input_view(1), 0)),
+        cache(kHandle ? CacheOf(c, 2) : std::make_shared<MemoryCache>()) {
     if (!file.empty()) file += ".elements";
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
@@ -143,7 +145,9 @@ struct CacheDataset final : OverOne {
         from.reset();
         return false;
       }
-      Poll TryNext(Element* out) override { return kept == nullptr ? Poll::kLater : Next(out) ? Poll::kElement : Poll::kEnd; }
+      Poll TryNext(Element* out) override {
+        return kept == nullptr ? Poll::kLater : Next(out) ? Poll::kElement : Poll::kEnd;
+      }
       // With the elements that it has, which are not there where it is read.
       void State(Archive& archive) override {
         bool whole = kept != nullptr;
@@ -194,12 +198,14 @@ struct DeleteCache {
 
 TENON_KERNEL(kCacheDatasetKernel) = Registration<MakeDataset<CacheDataset<false>>>("CacheDataset", kMakesDataset);
 TENON_KERNEL(kCacheDatasetV2Kernel) = Registration<MakeDataset<CacheDataset<true>>>("CacheDatasetV2", kMakesDataset);
-TENON_KERNEL(kAnonymousMemoryCacheKernel) = Registration<AnonymousCache>("AnonymousMemoryCache", {.dynamic_outputs = 2});
+TENON_KERNEL(kAnonymousMemoryCacheKernel) = Registration<AnonymousCache>("AnonymousMemoryCache",
+                                                                         {.dynamic_outputs = 2});
 TENON_KERNEL(kDummyMemoryCacheKernel) = Registration<DummyCache>("DummyMemoryCache", {});
 TENON_KERNEL(kDeleteMemoryCacheKernel) = Registration<DeleteCache>("DeleteMemoryCache", {});
 
 static constexpr std::string_view kCacheDoc =
-    "The elements, which the first whole pass keeps for the later ones: in memory, or, where filename is not empty, in the file filename.elements, which later sessions read too.";
+    "The elements, which the first whole pass keeps for the later ones: in memory, or, where filename is not empty, in "
+    "the file filename.elements, which later sessions read too.";
 
 TENON_OP(kCacheDataset) = DefineDataset({
     .name = "CacheDataset",

@@ -18,7 +18,8 @@ static Element Others(const RunContext& c, int32_t first, int32_t count) {
 Captured::Captured(const Function& function, const std::string& who, const RunContext& c, int32_t first, int32_t count)
     : function_(function), who_(who), others_(Others(c, first, count)) {}
 
-Element Captured::CallInto(const Pass& pass, std::span<const tenon_tensor_view* const> places, const Element& first, const Element& second) const {
+Element Captured::CallInto(const Pass& pass, std::span<const tenon_tensor_view* const> places, const Element& first,
+                           const Element& second) const {
   // Few arguments, as functions mostly have, want no memory.
   constexpr size_t kFewArguments = 6;
   std::array<tenon_tensor_view, kFewArguments> few_views;
@@ -56,15 +57,23 @@ static T OneOf(const std::string& who, const Element& results, uint32_t dtype) {
   return *Data<const T>(results[0].view());
 }
 
-bool Captured::Ask(const Pass& pass, const Element& element) const { return OneOf<bool>(who_, Call(pass, element), TENON_DT_BOOL); }
+bool Captured::Ask(const Pass& pass, const Element& element) const {
+  return OneOf<bool>(who_, Call(pass, element), TENON_DT_BOOL);
+}
 
-int64_t Captured::Count(const Pass& pass, const Element& element) const { return OneOf<int64_t>(who_, Call(pass, element), TENON_DT_INT64); }
+int64_t Captured::Count(const Pass& pass, const Element& element) const {
+  return OneOf<int64_t>(who_, Call(pass, element), TENON_DT_INT64);
+}
 
-DatasetPtr Captured::CallForDataset(const Pass& pass, const Element& element, const std::vector<uint32_t>& types) const {
+DatasetPtr Captured::CallForDataset(const Pass& pass, const Element& element,
+                                    const std::vector<uint32_t>& types) const {
   const Element results = Call(pass, element);
-  if (results.size() != 1) Fail(TENON_INVALID_ARGUMENT, who_, ": its function must give one dataset, it gave ", results.size(), " values");
+  if (results.size() != 1)
+    Fail(TENON_INVALID_ARGUMENT, who_, ": its function must give one dataset, it gave ", results.size(), " values");
   DatasetPtr dataset = DatasetIn(pass.work().services(), results[0].view(), Concat(who_, ": what its function gives"));
-  if (dataset->types() != types) Fail(TENON_INVALID_ARGUMENT, who_, ": its function gave ", dataset->who(), ", whose components have other types than output_types");
+  if (dataset->types() != types)
+    Fail(TENON_INVALID_ARGUMENT, who_, ": its function gave ", dataset->who(),
+         ", whose components have other types than output_types");
   return dataset;
 }
 

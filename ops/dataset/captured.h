@@ -10,14 +10,18 @@ namespace tenon::ops {
 class Captured {
  public:
   // Takes the inputs from `first` on, `count` of them.
-  Captured(const sdk::Function& function, const std::string& who, const sdk::RunContext& c, int32_t first, int32_t count);
+  Captured(const sdk::Function& function, const std::string& who, const sdk::RunContext& c, int32_t first,
+           int32_t count);
   Captured(const sdk::Function& function, const std::string& who, const sdk::RunContext& c, int32_t first)
       : Captured(function, who, c, first, c.input_count() - first) {}
 
   // The function's results for the components of `first`, then of `second`. A failure names the dataset.
-  Element Call(const Pass& pass, const Element& first, const Element& second = {}) const { return CallInto(pass, {}, first, second); }
+  Element Call(const Pass& pass, const Element& first, const Element& second = {}) const {
+    return CallInto(pass, {}, first, second);
+  }
   // Results that fit lie in their places then (Function::CallInto).
-  Element CallInto(const Pass& pass, std::span<const tenon_tensor_view* const> places, const Element& first, const Element& second = {}) const;
+  Element CallInto(const Pass& pass, std::span<const tenon_tensor_view* const> places, const Element& first,
+                   const Element& second = {}) const;
   // Of a predicate: INVALID_ARGUMENT unless the result is one bool.
   bool Ask(const Pass& pass, const Element& element) const;
   // Of a function that gives one int64.

@@ -15,14 +15,19 @@ namespace {
 
 struct DirectedDataset final : Dataset {
   struct Attrs : Node {
-    explicit Attrs(CreateContext& c) : Node(c), stop(c.Has("stop_on_empty_dataset") && c.Bool("stop_on_empty_dataset")) {}
+    explicit Attrs(CreateContext& c)
+        : Node(c), stop(c.Has("stop_on_empty_dataset") && c.Bool("stop_on_empty_dataset")) {}
     bool stop;
   };
-  DirectedDataset(const Attrs& attrs, const RunContext& c) : DirectedDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
-  DirectedDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, all, true), inputs(std::move(all)), stop(attrs.stop) {
-    if (inputs[0]->types() != std::vector<uint32_t>{TENON_DT_INT64}) Fail(TENON_INVALID_ARGUMENT, who(), ": the selector dataset must give one int64");
+  DirectedDataset(const Attrs& attrs, const RunContext& c)
+      : DirectedDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
+  DirectedDataset(const Attrs& attrs, std::vector<DatasetPtr> all)
+      : Dataset(attrs, all, true), inputs(std::move(all)), stop(attrs.stop) {
+    if (inputs[0]->types() != std::vector<uint32_t>{TENON_DT_INT64})
+      Fail(TENON_INVALID_ARGUMENT, who(), ": the selector dataset must give one int64");
     for (size_t i = 2; i < inputs.size(); ++i)
-      if (inputs[i]->types() != inputs[1]->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": all datasets must have the same types");
+      if (inputs[i]->types() != inputs[1]->types())
+        Fail(TENON_INVALID_ARGUMENT, who(), ": all datasets must have the same types");
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Chosen final : Iterator {
@@ -35,10 +40,12 @@ struct DirectedDataset final : Dataset {
           Element choice;
           if (!from[0]->Next(&choice)) break;
           const tenon_tensor_view view = choice.empty() ? tenon_tensor_view{} : choice[0].view();
-          if (view.dtype != TENON_DT_INT64 || view.dl.ndim != 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the selector dataset must give one int64");
+          if (view.dtype != TENON_DT_INT64 || view.dl.ndim != 0)
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the selector dataset must give one int64");
           const int64_t index = *Data<const int64_t>(view);
           if (index < 0 || index >= static_cast<int64_t>(from.size()) - 1)
-            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Selector index out of range: ", index, " >= ", from.size() - 1);
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Selector index out of range: ", index,
+                 " >= ", from.size() - 1);
           IteratorPtr& chosen = from[static_cast<size_t>(index) + 1];
           if (chosen == nullptr) continue;
           if (chosen->Next(out)) return true;
@@ -73,13 +80,16 @@ struct DirectedDataset final : Dataset {
   const bool stop;
 };
 
-constexpr size_t kBlock = 64 << 10, kEntry = 64;  // bytes of memory for what was seen, and what each takes beside its own
+constexpr size_t kBlock = 64 << 10,
+                 kEntry = 64;  // bytes of memory for what was seen, and what each takes beside its own
 
 struct UniqueDataset final : OverOne {
   UniqueDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c) {
-    if (types().size() != 1) Fail(TENON_INVALID_ARGUMENT, who(), ": UniqueDataset only supports inputs with a single component.");
+    if (types().size() != 1)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": UniqueDataset only supports inputs with a single component.");
     if (types()[0] != TENON_DT_INT32 && types()[0] != TENON_DT_INT64 && types()[0] != TENON_DT_STRING)
-      Fail(TENON_INVALID_ARGUMENT, who(), ": UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` component.");
+      Fail(TENON_INVALID_ARGUMENT, who(),
+           ": UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` component.");
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct New final : OverIterator<UniqueDataset> {
@@ -88,7 +98,8 @@ struct UniqueDataset final : OverOne {
         for (;;) {
           pass.CheckCancelled();
           if (!from->Next(out)) return false;
-          if (out->empty()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements without a component");
+          if (out->empty())
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements without a component");
           const std::string bytes = Bytes((*out)[0].view());
           if (seen.contains(bytes)) continue;
           seen.insert(Keep(bytes));
@@ -116,10 +127,13 @@ struct UniqueDataset final : OverOne {
       // What makes two elements equal: shape and values, with lengths before what has none of its own.
       static std::string Bytes(const tenon_tensor_view& view) {
         std::string bytes;
-        const auto number = [&bytes](int64_t value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
+        const auto number = [&bytes](int64_t value) {
+          bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+        };
         number(view.dl.ndim);
         for (int32_t i = 0; i < view.dl.ndim; ++i) number(view.dl.shape[i]);
-        if (view.dtype != TENON_DT_STRING) return bytes.append(Data<const char>(view), static_cast<size_t>(Count(view)) * ElementSize(view.dtype));
+        if (view.dtype != TENON_DT_STRING)
+          return bytes.append(Data<const char>(view), static_cast<size_t>(Count(view)) * ElementSize(view.dtype));
         for (const std::string_view text : StringsOf(view)) {
           number(static_cast<int64_t>(text.size()));
           bytes += text;
@@ -150,10 +164,13 @@ struct UniqueDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kDirectedInterleaveDatasetKernel) = Registration<MakeDataset<DirectedDataset>>("DirectedInterleaveDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalDirectedInterleaveDatasetKernel) = Registration<MakeDataset<DirectedDataset>>("ExperimentalDirectedInterleaveDataset", kMakesDataset);
+TENON_KERNEL(kDirectedInterleaveDatasetKernel) = Registration<MakeDataset<DirectedDataset>>("DirectedInterleaveDataset",
+                                                                                            kMakesDataset);
+TENON_KERNEL(kExperimentalDirectedInterleaveDatasetKernel) =
+    Registration<MakeDataset<DirectedDataset>>("ExperimentalDirectedInterleaveDataset", kMakesDataset);
 TENON_KERNEL(kUniqueDatasetKernel) = Registration<MakeDataset<UniqueDataset>>("UniqueDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalUniqueDatasetKernel) = Registration<MakeDataset<UniqueDataset>>("ExperimentalUniqueDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalUniqueDatasetKernel) = Registration<MakeDataset<UniqueDataset>>("ExperimentalUniqueDataset",
+                                                                                          kMakesDataset);
 
 TENON_OP(kDirectedInterleaveDataset) = DefineDataset({
     .name = "DirectedInterleaveDataset",

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets and iterators: what a pipeline is, and one pass over it.
 //
-// A Dataset is immutable and lives in a variant (tenon_work_services.variant_hold); it holds the datasets that it takes from, and its functions. An Iterator is one
-// pass, made by NewIterator(); those of one pipeline form a tree, which shares a Pass.
+// A Dataset is immutable and lives in a variant (tenon_work_services.variant_hold); it holds the datasets that it takes
+// from, and its functions. An Iterator is one pass, made by NewIterator(); those of one pipeline form a tree, which
+// shares a Pass.
 //
-// Rules. One thread at a time calls an iterator's Next(). A failure is thrown (kernel.h) and loses nothing but the element that failed: the next call goes on behind it.
-// After the end every call says end. Whoever may wait, or work long, says so (Dataset::waits), so that nobody does on a thread that others need. What waits in an iterator wakes when the pass
-// is cancelled. Iterators that have tasks under way join them when they go.
+// Rules. One thread at a time calls an iterator's Next(). A failure is thrown (kernel.h) and loses nothing but the
+// element that failed: the next call goes on behind it. After the end every call says end. Whoever may wait, or work
+// long, says so (Dataset::waits), so that nobody does on a thread that others need. What waits in an iterator wakes
+// when the pass is cancelled. Iterators that have tasks under way join them when they go.
 #ifndef TENON_OPS_DATASET_DATASET_H_
 #define TENON_OPS_DATASET_DATASET_H_
 
@@ -25,21 +27,24 @@
 namespace tenon::ops {
 
 inline constexpr int64_t kInfinite = -1, kUnknown = -2;  // cardinalities, as TensorFlow writes them
-inline constexpr int64_t kAutotune = -1;                 // "as many as is good", for a number of calls or a buffer's size
+inline constexpr int64_t kAutotune = -1;  // "as many as is good", for a number of calls or a buffer's size
 
-inline constexpr int64_t kFew = 4096;                    // elements, or passes over nothing, for which nobody needs a thread (Dataset::waits)
+inline constexpr int64_t kFew =
+    4096;  // elements, or passes over nothing, for which nobody needs a thread (Dataset::waits)
 
 class Dataset;
 
-// What the iterators of one tree share; outlives them. Where a function gives a dataset in the middle of a pass, what is opened of that is a tree of its own, with a pass
-// within the outer one.
+// What the iterators of one tree share; outlives them. Where a function gives a dataset in the middle of a pass, what
+// is opened of that is a tree of its own, with a pass within the outer one.
 class Pass {
  public:
   // Over that dataset, whose iterators are charged as long as the pass lives.
   // resting: nothing is made ahead of what is asked for until Go().
   // frames: what kernels of this host may ask for, by which variants that ops made are looked into.
-  Pass(const sdk::Work& work, const Dataset& dataset, bool resting = false, const tenon_frame_services* frames = nullptr);
-  // Over what a function gave in the outer pass, which outlives this. RESOURCE_EXHAUSTED, thrown: passes lie in one another deeper than Dataset::kMostDepth.
+  Pass(const sdk::Work& work, const Dataset& dataset, bool resting = false,
+       const tenon_frame_services* frames = nullptr);
+  // Over what a function gave in the outer pass, which outlives this. RESOURCE_EXHAUSTED, thrown: passes lie in one
+  // another deeper than Dataset::kMostDepth.
   Pass(const Pass& outer, const Dataset& dataset);
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
@@ -79,10 +84,12 @@ class Iterator {
   virtual bool Next(Element* out) = 0;
   // The same where it can be said without waiting; otherwise kLater, and nothing happened.
   virtual Poll TryNext(Element*) { return Poll::kLater; }
-  // Puts some of the next elements into a batch that is not full (row_batch.h), where that costs less than Next() for each. False: none, and whether there are any Next() says.
+  // Puts some of the next elements into a batch that is not full (row_batch.h), where that costs less than Next() for
+  // each. False: none, and whether there are any Next() says.
   virtual bool NextInto(RowBatch&) { return false; }
-  // Writes what the next elements depend on; or reads it, whatever this one stood at, and goes on there (archive.h). Nobody calls Next() meanwhile, and what it has under way waits.
-  // Thrown: UNIMPLEMENTED, it cannot; INVALID_ARGUMENT, what is read does not fit, and the iterator is good for nothing any more.
+  // Writes what the next elements depend on; or reads it, whatever this one stood at, and goes on there (archive.h).
+  // Nobody calls Next() meanwhile, and what it has under way waits. Thrown: UNIMPLEMENTED, it cannot; INVALID_ARGUMENT,
+  // what is read does not fit, and the iterator is good for nothing any more.
   virtual void State(Archive& archive);
 };
 using IteratorPtr = std::unique_ptr<Iterator>;
@@ -91,7 +98,8 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 class Dataset {
  public:
-  // Datasets that lie in one another, at most: each level takes a piece of a thread's stack. And iterators of one pass, which are more where a dataset is taken from twice.
+  // Datasets that lie in one another, at most: each level takes a piece of a thread's stack. And iterators of one pass,
+  // which are more where a dataset is taken from twice.
   static constexpr int kMostDepth = 1000;
   static constexpr int64_t kMostIterators = 100'000;
 
@@ -114,7 +122,8 @@ class Dataset {
   virtual IteratorPtr NewIterator(const Pass& pass) const = 0;
   // Whether its elements can be had by their numbers: nullptr, or what of the pipeline (who()) they cannot be had of.
   virtual const Dataset* WithoutNumbers() const { return this; }
-  // Element `number`, which is less than the cardinality. Any thread. FAILED_PRECONDITION, thrown: it is WithoutNumbers().
+  // Element `number`, which is less than the cardinality. Any thread. FAILED_PRECONDITION, thrown: it is
+  // WithoutNumbers().
   virtual Element At(const Pass& pass, int64_t number) const;
   // The number of elements, kInfinite or kUnknown.
   virtual int64_t Cardinality() const { return kUnknown; }

@@ -25,11 +25,14 @@ KeptTensor NewStrings(const Work& work, Dims dims, std::span<const std::string_v
 KeptTensor NewString(const Work& work, std::string_view text) { return NewStrings(work, {}, {&text, 1}); }
 
 static KeptTensor ElementPart(const Work& work, const tenon_tensor_view& batch, int64_t first, Dims dims) {
-  return CopyPart([&work](uint32_t dtype, Dims of, uint64_t extra_bytes) { return work.NewTensor(dtype, of, extra_bytes); }, batch, first, dims);
+  return CopyPart(
+      [&work](uint32_t dtype, Dims of, uint64_t extra_bytes) { return work.NewTensor(dtype, of, extra_bytes); }, batch,
+      first, dims);
 }
 
 void CopyVariants(const Work& work, const tenon_tensor_view& from, int64_t first, int64_t count, tenon_variant** to) {
-  if (!TENON_CALLABLE(&work.services(), variant_retain)) Fail(TENON_UNIMPLEMENTED, "this host retains no variants, which rows of variants need");
+  if (!TENON_CALLABLE(&work.services(), variant_retain))
+    Fail(TENON_UNIMPLEMENTED, "this host retains no variants, which rows of variants need");
   for (int64_t i = 0; i < count; ++i) {
     to[i] = Data<tenon_variant* const>(from)[first + i];
     if (to[i] != nullptr) work.services().variant_retain(to[i]);
@@ -78,7 +81,8 @@ KeptTensor Join(const Work& work, std::span<const tenon_tensor_view> parts) {
 namespace {
 
 // The memory is asked for before anything of that size is made here.
-KeptTensor StackStrings(const Work& work, std::span<const tenon_tensor_view> rows, Dims row, Dims all, const tenon_tensor_view* padding) {
+KeptTensor StackStrings(const Work& work, std::span<const tenon_tensor_view> rows, Dims row, Dims all,
+                        const tenon_tensor_view* padding) {
   const std::string_view filling = padding == nullptr ? std::string_view() : StringAt(*padding, 0);
   uint64_t bytes = filling.size();
   for (const tenon_tensor_view& view : rows)
@@ -95,9 +99,10 @@ KeptTensor StackStrings(const Work& work, std::span<const tenon_tensor_view> row
   };
   std::fill_n(cells, Count(all), put(filling));
   for (size_t i = 0; i < rows.size(); ++i)
-    ForEachRun(DimsOf(rows[i]), row, 0, static_cast<int64_t>(i) * Count(row), [&](int64_t source, int64_t target, int64_t count) {
-      for (int64_t k = 0; k < count; ++k) cells[target + k] = put(StringAt(rows[i], source + k));
-    });
+    ForEachRun(DimsOf(rows[i]), row, 0, static_cast<int64_t>(i) * Count(row),
+               [&](int64_t source, int64_t target, int64_t count) {
+                 for (int64_t k = 0; k < count; ++k) cells[target + k] = put(StringAt(rows[i], source + k));
+               });
   return batch;
 }
 
@@ -110,7 +115,8 @@ void Pad(char* to, int64_t elements, uint32_t dtype, const tenon_tensor_view& pa
 
 }  // namespace
 
-KeptTensor Stack(const Work& work, std::span<const tenon_tensor_view> rows, const std::vector<int64_t>& row_shape, const tenon_tensor_view* padding) {
+KeptTensor Stack(const Work& work, std::span<const tenon_tensor_view> rows, const std::vector<int64_t>& row_shape,
+                 const tenon_tensor_view* padding) {
   std::vector<int64_t> all = {static_cast<int64_t>(rows.size())};
   all.insert(all.end(), row_shape.begin(), row_shape.end());
   const uint32_t dtype = rows[0].dtype;
@@ -123,7 +129,8 @@ KeptTensor Stack(const Work& work, std::span<const tenon_tensor_view> rows, cons
   for (const tenon_tensor_view& from : rows) {
     if (padding != nullptr && Count(from) != row_elements) Pad(to, row_elements, dtype, *padding);
     ForEachRun(DimsOf(from), row_shape, 0, 0, [&](int64_t source, int64_t target, int64_t count) {
-      if (count != 0) std::memcpy(to + target * size, Data<const char>(from) + source * size, static_cast<size_t>(count * size));
+      if (count != 0)
+        std::memcpy(to + target * size, Data<const char>(from) + source * size, static_cast<size_t>(count * size));
     });
     to += row_elements * size;
   }

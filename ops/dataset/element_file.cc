@@ -36,24 +36,29 @@ void CheckElementCompression(const std::string& who, std::string_view compressio
   Fail(TENON_INVALID_ARGUMENT, who, ": the compression '", compression, "' is none of '', 'GZIP'");
 }
 
-ElementReader::ElementReader(const Pass& pass, const std::string& path, const std::string& compression, std::vector<uint32_t> types)
+ElementReader::ElementReader(const Pass& pass, const std::string& path, const std::string& compression,
+                             std::vector<uint32_t> types)
     : pass_(pass), types_(std::move(types)), records_(Open(pass, path, compression == "NONE" ? "" : compression)) {}
 
 bool ElementReader::Next(Element* out) {
-  const auto make = [this](uint32_t dtype, Dims dims, uint64_t extra_bytes) { return pass_.work().NewTensor(dtype, dims, extra_bytes); };
+  const auto make = [this](uint32_t dtype, Dims dims, uint64_t extra_bytes) {
+    return pass_.work().NewTensor(dtype, dims, extra_bytes);
+  };
   out->clear();
   for (const uint32_t type : types_) {
     std::string_view record;
     if (!records_.Next(&record)) {
       if (out->empty()) return false;
-      Fail(TENON_DATA_LOSS, records_.stream().path(), " ends in the middle of an element, with ", out->size(), " of its ", types_.size(), " components");
+      Fail(TENON_DATA_LOSS, records_.stream().path(), " ends in the middle of an element, with ", out->size(),
+           " of its ", types_.size(), " components");
     }
     try {
       out->push_back(tensor_proto::Read(record, type, make));
     } catch (KernelError& error) {
       const Outcome why = TakeStatus(error.release());
       if (why.code != TENON_INVALID_ARGUMENT) Fail(why.code, why.message);
-      Fail(TENON_DATA_LOSS, "component ", out->size(), " of an element that ends at byte ", records_.position(), " of ", records_.stream().path(), ": ", why.message);
+      Fail(TENON_DATA_LOSS, "component ", out->size(), " of an element that ends at byte ", records_.position(), " of ",
+           records_.stream().path(), ": ", why.message);
     }
   }
   return true;
@@ -65,7 +70,8 @@ class ElementWriter::Deflater {
  public:
   Deflater() {
     constexpr int kGzip = 15 + 16, kMemory = 8;
-    if (deflateInit2(&z_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) Fail(TENON_RESOURCE_EXHAUSTED, "no memory to pack a file");
+    if (deflateInit2(&z_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
+      Fail(TENON_RESOURCE_EXHAUSTED, "no memory to pack a file");
   }
   ~Deflater() { deflateEnd(&z_); }
   Deflater(const Deflater&) = delete;
@@ -86,7 +92,8 @@ class ElementWriter::Deflater {
       z_.next_out = reinterpret_cast<Bytef*>(packed.data() + before);
       z_.avail_out = kPacked;
       result = deflate(&z_, last && bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
-      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) Fail(TENON_INTERNAL, "zlib packs no more: ", result);
+      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+        Fail(TENON_INTERNAL, "zlib packs no more: ", result);
       packed.resize(before + kPacked - z_.avail_out);
     } while (last ? result != Z_STREAM_END : z_.avail_in > 0 || !bytes.empty() || z_.avail_out == 0);
     return packed;

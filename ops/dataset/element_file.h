@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of elements: TensorFlow's records, of each element one for each component, a TensorProto; packed or not. Dataset.save() of TensorFlow writes such.
+// Files of elements: TensorFlow's records, of each element one for each component, a TensorProto; packed or not.
+// Dataset.save() of TensorFlow writes such.
 #ifndef TENON_OPS_DATASET_ELEMENT_FILE_H_
 #define TENON_OPS_DATASET_ELEMENT_FILE_H_
 
@@ -51,7 +52,8 @@ class ElementWriter {
   std::string pending_;
 };
 
-// What the stream does takes the session's memory, which may say no before it is taken, and ends with the pass, which outlives it.
+// What the stream does takes the session's memory, which may say no before it is taken, and ends with the pass, which
+// outlives it.
 void LimitStream(const Pass& pass, sdk::InputStream* stream);
 
 // That the compression is one that is written and read. INVALID_ARGUMENT or UNIMPLEMENTED, thrown, in who's name.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChooseFastestDataset and ChooseFastestBranchDataset: several ways to the same elements, each of which is tried for some; the fastest one gives the rest.
+// ChooseFastestDataset and ChooseFastestBranchDataset: several ways to the same elements, each of which is tried for
+// some; the fastest one gives the rest.
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -16,9 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-size_t Fastest(const std::vector<Clock::duration>& times) { return static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin()); }
+size_t Fastest(const std::vector<Clock::duration>& times) {
+  return static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+}
 
-// Asks for an element, and adds to `time` what that takes. A failure comes back, so that those that go on together stay together.
+// Asks for an element, and adds to `time` what that takes. A failure comes back, so that those that go on together stay
+// together.
 Outcome Timed(Iterator& iterator, Element* out, bool* some, Clock::duration* time) {
   Outcome failure;
   const auto begin = Clock::now();
@@ -38,17 +42,22 @@ struct ChooseFastestDataset final : Dataset {
     explicit Attrs(CreateContext& c) : Node(c), experiments(c.Int("num_experiments")) {}
     int64_t experiments;
   };
-  ChooseFastestDataset(const Attrs& attrs, const RunContext& c) : ChooseFastestDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
-  ChooseFastestDataset(const Attrs& attrs, std::vector<DatasetPtr> all) : Dataset(attrs, all, true), inputs(std::move(all)), experiments(attrs.experiments) {
+  ChooseFastestDataset(const Attrs& attrs, const RunContext& c)
+      : ChooseFastestDataset(attrs, DatasetsOf(c, 0, c.input_count())) {}
+  ChooseFastestDataset(const Attrs& attrs, std::vector<DatasetPtr> all)
+      : Dataset(attrs, all, true), inputs(std::move(all)), experiments(attrs.experiments) {
     for (size_t i = 1; i < inputs.size(); ++i) {
-      if (inputs[i]->types() != inputs[0]->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": All inputs to ChooseFastestDataset must have the same output types. Input ", i, " has others.");
+      if (inputs[i]->types() != inputs[0]->types())
+        Fail(TENON_INVALID_ARGUMENT, who(),
+             ": All inputs to ChooseFastestDataset must have the same output types. Input ", i, " has others.");
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int64_t its = inputs[i]->Cardinality();
       if (cardinality == kUnknown) cardinality = its;
       if (its != kUnknown && its != cardinality)
-        Fail(TENON_INVALID_ARGUMENT, who(), ": All inputs to ChooseFastestDataset must have compatible cardinalities. Input ", i, " has cardinality: ", its,
-             ", while all prior inputs have cardinality: ", cardinality, ".");
+        Fail(TENON_INVALID_ARGUMENT, who(),
+             ": All inputs to ChooseFastestDataset must have compatible cardinalities. Input ", i,
+             " has cardinality: ", its, ", while all prior inputs have cardinality: ", cardinality, ".");
     }
   }
   int64_t Cardinality() const override { return cardinality; }
@@ -110,9 +119,11 @@ struct Source {
   IteratorPtr from;
 };
 
-// What a branch gets: the next `most` elements of the source, or all that are left. It ends with the pass that has the source.
+// What a branch gets: the next `most` elements of the source, or all that are left. It ends with the pass that has the
+// source.
 struct RestOf final : Dataset {
-  RestOf(const Node& node, bool waits, const std::shared_ptr<Source>& of, int64_t count) : Dataset(node, {}, waits), source(of), most(count) {}
+  RestOf(const Node& node, bool waits, const std::shared_ptr<Source>& of, int64_t count)
+      : Dataset(node, {}, waits), source(of), most(count) {}
   IteratorPtr NewIterator(const Pass&) const override {
     struct Some final : Iterator {
       explicit Some(const RestOf& of) : source(of.source), most(of.most) {}
@@ -138,23 +149,27 @@ struct RestOf final : Dataset {
 
 struct ChooseFastestBranchDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
-    explicit Attrs(CreateContext& c) : OverOne::Attrs(c), lengths(c.Ints("other_arguments_lengths")), each(c.Int("num_elements_per_branch")) {
+    explicit Attrs(CreateContext& c)
+        : OverOne::Attrs(c), lengths(c.Ints("other_arguments_lengths")), each(c.Int("num_elements_per_branch")) {
       int64_t all = 0;
       for (const int64_t length : lengths) {
         if (length < 0) c.Invalid(who, ": other_arguments_lengths hold ", length);
         all += length;
       }
-      if (c.ok() && all != static_cast<int64_t>(c.Types("Targuments").size())) c.Invalid(who, ": other_arguments_lengths come to ", all, "; there are ", c.Types("Targuments").size());
+      if (c.ok() && all != static_cast<int64_t>(c.Types("Targuments").size()))
+        c.Invalid(who, ": other_arguments_lengths come to ", all, "; there are ", c.Types("Targuments").size());
       for (size_t i = 0; c.ok() && i < lengths.size(); ++i) branches.emplace_back(c, "branches", i);
     }
     std::vector<Function> branches;
     std::vector<int64_t> lengths;
     int64_t each;
   };
-  ChooseFastestBranchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, true), numerator(IntOf(c, 1)), denominator(IntOf(c, 2)), each(attrs.each) {
+  ChooseFastestBranchDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, true), numerator(IntOf(c, 1)), denominator(IntOf(c, 2)), each(attrs.each) {
     if (numerator <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `ratio_numerator` must be greater than zero.");
     if (denominator <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `ratio_denominator` must be greater than zero.");
-    if (each % denominator != 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `num_elements_per_branch` must be divisible by `ratio_denominator`.");
+    if (each % denominator != 0)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": `num_elements_per_branch` must be divisible by `ratio_denominator`.");
     inputs_each = Multiply(each / denominator, numerator);
     int32_t first = 3;
     for (size_t i = 0; i < attrs.branches.size(); ++i) {
@@ -169,7 +184,9 @@ struct ChooseFastestBranchDataset final : OverOne {
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Tried final : Iterator {
-      Tried(const ChooseFastestBranchDataset& of, const Pass& in) : dataset(of), pass(in), times(of.branches.size()) { source->from = of.input->NewIterator(in); }
+      Tried(const ChooseFastestBranchDataset& of, const Pass& in) : dataset(of), pass(in), times(of.branches.size()) {
+        source->from = of.input->NewIterator(in);
+      }
       bool Next(Element* out) override {
         pass.CheckCancelled();
         if (!branch.is_open()) Open();
@@ -188,7 +205,9 @@ struct ChooseFastestBranchDataset final : OverOne {
       void Open() {
         const Dataset& of = *dataset.input;
         Element argument;
-        argument.push_back(NewDataset(pass.work(), std::make_shared<const RestOf>(RestOf::Node{dataset.who(), of.types(), of.shapes()}, of.waits(), source, Chosen() ? -1 : dataset.inputs_each)));
+        argument.push_back(NewDataset(
+            pass.work(), std::make_shared<const RestOf>(RestOf::Node{dataset.who(), of.types(), of.shapes()},
+                                                        of.waits(), source, Chosen() ? -1 : dataset.inputs_each)));
         branch.Open(pass, dataset.branches[Chosen() ? fastest : turn].CallForDataset(pass, argument, dataset.types()));
       }
       void State(Archive& archive) override {
@@ -221,11 +240,16 @@ struct ChooseFastestBranchDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kChooseFastestDatasetKernel) = Registration<MakeDataset<ChooseFastestDataset>>("ChooseFastestDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalChooseFastestDatasetKernel) = Registration<MakeDataset<ChooseFastestDataset>>("ExperimentalChooseFastestDataset", kMakesDataset);
-TENON_KERNEL(kChooseFastestBranchDatasetKernel) = Registration<MakeDataset<ChooseFastestBranchDataset>>("ChooseFastestBranchDataset", kMakesDataset);
+TENON_KERNEL(kChooseFastestDatasetKernel) = Registration<MakeDataset<ChooseFastestDataset>>("ChooseFastestDataset",
+                                                                                            kMakesDataset);
+TENON_KERNEL(kExperimentalChooseFastestDatasetKernel) =
+    Registration<MakeDataset<ChooseFastestDataset>>("ExperimentalChooseFastestDataset", kMakesDataset);
+TENON_KERNEL(kChooseFastestBranchDatasetKernel) =
+    Registration<MakeDataset<ChooseFastestBranchDataset>>("ChooseFastestBranchDataset", kMakesDataset);
 
-static constexpr std::string_view kFastestDoc = "The elements of the datasets, which all have the same ones: of all for the first num_experiments, then of the fastest one.";
+static constexpr std::string_view kFastestDoc =
+    "The elements of the datasets, which all have the same ones: of all for the first num_experiments, then of the "
+    "fastest one.";
 
 TENON_OP(kChooseFastestDataset) = DefineDataset({
     .name = "ChooseFastestDataset",
@@ -244,9 +268,12 @@ TENON_OP(kExperimentalChooseFastestDataset) = DefineDataset({
 TENON_OP(kChooseFastestBranchDataset) = DefineDataset({
     .name = "ChooseFastestBranchDataset",
     .inputs = "input_dataset: variant, ratio_numerator: int64, ratio_denominator: int64, other_arguments: Targuments",
-    .attrs = TENON_DATASET_ARGUMENTS "; num_elements_per_branch: int >= 1; branches: list(func) >= 1; other_arguments_lengths: list(int) >= 1; " TENON_DATASET_TYPES,
+    .attrs = TENON_DATASET_ARGUMENTS
+    "; num_elements_per_branch: int >= 1; branches: list(func) >= 1; other_arguments_lengths: list(int) >= "
+    "1; " TENON_DATASET_TYPES,
     .constraints = "rank(ratio_numerator) == 0; rank(ratio_denominator) == 0",
-    .doc = "What a branch makes of the dataset: num_elements_per_branch elements of each in turn, each over so many of the input as the ratio (input to output) says; then the fastest one's.",
+    .doc = "What a branch makes of the dataset: num_elements_per_branch elements of each in turn, each over so many of "
+           "the input as the ratio (input to output) says; then the fastest one's.",
 });
 
 }  // namespace tenon::ops

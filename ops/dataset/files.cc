@@ -44,7 +44,9 @@ struct TFRecordDataset final : FileDataset<RecordReader, true> {
   TFRecordDataset(const Attrs& attrs, const RunContext& c) : FileDataset<RecordReader, true>(attrs, c, 1, 2) {
     if constexpr (kOffsets) {
       if (Count(c.input_view(3)) != Count(c.input_view(0)))
-        Fail(TENON_INVALID_ARGUMENT, who(), ": `byte_offsets` must be of same size as `filenames`: ", Count(c.input_view(3)), " and ", Count(c.input_view(0)));
+        Fail(TENON_INVALID_ARGUMENT, who(),
+             ": `byte_offsets` must be of same size as `filenames`: ", Count(c.input_view(3)), " and ",
+             Count(c.input_view(0)));
       offsets.assign(c.input<int64_t>(3), c.input<int64_t>(3) + Count(c.input_view(3)));
       for (const int64_t offset : offsets)
         if (offset < 0) Fail(TENON_INVALID_ARGUMENT, who(), ": a byte offset is ", offset);
@@ -67,15 +69,18 @@ struct Lengths {
 
 class FixedReader {
  public:
-  FixedReader(InputStream stream, const Lengths& lengths) : stream_(std::move(stream)), lengths_(lengths), size_(stream_.left()) {
+  FixedReader(InputStream stream, const Lengths& lengths)
+      : stream_(std::move(stream)), lengths_(lengths), size_(stream_.left()) {
     if (size_.has_value()) CheckSize();
-    if (stream_.Skip(lengths.header) < lengths.header) Fail(TENON_DATA_LOSS, stream_.path(), " is shorter than its header of ", lengths.header, " bytes");
+    if (stream_.Skip(lengths.header) < lengths.header)
+      Fail(TENON_DATA_LOSS, stream_.path(), " is shorter than its header of ", lengths.header, " bytes");
   }
   bool Next(std::string_view* text) {
     const uint64_t at = stream_.position();
     if (size_.has_value() ? at + lengths_.footer >= *size_ : AtFooter()) return false;
     if (const size_t read = stream_.Read(buffer_, lengths_.record); read < lengths_.record)
-      Fail(TENON_DATA_LOSS, "the record at byte ", at, " of ", stream_.path(), " has ", read, " of its ", lengths_.record, " bytes");
+      Fail(TENON_DATA_LOSS, "the record at byte ", at, " of ", stream_.path(), " has ", read, " of its ",
+           lengths_.record, " bytes");
     *text = buffer_;
     return true;
   }
@@ -88,13 +93,15 @@ class FixedReader {
     const bool around = lengths_.header <= *size_ && lengths_.footer <= *size_ - lengths_.header;
     const uint64_t body = around ? *size_ - lengths_.header - lengths_.footer : 0;
     if (around && body % lengths_.record == 0) return;
-    Fail(TENON_INVALID_ARGUMENT, "Excluding the header (", lengths_.header, " bytes) and footer (", lengths_.footer, " bytes), input file \"", stream_.path(),
-         "\" has body length ", body, " bytes, which is not an exact multiple of the record length (", lengths_.record, " bytes).");
+    Fail(TENON_INVALID_ARGUMENT, "Excluding the header (", lengths_.header, " bytes) and footer (", lengths_.footer,
+         " bytes), input file \"", stream_.path(), "\" has body length ", body,
+         " bytes, which is not an exact multiple of the record length (", lengths_.record, " bytes).");
   }
   // Of a packed file, whose size is not known: the footer is what is behind the last record.
   bool AtFooter() {
     if (lengths_.footer >= stream_.buffer_size())
-      Fail(TENON_UNIMPLEMENTED, "a footer of ", lengths_.footer, " bytes in a packed file is larger than the buffer; give a larger buffer_size");
+      Fail(TENON_UNIMPLEMENTED, "a footer of ", lengths_.footer,
+           " bytes in a packed file is larger than the buffer; give a larger buffer_size");
     return stream_.Peek(static_cast<size_t>(lengths_.footer) + 1).size() <= lengths_.footer;
   }
 
@@ -107,11 +114,13 @@ class FixedReader {
 template <bool kCompression>
 struct FixedLengthDataset final : FileDataset<FixedReader> {
   FixedLengthDataset(const Attrs& attrs, const RunContext& c)
-      : FileDataset(attrs, c, kCompression ? 5 : -1, 4), lengths{Bytes(c, 1, 0, "header_bytes"), Bytes(c, 2, 1, "record_bytes"), Bytes(c, 3, 0, "footer_bytes")} {}
+      : FileDataset(attrs, c, kCompression ? 5 : -1, 4),
+        lengths{Bytes(c, 1, 0, "header_bytes"), Bytes(c, 2, 1, "record_bytes"), Bytes(c, 3, 0, "footer_bytes")} {}
   FixedReader Read(InputStream stream, size_t) const override { return FixedReader(std::move(stream), lengths); }
   uint64_t Bytes(const RunContext& c, int32_t input, int64_t least, const char* name) const {
     const int64_t bytes = IntOf(c, input);
-    if (bytes < least) Fail(TENON_INVALID_ARGUMENT, who(), ": `", name, "` must be ", least == 0 ? ">= 0" : "> 0", ", it is ", bytes);
+    if (bytes < least)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": `", name, "` must be ", least == 0 ? ">= 0" : "> 0", ", it is ", bytes);
     return static_cast<uint64_t>(bytes);
   }
   const Lengths lengths;
@@ -120,10 +129,14 @@ struct FixedLengthDataset final : FileDataset<FixedReader> {
 }  // namespace
 
 TENON_KERNEL(kTextLineDatasetKernel) = Registration<MakeDataset<TextLineDataset>>("TextLineDataset", kMakesDataset);
-TENON_KERNEL(kTFRecordDatasetKernel) = Registration<MakeDataset<TFRecordDataset<false>>>("TFRecordDataset", kMakesDataset);
-TENON_KERNEL(kTFRecordDatasetV2Kernel) = Registration<MakeDataset<TFRecordDataset<true>>>("TFRecordDatasetV2", kMakesDataset);
-TENON_KERNEL(kFixedLengthRecordDatasetKernel) = Registration<MakeDataset<FixedLengthDataset<false>>>("FixedLengthRecordDataset", kMakesDataset);
-TENON_KERNEL(kFixedLengthRecordDatasetV2Kernel) = Registration<MakeDataset<FixedLengthDataset<true>>>("FixedLengthRecordDatasetV2", kMakesDataset);
+TENON_KERNEL(kTFRecordDatasetKernel) = Registration<MakeDataset<TFRecordDataset<false>>>("TFRecordDataset",
+                                                                                         kMakesDataset);
+TENON_KERNEL(kTFRecordDatasetV2Kernel) = Registration<MakeDataset<TFRecordDataset<true>>>("TFRecordDatasetV2",
+                                                                                          kMakesDataset);
+TENON_KERNEL(kFixedLengthRecordDatasetKernel) =
+    Registration<MakeDataset<FixedLengthDataset<false>>>("FixedLengthRecordDataset", kMakesDataset);
+TENON_KERNEL(kFixedLengthRecordDatasetV2Kernel) =
+    Registration<MakeDataset<FixedLengthDataset<true>>>("FixedLengthRecordDatasetV2", kMakesDataset);
 
 #define TENON_FILES_METADATA "metadata: string = ''"
 
@@ -149,7 +162,8 @@ TENON_OP(kTFRecordDatasetV2) = DefineDataset({
     .name = "TFRecordDatasetV2",
     .inputs = "filenames: string, compression_type: string, buffer_size: int64, byte_offsets: int64",
     .attrs = TENON_FILES_METADATA,
-    .constraints = "rank(filenames) <= 1; path(filenames); rank(compression_type) == 0; rank(buffer_size) == 0; rank(byte_offsets) <= 1",
+    .constraints = "rank(filenames) <= 1; path(filenames); rank(compression_type) == 0; rank(buffer_size) == 0; "
+                   "rank(byte_offsets) <= 1",
     .doc = "The records of the files, of each from its offset on. compression_type: '', 'GZIP' or 'ZLIB'.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,
 });
@@ -158,16 +172,19 @@ TENON_OP(kFixedLengthRecordDataset) = DefineDataset({
     .name = "FixedLengthRecordDataset",
     .inputs = "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64",
     .attrs = TENON_FILES_METADATA,
-    .constraints = "rank(filenames) <= 1; path(filenames); rank(header_bytes) == 0; rank(record_bytes) == 0; rank(footer_bytes) == 0; rank(buffer_size) == 0",
+    .constraints = "rank(filenames) <= 1; path(filenames); rank(header_bytes) == 0; rank(record_bytes) == 0; "
+                   "rank(footer_bytes) == 0; rank(buffer_size) == 0",
     .doc = "Pieces of record_bytes of the files, between header and footer.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,
 });
 
 TENON_OP(kFixedLengthRecordDatasetV2) = DefineDataset({
     .name = "FixedLengthRecordDatasetV2",
-    .inputs = "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64, compression_type: string",
+    .inputs = "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64, "
+              "compression_type: string",
     .attrs = TENON_FILES_METADATA,
-    .constraints = "rank(filenames) <= 1; path(filenames); rank(header_bytes) == 0; rank(record_bytes) == 0; rank(footer_bytes) == 0; rank(buffer_size) == 0; "
+    .constraints = "rank(filenames) <= 1; path(filenames); rank(header_bytes) == 0; rank(record_bytes) == 0; "
+                   "rank(footer_bytes) == 0; rank(buffer_size) == 0; "
                    "rank(compression_type) == 0",
     .doc = "Pieces of record_bytes of the files, between header and footer. compression_type: '', 'GZIP' or 'ZLIB'.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,

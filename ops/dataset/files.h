@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of what stands in files, piece by piece.
 //
-// A file that cannot be read, or is damaged, is an error that names it; the next element is the next file's first, so that whoever ignores errors gets the rest.
+// A file that cannot be read, or is damaged, is an error that names it; the next element is the next file's first, so
+// that whoever ignores errors gets the rest.
 #ifndef TENON_OPS_DATASET_FILES_H_
 #define TENON_OPS_DATASET_FILES_H_
 
@@ -20,7 +21,8 @@
 
 namespace tenon::ops {
 
-// The lines or records of files, one Reader for each: bool Next(std::string_view*), position(), SeekTo(). kMayLeaveBuffer: a buffer_size of -1 leaves it to us, as tf.data writes it.
+// The lines or records of files, one Reader for each: bool Next(std::string_view*), position(), SeekTo().
+// kMayLeaveBuffer: a buffer_size of -1 leaves it to us, as tf.data writes it.
 template <class Reader, bool kMayLeaveBuffer = false>
 class FileDataset : public Dataset, public std::enable_shared_from_this<FileDataset<Reader, kMayLeaveBuffer>> {
  public:
@@ -29,12 +31,16 @@ class FileDataset : public Dataset, public std::enable_shared_from_this<FileData
   };
   // inputs: filenames, ..., and by their places: compression (-1: none), buffer_size.
   FileDataset(const Node& node, const sdk::RunContext& c, int32_t compression, int32_t buffer_size)
-      : Dataset(node, {}, true), charge_(c, static_cast<uint64_t>(sdk::Count(c.input_view(0))) * sizeof(std::string) + sdk::BytesOf(sdk::StringsOf(c.input_view(0)))) {
-    if (c.input_view(0).dl.ndim > 1) sdk::Fail(TENON_INVALID_ARGUMENT, who(), ": `filenames` must be a scalar or a vector.");
+      : Dataset(node, {}, true),
+        charge_(c, static_cast<uint64_t>(sdk::Count(c.input_view(0))) * sizeof(std::string) +
+                       sdk::BytesOf(sdk::StringsOf(c.input_view(0)))) {
+    if (c.input_view(0).dl.ndim > 1)
+      sdk::Fail(TENON_INVALID_ARGUMENT, who(), ": `filenames` must be a scalar or a vector.");
     for (const std::string_view name : sdk::StringsOf(c.input_view(0))) files_.emplace_back(name);
     if (compression >= 0) compression_ = std::string(sdk::StringAt(c.input_view(compression), 0));
     sdk::CheckCompression(compression_);
-    if (IntOf(c, buffer_size) < 0 && !(kMayLeaveBuffer && IntOf(c, buffer_size) == -1)) sdk::Fail(TENON_INVALID_ARGUMENT, who(), ": `buffer_size` must be >= 0 (0 == default)");
+    if (IntOf(c, buffer_size) < 0 && !(kMayLeaveBuffer && IntOf(c, buffer_size) == -1))
+      sdk::Fail(TENON_INVALID_ARGUMENT, who(), ": `buffer_size` must be >= 0 (0 == default)");
     if (IntOf(c, buffer_size) > 0) buffer_ = static_cast<uint64_t>(IntOf(c, buffer_size));
   }
 
@@ -50,9 +56,11 @@ class FileDataset : public Dataset, public std::enable_shared_from_this<FileData
   IteratorPtr NewIterator(const Pass& pass) const override { return NewLines(pass, 0, 1); }
   DatasetPtr ShardOfFiles(int64_t shards, int64_t index) const override {
     if (static_cast<int64_t>(files_.size()) < shards)
-      sdk::Fail(TENON_INVALID_ARGUMENT, "Could not apply FILE based sharding: ", who(), " only has ", files_.size(), " file(s), which is not enough for the required ", shards,
-           " shards/workers. Use the policy that deals elements (2, data).");
-    return std::make_shared<const Part>(*this, this->shared_from_this(), static_cast<size_t>(index), static_cast<size_t>(shards));
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Could not apply FILE based sharding: ", who(), " only has ", files_.size(),
+                " file(s), which is not enough for the required ", shards,
+                " shards/workers. Use the policy that deals elements (2, data).");
+    return std::make_shared<const Part>(*this, this->shared_from_this(), static_cast<size_t>(index),
+                                        static_cast<size_t>(shards));
   }
 
  private:
@@ -68,7 +76,8 @@ class FileDataset : public Dataset, public std::enable_shared_from_this<FileData
   IteratorPtr NewLines(const Pass& pass, size_t first, size_t step) const {
     class Lines final : public Iterator {
      public:
-      Lines(const FileDataset& dataset, const Pass& pass, size_t first, size_t step) : dataset_(dataset), pass_(pass), step_(step), at_(first) {}
+      Lines(const FileDataset& dataset, const Pass& pass, size_t first, size_t step)
+          : dataset_(dataset), pass_(pass), step_(step), at_(first) {}
       bool Next(Element* out) override {
         std::string_view text;
         if (!dataset_.gives_texts()) {
@@ -134,7 +143,8 @@ class FileDataset : public Dataset, public std::enable_shared_from_this<FileData
         return false;
       }
       sdk::InputStream Open() const {
-        sdk::InputStream stream = sdk::OpenStream(sdk::HostFiles(), dataset_.files_[at_], dataset_.compression_, dataset_.buffer_);
+        sdk::InputStream stream =
+            sdk::OpenStream(sdk::HostFiles(), dataset_.files_[at_], dataset_.compression_, dataset_.buffer_);
         LimitStream(pass_, &stream);
         return stream;
       }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets whose function gives a dataset for each element: FlatMapDataset, InterleaveDataset and the parallel forms of that.
+// Datasets whose function gives a dataset for each element: FlatMapDataset, InterleaveDataset and the parallel forms of
+// that.
 //
-// The parallel forms open the datasets of a cycle each with a prefetcher of its own (prefetch.h), so that they work beside one another; the order of the elements is the
-// plain one, whatever the threads.
+// The parallel forms open the datasets of a cycle each with a prefetcher of its own (prefetch.h), so that they work
+// beside one another; the order of the elements is the plain one, whatever the threads.
 #include "captured.h"
 #include "iterate.h"
 #include "op.h"
@@ -22,7 +23,9 @@ struct Inner {
   // ahead: as of NewPrefetcher; 0: nothing is made ahead.
   void Open(const Pass& pass, const Captured& function, const std::vector<uint32_t>& types, int64_t ahead) {
     opened.Open(pass, function.CallForDataset(pass, element, types),
-                [ahead](const Pass& within, const Dataset& dataset) { return ahead > 0 ? NewPrefetcher(within, dataset, ahead) : dataset.NewIterator(within); });
+                [ahead](const Pass& within, const Dataset& dataset) {
+                  return ahead > 0 ? NewPrefetcher(within, dataset, ahead) : dataset.NewIterator(within);
+                });
   }
   void State(Archive& archive, const Captured& function, const std::vector<uint32_t>& types, int64_t ahead) {
     bool open = is_open();
@@ -40,7 +43,8 @@ struct FlatMapDataset final : OverOne {
     explicit Attrs(CreateContext& c) : OverOne::Attrs(c), function(c, "f") {}
     Function function;
   };
-  FlatMapDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, true), function(attrs.function, who(), c, 1) {}
+  FlatMapDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, true), function(attrs.function, who(), c, 1) {}
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Flat final : OverIterator<FlatMapDataset> {
       using OverIterator::OverIterator;
@@ -68,7 +72,10 @@ enum class Form { kPlain, kLegacy, kLegacyV2, kV2, kV4 };
 template <Form kForm>
 struct InterleaveDataset final : OverOne {
   using Attrs = FlatMapDataset::Attrs;
-  static constexpr int32_t kNumbers = kForm == Form::kPlain ? 2 : kForm == Form::kV2 ? 3 : kForm == Form::kLegacyV2 ? 4 : 5;  // inputs behind the function's arguments
+  static constexpr int32_t kNumbers = kForm == Form::kPlain      ? 2
+                                      : kForm == Form::kV2       ? 3
+                                      : kForm == Form::kLegacyV2 ? 4
+                                                                 : 5;  // inputs behind the function's arguments
   InterleaveDataset(const Attrs& attrs, const RunContext& c)
       : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 1 - kNumbers) {
     const int32_t first = c.input_count() - kNumbers;
@@ -76,7 +83,8 @@ struct InterleaveDataset final : OverOne {
     block = IntOf(c, first + 1);
     if (cycle == kAutotune && kForm != Form::kPlain) cycle = DefaultParallelism();
     if (cycle <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `cycle_length` must be > 0");
-    if (cycle > kMostCycle) Fail(TENON_RESOURCE_EXHAUSTED, who(), ": cycle_length is ", cycle, "; ", kMostCycle, " is the most");
+    if (cycle > kMostCycle)
+      Fail(TENON_RESOURCE_EXHAUSTED, who(), ": cycle_length is ", cycle, "; ", kMostCycle, " is the most");
     if (block <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": `block_length` must be > 0");
     if constexpr (kForm == Form::kLegacy) ahead = std::max<int64_t>(1, IntOf(c, first + 3));
     if constexpr (kForm == Form::kLegacyV2) ahead = std::max<int64_t>(1, IntOf(c, first + 2));
@@ -88,7 +96,9 @@ struct InterleaveDataset final : OverOne {
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct InTurn final : OverIterator<InterleaveDataset> {
       InTurn(const InterleaveDataset& of, const Pass& in)
-          : OverIterator<InterleaveDataset>(of, in), charge(in.account(), static_cast<uint64_t>(of.cycle) * sizeof(Inner)), open(static_cast<size_t>(of.cycle)) {}
+          : OverIterator<InterleaveDataset>(of, in),
+            charge(in.account(), static_cast<uint64_t>(of.cycle) * sizeof(Inner)),
+            open(static_cast<size_t>(of.cycle)) {}
       bool Next(Element* out) override {
         while (!ended || some > 0) {
           this->pass.CheckCancelled();
@@ -156,9 +166,11 @@ struct InterleaveDataset final : OverOne {
   }
 
   void CheckCalls(int64_t calls) const {
-    if (calls <= 0 && calls != kAutotune) Fail(TENON_INVALID_ARGUMENT, who(), ": `num_parallel_calls` must be greater than zero or -1.");
+    if (calls <= 0 && calls != kAutotune)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": `num_parallel_calls` must be greater than zero or -1.");
     if (calls > cycle)
-      Fail(TENON_INVALID_ARGUMENT, who(), ": `num_parallel_calls` must be -1, or no more than `cycle_length`, which is ", cycle, "; it is ", calls);
+      Fail(TENON_INVALID_ARGUMENT, who(),
+           ": `num_parallel_calls` must be -1, or no more than `cycle_length`, which is ", cycle, "; it is ", calls);
   }
   static constexpr int64_t kMostCycle = 65536;
   const Captured function;
@@ -168,15 +180,20 @@ struct InterleaveDataset final : OverOne {
 }  // namespace
 
 TENON_KERNEL(kFlatMapDatasetKernel) = Registration<MakeDataset<FlatMapDataset>>("FlatMapDataset", kMakesDataset);
-TENON_KERNEL(kInterleaveDatasetKernel) = Registration<MakeDataset<InterleaveDataset<Form::kPlain>>>("InterleaveDataset", kMakesDataset);
-TENON_KERNEL(kParallelInterleaveDatasetKernel) = Registration<MakeDataset<InterleaveDataset<Form::kLegacy>>>("ParallelInterleaveDataset", kMakesDataset);
+TENON_KERNEL(kInterleaveDatasetKernel) = Registration<MakeDataset<InterleaveDataset<Form::kPlain>>>("InterleaveDataset",
+                                                                                                    kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetKernel) =
+    Registration<MakeDataset<InterleaveDataset<Form::kLegacy>>>("ParallelInterleaveDataset", kMakesDataset);
 TENON_KERNEL(kExperimentalParallelInterleaveDatasetKernel) =
     Registration<MakeDataset<InterleaveDataset<Form::kLegacy>>>("ExperimentalParallelInterleaveDataset", kMakesDataset);
 TENON_KERNEL(kLegacyParallelInterleaveDatasetV2Kernel) =
     Registration<MakeDataset<InterleaveDataset<Form::kLegacyV2>>>("LegacyParallelInterleaveDatasetV2", kMakesDataset);
-TENON_KERNEL(kParallelInterleaveDatasetV2Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV2", kMakesDataset);
-TENON_KERNEL(kParallelInterleaveDatasetV3Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV3", kMakesDataset);
-TENON_KERNEL(kParallelInterleaveDatasetV4Kernel) = Registration<MakeDataset<InterleaveDataset<Form::kV4>>>("ParallelInterleaveDatasetV4", kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetV2Kernel) =
+    Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV2", kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetV3Kernel) =
+    Registration<MakeDataset<InterleaveDataset<Form::kV2>>>("ParallelInterleaveDatasetV3", kMakesDataset);
+TENON_KERNEL(kParallelInterleaveDatasetV4Kernel) =
+    Registration<MakeDataset<InterleaveDataset<Form::kV4>>>("ParallelInterleaveDatasetV4", kMakesDataset);
 
 #define TENON_DATASET_OF_DATASETS "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
 
@@ -192,41 +209,52 @@ TENON_OP(kInterleaveDataset) = DefineDataset({
     .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64",
     .attrs = TENON_DATASET_OF_DATASETS TENON_DATASET_METADATA,
     .constraints = "rank(cycle_length) == 0; rank(block_length) == 0",
-    .doc = "The elements of the datasets that f gives for the elements: of cycle_length of them in turn, block_length from each.",
+    .doc = "The elements of the datasets that f gives for the elements: of cycle_length of them in turn, block_length "
+           "from each.",
 });
 
-static constexpr std::string_view kParallelDoc = "As InterleaveDataset, and the datasets of a cycle work beside one another.";
-static constexpr std::string_view kParallelRanks = "rank(cycle_length) == 0; rank(block_length) == 0; rank(num_parallel_calls) == 0";
+static constexpr std::string_view kParallelDoc =
+    "As InterleaveDataset, and the datasets of a cycle work beside one another.";
+static constexpr std::string_view kParallelRanks =
+    "rank(cycle_length) == 0; rank(block_length) == 0; rank(num_parallel_calls) == 0";
 
 TENON_OP(kParallelInterleaveDataset) = DefineDataset({
     .name = "ParallelInterleaveDataset",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, sloppy: bool, buffer_output_elements: int64, "
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, sloppy: "
+              "bool, buffer_output_elements: int64, "
               "prefetch_input_elements: int64",
     .attrs = TENON_DATASET_OF_DATASETS TENON_DATASET_METADATA,
-    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(sloppy) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0",
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(sloppy) == 0; rank(buffer_output_elements) "
+                   "== 0; rank(prefetch_input_elements) == 0",
     .doc = kParallelDoc,
 });
 
 TENON_OP(kExperimentalParallelInterleaveDataset) = DefineDataset({
     .name = "ExperimentalParallelInterleaveDataset",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, sloppy: bool, buffer_output_elements: int64, "
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, sloppy: "
+              "bool, buffer_output_elements: int64, "
               "prefetch_input_elements: int64",
     .attrs = TENON_DATASET_OF_DATASETS,
-    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(sloppy) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0",
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(sloppy) == 0; rank(buffer_output_elements) "
+                   "== 0; rank(prefetch_input_elements) == 0",
     .doc = kParallelDoc,
 });
 
 TENON_OP(kLegacyParallelInterleaveDatasetV2) = DefineDataset({
     .name = "LegacyParallelInterleaveDatasetV2",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, buffer_output_elements: int64, prefetch_input_elements: int64",
-    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
-    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, "
+              "buffer_output_elements: int64, prefetch_input_elements: int64",
+    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS
+             "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(buffer_output_elements) == 0; "
+                   "rank(prefetch_input_elements) == 0",
     .doc = kParallelDoc,
 });
 
 TENON_OP(kParallelInterleaveDatasetV2) = DefineDataset({
     .name = "ParallelInterleaveDatasetV2",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, num_parallel_calls: int64",
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, "
+              "num_parallel_calls: int64",
     .attrs = TENON_DATASET_OF_DATASETS "; sloppy: bool = false" TENON_DATASET_METADATA,
     .constraints = kParallelRanks,
     .doc = kParallelDoc,
@@ -234,18 +262,23 @@ TENON_OP(kParallelInterleaveDatasetV2) = DefineDataset({
 
 TENON_OP(kParallelInterleaveDatasetV3) = DefineDataset({
     .name = "ParallelInterleaveDatasetV3",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, num_parallel_calls: int64",
-    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, "
+              "num_parallel_calls: int64",
+    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS
+             "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = kParallelRanks,
     .doc = kParallelDoc,
 });
 
 TENON_OP(kParallelInterleaveDatasetV4) = DefineDataset({
     .name = "ParallelInterleaveDatasetV4",
-    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, buffer_output_elements: int64, "
+    .inputs = "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, "
+              "buffer_output_elements: int64, "
               "prefetch_input_elements: int64, num_parallel_calls: int64",
-    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
-    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(buffer_output_elements) == 0; rank(prefetch_input_elements) == 0; rank(num_parallel_calls) == 0",
+    .attrs = "f: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS
+             "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .constraints = "rank(cycle_length) == 0; rank(block_length) == 0; rank(buffer_output_elements) == 0; "
+                   "rank(prefetch_input_elements) == 0; rank(num_parallel_calls) == 0",
     .doc = kParallelDoc,
 });
 

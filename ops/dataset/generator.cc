@@ -13,13 +13,19 @@ class GeneratorDataset final : public Dataset {
  public:
   struct Attrs : Node {
     explicit Attrs(CreateContext& c)
-        : Node(c), begin(c, "init_func"), next(c, "next_func"), end(c, "finalize_func"), begin_count(static_cast<int32_t>(c.Types("Tinit_func_args").size())),
+        : Node(c),
+          begin(c, "init_func"),
+          next(c, "next_func"),
+          end(c, "finalize_func"),
+          begin_count(static_cast<int32_t>(c.Types("Tinit_func_args").size())),
           next_count(static_cast<int32_t>(c.Types("Tnext_func_args").size())) {}
     Function begin, next, end;
     int32_t begin_count, next_count;
   };
   GeneratorDataset(const Attrs& attrs, const RunContext& c)
-      : Dataset(attrs, {}, true), begin_(attrs.begin, who(), c, 0, attrs.begin_count), next_(attrs.next, who(), c, attrs.begin_count, attrs.next_count),
+      : Dataset(attrs, {}, true),
+        begin_(attrs.begin, who(), c, 0, attrs.begin_count),
+        next_(attrs.next, who(), c, attrs.begin_count, attrs.next_count),
         end_(attrs.end, who(), c, attrs.begin_count + attrs.next_count) {}
 
   IteratorPtr NewIterator(const Pass& pass) const override {
@@ -65,10 +71,12 @@ TENON_KERNEL(kGeneratorDatasetKernel) = Registration<MakeDataset<GeneratorDatase
 
 TENON_OP(kGeneratorDataset) = DefineDataset({
     .name = "GeneratorDataset",
-    .inputs = "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, finalize_func_other_args: Tfinalize_func_args",
-    .attrs = "init_func: func; next_func: func; finalize_func: func; Tinit_func_args: list(type); Tnext_func_args: list(type); Tfinalize_func_args: list(type); "
-             TENON_DATASET_TYPES TENON_DATASET_METADATA,
-    .doc = "What next_func gives of the state that init_func made, until it fails with OUT_OF_RANGE; then finalize_func is called.",
+    .inputs = "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, finalize_func_other_args: "
+              "Tfinalize_func_args",
+    .attrs = "init_func: func; next_func: func; finalize_func: func; Tinit_func_args: list(type); Tnext_func_args: "
+             "list(type); Tfinalize_func_args: list(type); " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .doc = "What next_func gives of the state that init_func made, until it fails with OUT_OF_RANGE; then "
+           "finalize_func is called.",
     .traits = TENON_OP_STATEFUL,
 });
 

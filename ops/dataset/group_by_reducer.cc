@@ -14,20 +14,33 @@ namespace {
 struct GroupByReducerDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
     explicit Attrs(CreateContext& c)
-        : OverOne::Attrs(c), key(c, "key_func"), begin(c, "init_func"), reduce(c, "reduce_func"), end(c, "finalize_func"), key_count(Arguments(c, "Tkey_func_other_arguments")),
-          begin_count(Arguments(c, "Tinit_func_other_arguments")), reduce_count(Arguments(c, "Treduce_func_other_arguments")), end_count(Arguments(c, "Tfinalize_func_other_arguments")) {
+        : OverOne::Attrs(c),
+          key(c, "key_func"),
+          begin(c, "init_func"),
+          reduce(c, "reduce_func"),
+          end(c, "finalize_func"),
+          key_count(Arguments(c, "Tkey_func_other_arguments")),
+          begin_count(Arguments(c, "Tinit_func_other_arguments")),
+          reduce_count(Arguments(c, "Treduce_func_other_arguments")),
+          end_count(Arguments(c, "Tfinalize_func_other_arguments")) {
       if (!c.ok()) return;
       const auto state = begin.result_dtypes(), reduced = reduce.result_dtypes();
       if (!std::equal(state.begin(), state.end(), reduced.begin(), reduced.end()))
         c.Invalid(who, ": reduce_func gives values of other types than the state that init_func gives");
-      if (end.result_dtypes().size() != types.size()) c.Invalid(who, ": finalize_func gives ", end.result_dtypes().size(), " values; ", types.size(), " are asked for");
+      if (end.result_dtypes().size() != types.size())
+        c.Invalid(who, ": finalize_func gives ", end.result_dtypes().size(), " values; ", types.size(),
+                  " are asked for");
     }
-    static int32_t Arguments(CreateContext& c, std::string_view attr) { return static_cast<int32_t>(c.Types(attr).size()); }
+    static int32_t Arguments(CreateContext& c, std::string_view attr) {
+      return static_cast<int32_t>(c.Types(attr).size());
+    }
     Function key, begin, reduce, end;
     int32_t key_count, begin_count, reduce_count, end_count;
   };
   GroupByReducerDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, true), key(attrs.key, who(), c, 1, attrs.key_count), begin(attrs.begin, who(), c, 1 + attrs.key_count, attrs.begin_count),
+      : OverOne(attrs, c, true),
+        key(attrs.key, who(), c, 1, attrs.key_count),
+        begin(attrs.begin, who(), c, 1 + attrs.key_count, attrs.begin_count),
         reduce(attrs.reduce, who(), c, 1 + attrs.key_count + attrs.begin_count, attrs.reduce_count),
         end(attrs.end, who(), c, 1 + attrs.key_count + attrs.begin_count + attrs.reduce_count, attrs.end_count) {}
 
@@ -89,23 +102,35 @@ struct GroupByReducerDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kGroupByReducerDatasetKernel) = Registration<MakeDataset<GroupByReducerDataset>>("GroupByReducerDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalGroupByReducerDatasetKernel) = Registration<MakeDataset<GroupByReducerDataset>>("ExperimentalGroupByReducerDataset", kMakesDataset);
+TENON_KERNEL(kGroupByReducerDatasetKernel) = Registration<MakeDataset<GroupByReducerDataset>>("GroupByReducerDataset",
+                                                                                              kMakesDataset);
+TENON_KERNEL(kExperimentalGroupByReducerDatasetKernel) =
+    Registration<MakeDataset<GroupByReducerDataset>>("ExperimentalGroupByReducerDataset", kMakesDataset);
 
-#define TENON_REDUCER_INPUTS                                                                                                                        \
-  "input_dataset: variant, key_func_other_arguments: Tkey_func_other_arguments, init_func_other_arguments: Tinit_func_other_arguments, " \
-  "reduce_func_other_arguments: Treduce_func_other_arguments, finalize_func_other_arguments: Tfinalize_func_other_arguments"
-#define TENON_REDUCER_ATTRS                                                                                                                              \
-  "key_func: func; init_func: func; reduce_func: func; finalize_func: func; Tkey_func_other_arguments: list(type); Tinit_func_other_arguments: list(type); " \
+#define TENON_REDUCER_INPUTS                                                                                 \
+  "input_dataset: variant, key_func_other_arguments: Tkey_func_other_arguments, init_func_other_arguments: " \
+  "Tinit_func_other_arguments, "                                                                             \
+  "reduce_func_other_arguments: Treduce_func_other_arguments, finalize_func_other_arguments: "               \
+  "Tfinalize_func_other_arguments"
+#define TENON_REDUCER_ATTRS                                                                                          \
+  "key_func: func; init_func: func; reduce_func: func; finalize_func: func; Tkey_func_other_arguments: list(type); " \
+  "Tinit_func_other_arguments: list(type); "                                                                         \
   "Treduce_func_other_arguments: list(type); Tfinalize_func_other_arguments: list(type); " TENON_DATASET_TYPES
 
 static constexpr std::string_view kDoc =
-    "For each key that key_func gives of an element, in rising order: finalize_func of the state after reduce_func of state and element for each of its elements; init_func of the key is the "
+    "For each key that key_func gives of an element, in rising order: finalize_func of the state after reduce_func of "
+    "state and element for each of its elements; init_func of the key is the "
     "first state.";
 
-TENON_OP(kGroupByReducerDataset) =
-    DefineDataset({.name = "GroupByReducerDataset", .inputs = TENON_REDUCER_INPUTS, .attrs = TENON_REDUCER_ATTRS, .doc = kDoc, .traits = TENON_OP_STATEFUL});
-TENON_OP(kExperimentalGroupByReducerDataset) =
-    DefineDataset({.name = "ExperimentalGroupByReducerDataset", .inputs = TENON_REDUCER_INPUTS, .attrs = TENON_REDUCER_ATTRS, .doc = kDoc, .traits = TENON_OP_STATEFUL});
+TENON_OP(kGroupByReducerDataset) = DefineDataset({.name = "GroupByReducerDataset",
+                                                  .inputs = TENON_REDUCER_INPUTS,
+                                                  .attrs = TENON_REDUCER_ATTRS,
+                                                  .doc = kDoc,
+                                                  .traits = TENON_OP_STATEFUL});
+TENON_OP(kExperimentalGroupByReducerDataset) = DefineDataset({.name = "ExperimentalGroupByReducerDataset",
+                                                              .inputs = TENON_REDUCER_INPUTS,
+                                                              .attrs = TENON_REDUCER_ATTRS,
+                                                              .doc = kDoc,
+                                                              .traits = TENON_OP_STATEFUL});
 
 }  // namespace tenon::ops

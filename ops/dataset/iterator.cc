@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterators as resources: IteratorV2, OneShotIterator, AnonymousIterator, MakeIterator, IteratorGetNext, IteratorGetNextAsOptional, and their handles as strings.
+// Iterators as resources: IteratorV2, OneShotIterator, AnonymousIterator, MakeIterator, IteratorGetNext,
+// IteratorGetNextAsOptional, and their handles as strings.
 #include "captured.h"
 #include "element_spec.h"
 #include "named.h"
@@ -49,8 +50,12 @@ class IteratorResource {
 struct Named : NamedResource<kKind> {
   explicit Named(CreateContext& c) : NamedResource(c), spec(c) {}
   IteratorResource& Object(const RunContext& c) const {
-    IteratorResource& object = ObjectOf<IteratorResource>(c, handle, kKind.object_type, [&] { return std::make_unique<IteratorResource>(Charge(c, sizeof(IteratorResource) + spec.bytes()), spec); });
-    if (object.spec().types != spec.types) Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types; give this one another shared_name");
+    IteratorResource& object = ObjectOf<IteratorResource>(c, handle, kKind.object_type, [&] {
+      return std::make_unique<IteratorResource>(Charge(c, sizeof(IteratorResource) + spec.bytes()), spec);
+    });
+    if (object.spec().types != spec.types)
+      Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name,
+           "' exists with other output_types; give this one another shared_name");
     table.Add(c, name, handle);
     return object;
   }
@@ -91,7 +96,9 @@ struct Anonymous {
   void Run(RunContext c) const {
     tenon_resource* handle = nullptr;
     Check(c.services().step_resource(c.frame(), kKind.handle_type, &handle));
-    ObjectOf<IteratorResource>(c, handle, kKind.object_type, [&] { return std::make_unique<IteratorResource>(Charge(c, sizeof(IteratorResource) + spec.bytes()), spec); });
+    ObjectOf<IteratorResource>(c, handle, kKind.object_type, [&] {
+      return std::make_unique<IteratorResource>(Charge(c, sizeof(IteratorResource) + spec.bytes()), spec);
+    });
     *c.output<tenon_resource*>(0) = handle;
     if constexpr (kDeleter) c.AllocOutput(1, {});
   }
@@ -111,7 +118,8 @@ std::shared_ptr<Root> RootOf(const RunContext& c) {
   std::shared_ptr<Root> root = ObjectOf<IteratorResource>(c, c.resource(0), kKind.object_type).root();
   if (root == nullptr)
     Fail(TENON_FAILED_PRECONDITION,
-         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer operation for this iterator before getting the next element.");
+         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the initializer "
+         "operation for this iterator before getting the next element.");
   return root;
 }
 
@@ -142,7 +150,8 @@ struct GetNextAsOptional {
         for (const KeptTensor& tensor : *element) views.push_back(tensor.view());
       }
       tenon_variant* made = nullptr;
-      Check(asker.services().variant_new(asker.frame(), TENON_SPAN("tenon.Optional"), ToSpan(element != nullptr ? "some" : ""), views.data(), views.size(), &made));
+      Check(asker.services().variant_new(asker.frame(), TENON_SPAN("tenon.Optional"),
+                                         ToSpan(element != nullptr ? "some" : ""), views.data(), views.size(), &made));
       SetVariant(asker, 0, made);
     });
   }
@@ -177,13 +186,15 @@ struct Deserialize {
     const std::shared_ptr<Root> before = iterator.root();
     if (before == nullptr)
       Fail(TENON_FAILED_PRECONDITION,
-           "Restore() failed because the iterator has not been initialized. Ensure that you have run the initializer operation for this iterator before restoring it.");
+           "Restore() failed because the iterator has not been initialized. Ensure that you have run the initializer "
+           "operation for this iterator before restoring it.");
     const tenon_tensor_view& view = c.input_view(1);
     const tenon_variant* const state = Count(view) > 0 ? VariantOf(view) : nullptr;
     tenon_variant_info info{};
     if (state != nullptr) c.services().variant_info(state, &info);
     if (ToText(info.type) != kStateType || Count(view) != 1)
-      Fail(TENON_INVALID_ARGUMENT, "`serialized` must be what SerializeIterator gave here, one variant of type ", kStateType, "; it is ", Count(view), " of type '", ToText(info.type), "'",
+      Fail(TENON_INVALID_ARGUMENT, "`serialized` must be what SerializeIterator gave here, one variant of type ",
+           kStateType, "; it is ", Count(view), " of type '", ToText(info.type), "'",
            ToText(info.type).starts_with("tensorflow") ? ", which TensorFlow alone can read" : "");
     std::vector<tenon_tensor_view> pieces(info.element_count);
     for (uint64_t i = 0; i < info.element_count; ++i) c.services().variant_element(state, i, &pieces[i]);
@@ -208,8 +219,14 @@ struct IteratorOp {
   tenon_shape_function shape = ShapeFunction<AllScalars>;
 };
 consteval tenon_op_definition DefineIterator(const IteratorOp& op) {
-  return DefineOp({.name = op.name, .inputs = op.inputs, .outputs = op.outputs, .attrs = op.attrs, .constraints = op.constraints, .doc = op.doc,
-                   .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT, .shape = op.shape});
+  return DefineOp({.name = op.name,
+                   .inputs = op.inputs,
+                   .outputs = op.outputs,
+                   .attrs = op.attrs,
+                   .constraints = op.constraints,
+                   .doc = op.doc,
+                   .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+                   .shape = op.shape});
 }
 
 }  // namespace
@@ -226,49 +243,96 @@ TENON_KERNEL(kIteratorGetNextSyncKernel) = Registration<GetNext>("IteratorGetNex
 TENON_KERNEL(kIteratorGetNextAsOptionalKernel) = Registration<GetNextAsOptional>("IteratorGetNextAsOptional", kDynamic);
 TENON_KERNEL(kDeleteIteratorKernel) = Registration<Delete>("DeleteIterator", {.flags = 0});
 TENON_KERNEL(kSerializeIteratorKernel) = Registration<Serialize>("SerializeIterator", kDynamic);
-TENON_KERNEL(kDeserializeIteratorKernel) = Registration<Deserialize>("DeserializeIterator", {.flags = TENON_KERNEL_BLOCKING});
-TENON_KERNEL(kIteratorToStringHandleKernel) = Registration<ToStringHandle<kKind>>("IteratorToStringHandle", {.dynamic_outputs = 1});
-TENON_KERNEL(kIteratorFromStringHandleKernel) = Registration<FromStringHandle<kKind, IteratorResource>>("IteratorFromStringHandle", kPlain);
-TENON_KERNEL(kIteratorFromStringHandleV2Kernel) = Registration<FromStringHandle<kKind, IteratorResource>>("IteratorFromStringHandleV2", kPlain);
+TENON_KERNEL(kDeserializeIteratorKernel) = Registration<Deserialize>("DeserializeIterator",
+                                                                     {.flags = TENON_KERNEL_BLOCKING});
+TENON_KERNEL(kIteratorToStringHandleKernel) = Registration<ToStringHandle<kKind>>("IteratorToStringHandle",
+                                                                                  {.dynamic_outputs = 1});
+TENON_KERNEL(kIteratorFromStringHandleKernel) =
+    Registration<FromStringHandle<kKind, IteratorResource>>("IteratorFromStringHandle", kPlain);
+TENON_KERNEL(kIteratorFromStringHandleV2Kernel) =
+    Registration<FromStringHandle<kKind, IteratorResource>>("IteratorFromStringHandleV2", kPlain);
 
 #define TENON_ITERATOR_NAMED "shared_name: string; container: string; " TENON_DATASET_TYPES
 
 static constexpr std::string_view kNamedDoc = "An iterator, which MakeIterator begins, by its name.";
-static constexpr std::string_view kAnonymousDoc = "An iterator that only those have whom the step gives it to, and that ends with the step.";
+static constexpr std::string_view kAnonymousDoc =
+    "An iterator that only those have whom the step gives it to, and that ends with the step.";
 static constexpr std::string_view kNextDoc = "The next element of an iterator. OUT_OF_RANGE at the end.";
-static constexpr std::string_view kFromDoc = "The iterator of this session that IteratorToStringHandle gave this string for.";
+static constexpr std::string_view kFromDoc =
+    "The iterator of this session that IteratorToStringHandle gave this string for.";
 
-TENON_OP(kIterator) = DefineIterator({.name = "Iterator", .outputs = "handle: resource", .attrs = TENON_ITERATOR_NAMED, .doc = kNamedDoc});
-TENON_OP(kIteratorV2) = DefineIterator({.name = "IteratorV2", .outputs = "handle: resource", .attrs = TENON_ITERATOR_NAMED, .doc = kNamedDoc});
-TENON_OP(kOneShotIterator) = DefineIterator({.name = "OneShotIterator", .outputs = "handle: resource",
-                                             .attrs = "dataset_factory: func; " TENON_DATASET_TYPES "; container: string = ''; shared_name: string = ''",
+TENON_OP(kIterator) = DefineIterator(
+    {.name = "Iterator", .outputs = "handle: resource", .attrs = TENON_ITERATOR_NAMED, .doc = kNamedDoc});
+TENON_OP(kIteratorV2) = DefineIterator(
+    {.name = "IteratorV2", .outputs = "handle: resource", .attrs = TENON_ITERATOR_NAMED, .doc = kNamedDoc});
+TENON_OP(kOneShotIterator) = DefineIterator({.name = "OneShotIterator",
+                                             .outputs = "handle: resource",
+                                             .attrs = "dataset_factory: func; " TENON_DATASET_TYPES
+                                                      "; container: string = ''; shared_name: string = ''",
                                              .doc = "An iterator over the dataset that a function gives."});
-TENON_OP(kAnonymousIterator) = DefineIterator({.name = "AnonymousIterator", .outputs = "handle: resource", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
-TENON_OP(kAnonymousIteratorV2) =
-    DefineIterator({.name = "AnonymousIteratorV2", .outputs = "handle: resource, deleter: variant", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
-TENON_OP(kAnonymousIteratorV3) = DefineIterator({.name = "AnonymousIteratorV3", .outputs = "handle: resource", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
+TENON_OP(kAnonymousIterator) = DefineIterator(
+    {.name = "AnonymousIterator", .outputs = "handle: resource", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
+TENON_OP(kAnonymousIteratorV2) = DefineIterator({.name = "AnonymousIteratorV2",
+                                                 .outputs = "handle: resource, deleter: variant",
+                                                 .attrs = TENON_DATASET_TYPES,
+                                                 .doc = kAnonymousDoc});
+TENON_OP(kAnonymousIteratorV3) = DefineIterator(
+    {.name = "AnonymousIteratorV3", .outputs = "handle: resource", .attrs = TENON_DATASET_TYPES, .doc = kAnonymousDoc});
 TENON_OP(kMakeIterator) =
-    DefineIterator({.name = "MakeIterator", .inputs = "dataset: variant, iterator: resource", .doc = "Begins a pass of the iterator over the dataset, from its first element."});
-TENON_OP(kIteratorGetNext) = DefineIterator({.name = "IteratorGetNext", .inputs = "iterator: resource", .outputs = "components: output_types", .attrs = TENON_DATASET_TYPES,
-                                             .doc = kNextDoc, .shape = ShapeFunction<ElementShapes>});
-TENON_OP(kIteratorGetNextSync) = DefineIterator({.name = "IteratorGetNextSync", .inputs = "iterator: resource", .outputs = "components: output_types",
-                                                 .attrs = TENON_DATASET_TYPES, .doc = kNextDoc, .shape = ShapeFunction<ElementShapes>});
-TENON_OP(kIteratorGetNextAsOptional) = DefineIterator({.name = "IteratorGetNextAsOptional", .inputs = "iterator: resource", .outputs = "optional: variant",
-                                                       .attrs = TENON_DATASET_TYPES, .doc = "The next element of an iterator as an optional, which at the end has no value."});
-TENON_OP(kDeleteIterator) = DefineIterator({.name = "DeleteIterator", .inputs = "handle: resource, deleter: variant", .doc = "Ends an iterator."});
-TENON_OP(kSerializeIterator) = DefineIterator({.name = "SerializeIterator", .inputs = "resource_handle: resource", .outputs = "serialized: variant",
-                                               .attrs = "external_state_policy: int = 0",
-                                               .doc = "Where the iterator's pass stands, with the elements that it holds; what its functions keep themselves (variables, random generators) is not in it.",
-                                               .shape = ShapeFunction<OneVector>});
-TENON_OP(kDeserializeIterator) = DefineIterator({.name = "DeserializeIterator", .inputs = "resource_handle: resource, serialized: variant",
-                                                 .doc = "The iterator, which MakeIterator has begun over the same pipeline, goes on where the one stood whose state this is."});
-TENON_OP(kIteratorToStringHandle) = DefineIterator({.name = "IteratorToStringHandle", .inputs = "resource_handle: resource", .outputs = "string_handle: string",
-                                                    .doc = "A string that stands for the iterator, which has a name, in this session."});
-TENON_OP(kIteratorFromStringHandle) = DefineIterator({.name = "IteratorFromStringHandle", .inputs = "string_handle: string", .outputs = "resource_handle: resource",
-                                                      .attrs = "output_types: list(type) = []; output_shapes: list(shape) = []", .constraints = "rank(string_handle) == 0",
-                                                      .doc = kFromDoc});
-TENON_OP(kIteratorFromStringHandleV2) = DefineIterator({.name = "IteratorFromStringHandleV2", .inputs = "string_handle: string", .outputs = "resource_handle: resource",
-                                                        .attrs = "output_types: list(type) = []; output_shapes: list(shape) = []", .constraints = "rank(string_handle) == 0",
-                                                        .doc = kFromDoc});
+    DefineIterator({.name = "MakeIterator",
+                    .inputs = "dataset: variant, iterator: resource",
+                    .doc = "Begins a pass of the iterator over the dataset, from its first element."});
+TENON_OP(kIteratorGetNext) = DefineIterator({.name = "IteratorGetNext",
+                                             .inputs = "iterator: resource",
+                                             .outputs = "components: output_types",
+                                             .attrs = TENON_DATASET_TYPES,
+                                             .doc = kNextDoc,
+                                             .shape = ShapeFunction<ElementShapes>});
+TENON_OP(kIteratorGetNextSync) = DefineIterator({.name = "IteratorGetNextSync",
+                                                 .inputs = "iterator: resource",
+                                                 .outputs = "components: output_types",
+                                                 .attrs = TENON_DATASET_TYPES,
+                                                 .doc = kNextDoc,
+                                                 .shape = ShapeFunction<ElementShapes>});
+TENON_OP(kIteratorGetNextAsOptional) =
+    DefineIterator({.name = "IteratorGetNextAsOptional",
+                    .inputs = "iterator: resource",
+                    .outputs = "optional: variant",
+                    .attrs = TENON_DATASET_TYPES,
+                    .doc = "The next element of an iterator as an optional, which at the end has no value."});
+TENON_OP(kDeleteIterator) = DefineIterator({.name = "DeleteIterator",
+                                            .inputs = "handle: resource, deleter: variant",
+                                            .doc = "Ends an iterator."});
+TENON_OP(kSerializeIterator) =
+    DefineIterator({.name = "SerializeIterator",
+                    .inputs = "resource_handle: resource",
+                    .outputs = "serialized: variant",
+                    .attrs = "external_state_policy: int = 0",
+                    .doc = "Where the iterator's pass stands, with the elements that it holds; what its functions keep "
+                           "themselves (variables, random generators) is not in it.",
+                    .shape = ShapeFunction<OneVector>});
+TENON_OP(kDeserializeIterator) = DefineIterator({.name = "DeserializeIterator",
+                                                 .inputs = "resource_handle: resource, serialized: variant",
+                                                 .doc = "The iterator, which MakeIterator has begun over the same "
+                                                        "pipeline, goes on where the one stood whose state this is."});
+TENON_OP(kIteratorToStringHandle) =
+    DefineIterator({.name = "IteratorToStringHandle",
+                    .inputs = "resource_handle: resource",
+                    .outputs = "string_handle: string",
+                    .doc = "A string that stands for the iterator, which has a name, in this session."});
+TENON_OP(kIteratorFromStringHandle) =
+    DefineIterator({.name = "IteratorFromStringHandle",
+                    .inputs = "string_handle: string",
+                    .outputs = "resource_handle: resource",
+                    .attrs = "output_types: list(type) = []; output_shapes: list(shape) = []",
+                    .constraints = "rank(string_handle) == 0",
+                    .doc = kFromDoc});
+TENON_OP(kIteratorFromStringHandleV2) =
+    DefineIterator({.name = "IteratorFromStringHandleV2",
+                    .inputs = "string_handle: string",
+                    .outputs = "resource_handle: resource",
+                    .attrs = "output_types: list(type) = []; output_shapes: list(shape) = []",
+                    .constraints = "rank(string_handle) == 0",
+                    .doc = kFromDoc});
 
 }  // namespace tenon::ops

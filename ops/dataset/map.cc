@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets of a function of each element: MapDataset, FilterDataset, FilterByLastComponentDataset, TakeWhileDataset, ScanDataset.
+// Datasets of a function of each element: MapDataset, FilterDataset, FilterByLastComponentDataset, TakeWhileDataset,
+// ScanDataset.
 #include "archive.h"
 #include "captured.h"
 #include "op.h"
@@ -16,11 +17,13 @@ struct FunctionNode : Dataset {
     // states: values that the function gives before those of an element.
     explicit Attrs(CreateContext& c, size_t states = 0) : Node(c), function(c, {kAttr.data, sizeof(kAttr.data) - 1}) {
       if (c.ok() && kAttr.data[0] == 'f' && function.result_dtypes().size() != states + types.size())
-        c.Invalid(who, ": its function gives ", function.result_dtypes().size(), " values; ", states + types.size(), " are asked for");
+        c.Invalid(who, ": its function gives ", function.result_dtypes().size(), " values; ", states + types.size(),
+                  " are asked for");
     }
     Function function;
   };
-  FunctionNode(const Attrs& attrs, const RunContext& c, int32_t first = 1) : FunctionNode(attrs, c, DatasetOf(c, 0), first) {}
+  FunctionNode(const Attrs& attrs, const RunContext& c, int32_t first = 1)
+      : FunctionNode(attrs, c, DatasetOf(c, 0), first) {}
   FunctionNode(const Attrs& attrs, const RunContext& c, DatasetPtr from, int32_t first)
       : Dataset(attrs, {from}, true), input(std::move(from)), function(attrs.function, who(), c, first) {}
 
@@ -109,7 +112,8 @@ struct LastComponentDataset final : Dataset {
           pass.CheckCancelled();
           if (!from->Next(out)) return false;
           const tenon_tensor_view last = out->empty() ? tenon_tensor_view{} : out->back().view();
-          if (last.dtype != TENON_DT_BOOL || last.dl.ndim != 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the last component must be one bool");
+          if (last.dtype != TENON_DT_BOOL || last.dl.ndim != 0)
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the last component must be one bool");
           const bool wanted = *Data<const bool>(last);
           out->pop_back();
           if (wanted) return true;
@@ -127,7 +131,8 @@ struct LastComponentDataset final : Dataset {
 
 struct ScanDataset final : FunctionNode<"f"> {
   struct Attrs : FunctionNode::Attrs {
-    explicit Attrs(CreateContext& c) : FunctionNode::Attrs(c, c.Types("Tstate").size()), states(static_cast<int32_t>(c.Types("Tstate").size())) {
+    explicit Attrs(CreateContext& c)
+        : FunctionNode::Attrs(c, c.Types("Tstate").size()), states(static_cast<int32_t>(c.Types("Tstate").size())) {
       keeps = c.Bool("preserve_cardinality");
     }
     int32_t states;
@@ -139,7 +144,8 @@ struct ScanDataset final : FunctionNode<"f"> {
   int64_t Cardinality() const override { return keeps ? input->Cardinality() : kUnknown; }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Each final : Iterator {
-      Each(const ScanDataset& of, const Pass& in) : dataset(of), pass(in), from(of.input->NewIterator(in)), state(Share(of.initial)) {}
+      Each(const ScanDataset& of, const Pass& in)
+          : dataset(of), pass(in), from(of.input->NewIterator(in)), state(Share(of.initial)) {}
       bool Next(Element* out) override {
         pass.CheckCancelled();
         Element element;
@@ -154,7 +160,8 @@ struct ScanDataset final : FunctionNode<"f"> {
       void State(Archive& archive) override {
         archive.There(*dataset.input, from);
         archive.Values(state);
-        if (state.size() != dataset.initial.size()) archive.Refuse("its function's state has another number of tensors");
+        if (state.size() != dataset.initial.size())
+          archive.Refuse("its function's state has another number of tensors");
       }
       const ScanDataset& dataset;
       const Pass& pass;
@@ -170,14 +177,20 @@ struct ScanDataset final : FunctionNode<"f"> {
 }  // namespace
 
 TENON_KERNEL(kMapDatasetKernel) = Registration<MakeDataset<MapDataset>>("MapDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalMapDatasetKernel) = Registration<MakeDataset<MapDataset>>("ExperimentalMapDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalMapDatasetKernel) = Registration<MakeDataset<MapDataset>>("ExperimentalMapDataset",
+                                                                                    kMakesDataset);
 TENON_KERNEL(kFilterDatasetKernel) = Registration<MakeDataset<PredicateDataset<false>>>("FilterDataset", kMakesDataset);
-TENON_KERNEL(kParallelFilterDatasetKernel) = Registration<MakeDataset<PredicateDataset<false>>>("ParallelFilterDataset", kMakesDataset);
-TENON_KERNEL(kTakeWhileDatasetKernel) = Registration<MakeDataset<PredicateDataset<true>>>("TakeWhileDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalTakeWhileDatasetKernel) = Registration<MakeDataset<PredicateDataset<true>>>("ExperimentalTakeWhileDataset", kMakesDataset);
-TENON_KERNEL(kFilterByLastComponentDatasetKernel) = Registration<MakeDataset<LastComponentDataset>>("FilterByLastComponentDataset", kMakesDataset);
+TENON_KERNEL(kParallelFilterDatasetKernel) = Registration<MakeDataset<PredicateDataset<false>>>("ParallelFilterDataset",
+                                                                                                kMakesDataset);
+TENON_KERNEL(kTakeWhileDatasetKernel) = Registration<MakeDataset<PredicateDataset<true>>>("TakeWhileDataset",
+                                                                                          kMakesDataset);
+TENON_KERNEL(kExperimentalTakeWhileDatasetKernel) =
+    Registration<MakeDataset<PredicateDataset<true>>>("ExperimentalTakeWhileDataset", kMakesDataset);
+TENON_KERNEL(kFilterByLastComponentDatasetKernel) =
+    Registration<MakeDataset<LastComponentDataset>>("FilterByLastComponentDataset", kMakesDataset);
 TENON_KERNEL(kScanDatasetKernel) = Registration<MakeDataset<ScanDataset>>("ScanDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalScanDatasetKernel) = Registration<MakeDataset<ScanDataset>>("ExperimentalScanDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalScanDatasetKernel) = Registration<MakeDataset<ScanDataset>>("ExperimentalScanDataset",
+                                                                                      kMakesDataset);
 
 static constexpr std::string_view kWithArguments = "input_dataset: variant, other_arguments: Targuments";
 
@@ -185,15 +198,17 @@ TENON_OP(kMapDataset) = DefineDataset({
     .name = "MapDataset",
     .inputs = kWithArguments,
     .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
-             "; use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false; force_synchronous: bool = false" TENON_DATASET_METADATA,
+             "; use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false; force_synchronous: bool = "
+             "false" TENON_DATASET_METADATA,
     .doc = "f of each element.",
 });
 
 TENON_OP(kExperimentalMapDataset) = DefineDataset({
     .name = "ExperimentalMapDataset",
     .inputs = kWithArguments,
-    .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
-             "; use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false; force_synchronous: bool = false",
+    .attrs =
+        "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
+        "; use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false; force_synchronous: bool = false",
     .doc = "f of each element.",
 });
 
@@ -207,7 +222,8 @@ TENON_OP(kFilterDataset) = DefineDataset({
 TENON_OP(kParallelFilterDataset) = DefineDataset({
     .name = "ParallelFilterDataset",
     .inputs = "input_dataset: variant, other_arguments: Targuments, num_parallel_calls: int64",
-    .attrs = "predicate: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
+    .attrs = "predicate: func; deterministic: string = 'default'; " TENON_DATASET_ARGUMENTS
+             "; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(num_parallel_calls) == 0",
     .doc = "The elements for which the predicate holds.",
 });
@@ -245,7 +261,8 @@ TENON_OP(kScanDataset) = DefineDataset({
 TENON_OP(kExperimentalScanDataset) = DefineDataset({
     .name = "ExperimentalScanDataset",
     .inputs = "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
-    .attrs = "f: func; Tstate: list(type) >= 1; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES "; preserve_cardinality: bool = false",
+    .attrs = "f: func; Tstate: list(type) >= 1; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
+             "; preserve_cardinality: bool = false",
     .doc = "What f gives of a state and an element, beside the next state.",
 });
 

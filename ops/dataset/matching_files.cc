@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatchingFilesDataset: the names of files by patterns, one pattern after the other, each one's sorted. Folders are not among them.
+// MatchingFilesDataset: the names of files by patterns, one pattern after the other, each one's sorted. Folders are not
+// among them.
 #include <algorithm>
 #include <deque>
 
@@ -26,7 +27,9 @@ class MatchingFilesDataset final : public Dataset {
     explicit Attrs(CreateContext& c) : Node(c, true) {}
   };
   MatchingFilesDataset(const Attrs& attrs, const RunContext& c)
-      : Dataset(attrs, {}, true), charge_(c, static_cast<uint64_t>(Count(c.input_view(0))) * sizeof(std::string) + sdk::BytesOf(StringsOf(c.input_view(0)))) {
+      : Dataset(attrs, {}, true),
+        charge_(c, static_cast<uint64_t>(Count(c.input_view(0))) * sizeof(std::string) +
+                       sdk::BytesOf(StringsOf(c.input_view(0)))) {
     for (const std::string_view pattern : StringsOf(c.input_view(0))) patterns_.emplace_back(pattern);
   }
 
@@ -52,7 +55,9 @@ class MatchingFilesDataset final : public Dataset {
         const tenon_files& files = HostFiles();
         const std::string_view fixed = std::string_view(pattern).substr(0, pattern.find_first_of(glob::kSpecial));
         const std::string folder(FolderOf(fixed));
-        if (!folder.empty() && !folder.ends_with('/') && files.exists(ToSpan(folder)) == 0) Fail(TENON_NOT_FOUND, dataset.who(), ": ", folder, ", the folder of the pattern '", pattern, "', is not there");
+        if (!folder.empty() && !folder.ends_with('/') && files.exists(ToSpan(folder)) == 0)
+          Fail(TENON_NOT_FOUND, dataset.who(), ": ", folder, ", the folder of the pattern '", pattern,
+               "', is not there");
         // The memory is the session's, which may say no before it is taken.
         uint64_t held = 0, asked = kSmall;
         const auto look = [&](size_t bytes) {
@@ -90,10 +95,14 @@ class MatchingFilesDataset final : public Dataset {
 
 }  // namespace
 
-TENON_KERNEL(kMatchingFilesDatasetKernel) = Registration<MakeDataset<MatchingFilesDataset>>("MatchingFilesDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalMatchingFilesDatasetKernel) = Registration<MakeDataset<MatchingFilesDataset>>("ExperimentalMatchingFilesDataset", kMakesDataset);
+TENON_KERNEL(kMatchingFilesDatasetKernel) = Registration<MakeDataset<MatchingFilesDataset>>("MatchingFilesDataset",
+                                                                                            kMakesDataset);
+TENON_KERNEL(kExperimentalMatchingFilesDatasetKernel) =
+    Registration<MakeDataset<MatchingFilesDataset>>("ExperimentalMatchingFilesDataset", kMakesDataset);
 
-static constexpr std::string_view kMatchingDoc = "The names of the files of the patterns, one pattern after the other, sorted: * and ? stand for parts of one name. NOT_FOUND where there are none at all.";
+static constexpr std::string_view kMatchingDoc =
+    "The names of the files of the patterns, one pattern after the other, sorted: * and ? stand for parts of one name. "
+    "NOT_FOUND where there are none at all.";
 
 TENON_OP(kMatchingFilesDataset) = DefineDataset({
     .name = "MatchingFilesDataset",

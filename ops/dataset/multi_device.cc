@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MultiDeviceIterator: iterators from which several devices take in turn. An element comes in the host's memory; it goes to a device as any other tensor does.
+// MultiDeviceIterator: iterators from which several devices take in turn. An element comes in the host's memory; it
+// goes to a device as any other tensor does.
 #include "element_spec.h"
 #include "named.h"
 #include "op.h"
@@ -34,8 +35,11 @@ class MultiDevice {
   // The pass of this incarnation. INVALID_ARGUMENT, thrown: it is another one's turn.
   std::shared_ptr<Shards> Of(int64_t incarnation) const {
     const std::lock_guard lock(mutex_);
-    if (pass_ == nullptr) Fail(TENON_FAILED_PRECONDITION, "the multi device iterator has no dataset: run MultiDeviceIteratorInit first");
-    if (incarnation != pass_->incarnation()) Fail(TENON_INVALID_ARGUMENT, "Invalid incarnation id. Provided: ", incarnation, "; Expected: ", pass_->incarnation());
+    if (pass_ == nullptr)
+      Fail(TENON_FAILED_PRECONDITION, "the multi device iterator has no dataset: run MultiDeviceIteratorInit first");
+    if (incarnation != pass_->incarnation())
+      Fail(TENON_INVALID_ARGUMENT, "Invalid incarnation id. Provided: ", incarnation,
+           "; Expected: ", pass_->incarnation());
     return pass_;
   }
   // Begins a pass, which takes the place of the one before; its incarnation.
@@ -70,14 +74,19 @@ class MultiDevice {
   int64_t incarnation_ = 0;
 };
 
-MultiDevice& MultiDeviceIn(const RunContext& c, int32_t input) { return ObjectOf<MultiDevice>(c, c.resource(input), kIteratorsKind.object_type); }
+MultiDevice& MultiDeviceIn(const RunContext& c, int32_t input) {
+  return ObjectOf<MultiDevice>(c, c.resource(input), kIteratorsKind.object_type);
+}
 
 struct NamedIterators : NamedResource<kIteratorsKind> {
   explicit NamedIterators(CreateContext& c) : NamedResource(c), spec(c) {}
   void Run(RunContext c) const {
-    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kIteratorsKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
+    const MultiDevice& object = ObjectOf<MultiDevice>(c, handle, kIteratorsKind.object_type, [&] {
+      return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec);
+    });
     if (object.spec().types != spec.types || object.spec().shards != spec.shards)
-      Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name, "' exists with other output_types or devices; give this one another shared_name");
+      Fail(TENON_INVALID_ARGUMENT, "the shared iterator '", name,
+           "' exists with other output_types or devices; give this one another shared_name");
     table.Add(c, name, handle);
     *c.output<tenon_resource*>(0) = handle;
   }
@@ -91,7 +100,9 @@ struct AnonymousIterators {
   void Run(RunContext c) const {
     tenon_resource* handle = nullptr;
     Check(c.services().step_resource(c.frame(), kIteratorsKind.handle_type, &handle));
-    ObjectOf<MultiDevice>(c, handle, kIteratorsKind.object_type, [&] { return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec); });
+    ObjectOf<MultiDevice>(c, handle, kIteratorsKind.object_type, [&] {
+      return std::make_unique<MultiDevice>(Charge(c, sizeof(MultiDevice) + spec.bytes()), spec);
+    });
     *c.output<tenon_resource*>(0) = handle;
     if constexpr (kDeleter) c.AllocOutput(1, {});
   }
@@ -104,7 +115,8 @@ struct Init {
     const DatasetPtr dataset = DatasetOf(c, 0);
     iterator.spec().CheckDataset(*dataset);
     const int64_t most = IntOf(c, 2);
-    if (most < 0) Fail(TENON_INVALID_ARGUMENT, "max_buffer_size is ", most, "; a shard's buffer holds 0 elements or more");
+    if (most < 0)
+      Fail(TENON_INVALID_ARGUMENT, "max_buffer_size is ", most, "; a shard's buffer holds 0 elements or more");
     *c.output<int64_t>(0) = iterator.Begin(c, dataset, most);
   }
 };
@@ -112,10 +124,12 @@ struct Init {
 struct GetNextFromShard {
   explicit GetNextFromShard(CreateContext& c) : spec(c) {}
   void RunAsync(RunContext c, Done done) const {
-    MultiDeviceIn(c, 0).Of(IntOf(c, 2))->Ask(c, done, *c.input<int32_t>(1), [this](const RunContext& asker, const Element* element) {
-      if (element == nullptr) Fail(TENON_OUT_OF_RANGE, "End of sequence");
-      spec.Give(asker, *element, "the iterator");
-    });
+    MultiDeviceIn(c, 0)
+        .Of(IntOf(c, 2))
+        ->Ask(c, done, *c.input<int32_t>(1), [this](const RunContext& asker, const Element* element) {
+          if (element == nullptr) Fail(TENON_OUT_OF_RANGE, "End of sequence");
+          spec.Give(asker, *element, "the iterator");
+        });
   }
   ElementSpec spec;
 };
@@ -130,17 +144,23 @@ struct DeleteIterators {
 }  // namespace
 
 TENON_KERNEL(kMultiDeviceIteratorKernel) = Registration<NamedIterators>("MultiDeviceIterator", {});
-TENON_KERNEL(kAnonymousMultiDeviceIteratorKernel) = Registration<AnonymousIterators<true>>("AnonymousMultiDeviceIterator", {.dynamic_outputs = 2});
-TENON_KERNEL(kAnonymousMultiDeviceIteratorV3Kernel) = Registration<AnonymousIterators<false>>("AnonymousMultiDeviceIteratorV3", {});
+TENON_KERNEL(kAnonymousMultiDeviceIteratorKernel) =
+    Registration<AnonymousIterators<true>>("AnonymousMultiDeviceIterator", {.dynamic_outputs = 2});
+TENON_KERNEL(kAnonymousMultiDeviceIteratorV3Kernel) =
+    Registration<AnonymousIterators<false>>("AnonymousMultiDeviceIteratorV3", {});
 TENON_KERNEL(kMultiDeviceIteratorInitKernel) = Registration<Init>("MultiDeviceIteratorInit", {.flags = 0});
-TENON_KERNEL(kMultiDeviceIteratorGetNextFromShardKernel) =
-    Registration<GetNextFromShard>("MultiDeviceIteratorGetNextFromShard", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_KERNEL(kMultiDeviceIteratorToStringHandleKernel) = Registration<ToStringHandle<kIteratorsKind>>("MultiDeviceIteratorToStringHandle", {.dynamic_outputs = 1});
-TENON_KERNEL(kMultiDeviceIteratorFromStringHandleKernel) = Registration<FromStringHandle<kIteratorsKind, MultiDevice>>("MultiDeviceIteratorFromStringHandle", {});
-TENON_KERNEL(kDeleteMultiDeviceIteratorKernel) = Registration<DeleteIterators>("DeleteMultiDeviceIterator", {.flags = 0});
+TENON_KERNEL(kMultiDeviceIteratorGetNextFromShardKernel) = Registration<GetNextFromShard>(
+    "MultiDeviceIteratorGetNextFromShard", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kMultiDeviceIteratorToStringHandleKernel) =
+    Registration<ToStringHandle<kIteratorsKind>>("MultiDeviceIteratorToStringHandle", {.dynamic_outputs = 1});
+TENON_KERNEL(kMultiDeviceIteratorFromStringHandleKernel) =
+    Registration<FromStringHandle<kIteratorsKind, MultiDevice>>("MultiDeviceIteratorFromStringHandle", {});
+TENON_KERNEL(kDeleteMultiDeviceIteratorKernel) = Registration<DeleteIterators>("DeleteMultiDeviceIterator",
+                                                                               {.flags = 0});
 
 constexpr uint64_t kTraits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT;
-static constexpr std::string_view kAnonymousIteratorsDoc = "An iterator for several devices that only those have whom the step gives it to, and that ends with the step.";
+static constexpr std::string_view kAnonymousIteratorsDoc =
+    "An iterator for several devices that only those have whom the step gives it to, and that ends with the step.";
 
 TENON_OP(kMultiDeviceIterator) = DefineOp({
     .name = "MultiDeviceIterator",
@@ -174,7 +194,8 @@ TENON_OP(kMultiDeviceIteratorInit) = DefineOp({
     .inputs = "dataset: variant, multi_device_iterator: resource, max_buffer_size: int64",
     .outputs = "incarnation_id: int64",
     .constraints = "rank(max_buffer_size) == 0",
-    .doc = "Begins a pass over the dataset, in place of the one before: its number. Each device's elements wait in a buffer of up to max_buffer_size.",
+    .doc = "Begins a pass over the dataset, in place of the one before: its number. Each device's elements wait in a "
+           "buffer of up to max_buffer_size.",
     .traits = kTraits,
     .shape = ShapeFunction<AllScalars>,
 });
@@ -185,7 +206,8 @@ TENON_OP(kMultiDeviceIteratorGetNextFromShard) = DefineOp({
     .outputs = "components: output_types",
     .attrs = TENON_DATASET_TYPES,
     .constraints = "rank(shard_num) == 0; rank(incarnation_id) == 0",
-    .doc = "The next element of a device, which is the shard_num-th in each round, of this pass. OUT_OF_RANGE at the end.",
+    .doc =
+        "The next element of a device, which is the shard_num-th in each round, of this pass. OUT_OF_RANGE at the end.",
     .traits = kTraits,
     .shape = ShapeFunction<ElementShapes>,
 });

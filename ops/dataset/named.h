@@ -26,7 +26,10 @@ struct NamedKind {
 template <const NamedKind& kKind>
 class NamedTable {
  public:
-  explicit NamedTable(sdk::CreateContext& c) { c.Check(c.args().services->resource_handle(c.args().context, TENON_SPAN(""), kKind.table, kKind.table_type, 0, &handle_)); }
+  explicit NamedTable(sdk::CreateContext& c) {
+    c.Check(c.args().services->resource_handle(c.args().context, TENON_SPAN(""), kKind.table, kKind.table_type, 0,
+                                               &handle_));
+  }
   void Add(const sdk::RunContext& c, const std::string& name, tenon_resource* handle) const {
     Entries& entries = In(c);
     const std::lock_guard lock(entries.mutex);
@@ -67,7 +70,9 @@ struct NamedResource {
     std::string own(c.String("shared_name"));
     if (own.empty()) own = std::string(c.name());
     name = sdk::Concat(kKind.what, ":", container.size(), ":", container, own);
-    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, sdk::ToSpan(container), sdk::ToSpan(own), kKind.handle_type, 0, &handle));
+    if (c.ok())
+      c.Check(c.args().services->resource_handle(c.args().context, sdk::ToSpan(container), sdk::ToSpan(own),
+                                                 kKind.handle_type, 0, &handle));
   }
   NamedTable<kKind> table;
   tenon_resource* handle = nullptr;
@@ -80,7 +85,8 @@ struct ToStringHandle {
   explicit ToStringHandle(sdk::CreateContext& c) : table(c) {}
   void Run(sdk::RunContext c) const {
     const std::string name = table.NameOf(c, c.resource(0));
-    if (name.empty()) sdk::Fail(TENON_UNIMPLEMENTED, "an anonymous ", kKind.what, " has no string handle; make it by ", kKind.maker);
+    if (name.empty())
+      sdk::Fail(TENON_UNIMPLEMENTED, "an anonymous ", kKind.what, " has no string handle; make it by ", kKind.maker);
     sdk::SetStrings(c, 0, {}, std::vector<std::string>{name});
   }
   NamedTable<kKind> table;
@@ -93,9 +99,11 @@ struct FromStringHandle {
   void Run(sdk::RunContext c) const {
     const std::string_view name = sdk::StringAt(c.input_view(0), 0);
     tenon_resource* const handle = table.Find(c, name);
-    if (handle == nullptr) sdk::Fail(TENON_INVALID_ARGUMENT, "'", name, "' is the handle of no ", kKind.what, " of this session");
+    if (handle == nullptr)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "'", name, "' is the handle of no ", kKind.what, " of this session");
     const auto& iterator = sdk::ObjectOf<Object>(c, handle, kKind.object_type);
-    if (!types.empty() && iterator.spec().types != types) sdk::Fail(TENON_INVALID_ARGUMENT, "the ", kKind.what, " '", name, "' has other types than output_types");
+    if (!types.empty() && iterator.spec().types != types)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the ", kKind.what, " '", name, "' has other types than output_types");
     *c.output<tenon_resource*>(0) = handle;
   }
   NamedTable<kKind> table;

@@ -18,7 +18,8 @@ inline void OneDataset(sdk::ShapeContext& c) { c.SetOutput(0, sdk::Shape::Scalar
 inline void ElementShapes(sdk::ShapeContext& c) {
   const std::vector<sdk::Shape> shapes = c.Shapes("output_shapes");
   if (c.ok() && static_cast<int>(shapes.size()) != c.output_count())
-    return c.Invalid("`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ", c.output_count(), ")");
+    return c.Invalid("`output_shapes` must be the same length as `output_types` (", shapes.size(), " vs. ",
+                     c.output_count(), ")");
   for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, shapes[static_cast<size_t>(i)]);
 }
 // Handles, and what ends them.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ParallelMapDataset: calls of a function beside one another, whose results come in the order of the elements.
 //
-// Workers take an element of the input each, one after the other, and a place in the row with it; then they call the function beside one another. The consumer takes from the
-// front of the row, in which there are places for twice as many as work: so workers need not wait for the consumer each time, nor wake it for what it cannot take yet. A wake-up
+// Workers take an element of the input each, one after the other, and a place in the row with it; then they call the
+// function beside one another. The consumer takes from the front of the row, in which there are places for twice as
+// many as work: so workers need not wait for the consumer each time, nor wake it for what it cannot take yet. A wake-up
 // costs as much as a small function.
 #include "parallel_map.h"
 
@@ -21,7 +22,12 @@ constexpr int64_t kMostCalls = 128;  // at once: of the threads that a session h
 class ParallelMapper final : public Iterator {
  public:
   ParallelMapper(const Pass& pass, const Captured& function, const Dataset& input, int64_t calls)
-      : pass_(pass), function_(function), input_(input), from_(input.NewIterator(pass)), calls_(std::clamp<int64_t>(calls, 1, kMostCalls)), tasks_(pass) {}
+      : pass_(pass),
+        function_(function),
+        input_(input),
+        from_(input.NewIterator(pass)),
+        calls_(std::clamp<int64_t>(calls, 1, kMostCalls)),
+        tasks_(pass) {}
   ~ParallelMapper() override { tasks_.Join(); }
 
   bool Next(Element* out) override {
@@ -44,7 +50,9 @@ class ParallelMapper final : public Iterator {
   // With the results that have come; what is under way comes first.
   void State(Archive& archive) override {
     std::unique_lock lock(tasks_.mutex());
-    const auto idle = [this] { return taking_ == 0 && std::all_of(row_.begin(), row_.end(), [](const auto& place) { return place->done; }); };
+    const auto idle = [this] {
+      return taking_ == 0 && std::all_of(row_.begin(), row_.end(), [](const auto& place) { return place->done; });
+    };
     tasks_.Paused(lock, idle, [&] {
       archive.There(input_, from_);
       archive.ListOf(row_, INT64_MAX, [&archive](std::unique_ptr<Place>& place) {
@@ -169,13 +177,17 @@ struct ParallelMapDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
     explicit Attrs(CreateContext& c) : OverOne::Attrs(c), function(c, "f"), keeps(c.Bool("preserve_cardinality")) {
       if (c.ok() && function.result_dtypes().size() != types.size())
-        c.Invalid(who, ": its function gives ", function.result_dtypes().size(), " values; ", types.size(), " are asked for");
+        c.Invalid(who, ": its function gives ", function.result_dtypes().size(), " values; ", types.size(),
+                  " are asked for");
     }
     Function function;
     bool keeps;
   };
   ParallelMapDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, true), function(attrs.function, who(), c, 1, c.input_count() - 2), calls(CallsOf(c, c.input_count() - 1, who())), keeps(attrs.keeps) {}
+      : OverOne(attrs, c, true),
+        function(attrs.function, who(), c, 1, c.input_count() - 2),
+        calls(CallsOf(c, c.input_count() - 1, who())),
+        keeps(attrs.keeps) {}
   int64_t Cardinality() const override { return keeps ? input->Cardinality() : kUnknown; }
   const Dataset* WithoutNumbers() const override { return input->WithoutNumbers(); }
   Element At(const Pass& pass, int64_t number) const override { return function.Call(pass, input->At(pass, number)); }
@@ -199,16 +211,20 @@ IteratorPtr NewParallelMapper(const Pass& pass, const Captured& function, const 
   return std::make_unique<ParallelMapper>(pass, function, input, calls);
 }
 
-TENON_KERNEL(kParallelMapDatasetKernel) = Registration<MakeDataset<ParallelMapDataset>>("ParallelMapDataset", kMakesDataset);
-TENON_KERNEL(kParallelMapDatasetV2Kernel) = Registration<MakeDataset<ParallelMapDataset>>("ParallelMapDatasetV2", kMakesDataset);
+TENON_KERNEL(kParallelMapDatasetKernel) = Registration<MakeDataset<ParallelMapDataset>>("ParallelMapDataset",
+                                                                                        kMakesDataset);
+TENON_KERNEL(kParallelMapDatasetV2Kernel) = Registration<MakeDataset<ParallelMapDataset>>("ParallelMapDatasetV2",
+                                                                                          kMakesDataset);
 
-static constexpr std::string_view kParallelMapDoc = "f of each element, num_parallel_calls of them at once; the order is that of the elements.";
+static constexpr std::string_view kParallelMapDoc =
+    "f of each element, num_parallel_calls of them at once; the order is that of the elements.";
 
 TENON_OP(kParallelMapDataset) = DefineDataset({
     .name = "ParallelMapDataset",
     .inputs = "input_dataset: variant, other_arguments: Targuments, num_parallel_calls: int32",
     .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
-             "; use_inter_op_parallelism: bool = true; sloppy: bool = false; preserve_cardinality: bool = false" TENON_DATASET_METADATA,
+             "; use_inter_op_parallelism: bool = true; sloppy: bool = false; preserve_cardinality: bool = "
+             "false" TENON_DATASET_METADATA,
     .constraints = "rank(num_parallel_calls) == 0",
     .doc = kParallelMapDoc,
 });
@@ -217,7 +233,8 @@ TENON_OP(kParallelMapDatasetV2) = DefineDataset({
     .name = "ParallelMapDatasetV2",
     .inputs = "input_dataset: variant, other_arguments: Targuments, num_parallel_calls: int64",
     .attrs = "f: func; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
-             "; use_inter_op_parallelism: bool = true; deterministic: string = 'default'; preserve_cardinality: bool = false; use_unbounded_threadpool: bool = false" TENON_DATASET_METADATA,
+             "; use_inter_op_parallelism: bool = true; deterministic: string = 'default'; preserve_cardinality: bool = "
+             "false; use_unbounded_threadpool: bool = false" TENON_DATASET_METADATA,
     .constraints = "rank(num_parallel_calls) == 0",
     .doc = kParallelMapDoc,
 });

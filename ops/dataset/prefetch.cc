@@ -57,7 +57,11 @@ struct Made {
 class Prefetcher final : public Iterator {
  public:
   Prefetcher(const Pass& pass, const Dataset& input, int64_t size)
-      : input_(input), from_(input.NewIterator(pass)), tunes_(size == kAutotune), size_(tunes_ ? kFirstSize : size), tasks_(pass) {
+      : input_(input),
+        from_(input.NewIterator(pass)),
+        tunes_(size == kAutotune),
+        size_(tunes_ ? kFirstSize : size),
+        tasks_(pass) {
     if (pass.resting()) return;
     const std::lock_guard lock(tasks_.mutex());
     Wake();
@@ -115,8 +119,11 @@ class Prefetcher final : public Iterator {
     if (tunes_ && full_once_ && size_ < kMostTuned && bytes_ < kMostTunedBytes) size_ *= 2;
     full_once_ = false;
   }
-  // Behind a failure nothing is made until the consumer has it: where memory is short, what is made meanwhile would be lost too.
-  bool Full() const { return static_cast<int64_t>(made_.size()) >= size_ || (!made_.empty() && !made_.back().failure.ok()); }
+  // Behind a failure nothing is made until the consumer has it: where memory is short, what is made meanwhile would be
+  // lost too.
+  bool Full() const {
+    return static_cast<int64_t>(made_.size()) >= size_ || (!made_.empty() && !made_.back().failure.ok());
+  }
   // Under the mutex. Whether a task is at it, or none is needed.
   bool Wake() {
     if (!filling_ && !Full() && !ended_) filling_ = tasks_.Start([this] { Fill(); });
@@ -166,7 +173,8 @@ class Prefetcher final : public Iterator {
 
 struct PrefetchDataset final : OverOne {
   PrefetchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, true), size(IntOf(c, 1)) {
-    if (size < 0 && size != kAutotune) Fail(TENON_INVALID_ARGUMENT, who(), ": buffer_size must be >= 0 or set to -1 for auto-tuning");
+    if (size < 0 && size != kAutotune)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": buffer_size must be >= 0 or set to -1 for auto-tuning");
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
   IteratorPtr NewIterator(const Pass& pass) const override {
@@ -177,16 +185,20 @@ struct PrefetchDataset final : OverOne {
 
 }  // namespace
 
-IteratorPtr NewPrefetcher(const Pass& pass, const Dataset& input, int64_t size) { return std::make_unique<Prefetcher>(pass, input, size); }
+IteratorPtr NewPrefetcher(const Pass& pass, const Dataset& input, int64_t size) {
+  return std::make_unique<Prefetcher>(pass, input, size);
+}
 
 TENON_KERNEL(kPrefetchDatasetKernel) = Registration<MakeDataset<PrefetchDataset>>("PrefetchDataset", kMakesDataset);
 
 TENON_OP(kPrefetchDataset) = DefineDataset({
     .name = "PrefetchDataset",
     .inputs = "input_dataset: variant, buffer_size: int64",
-    .attrs = TENON_DATASET_TYPES "; slack_period: int = 0; legacy_autotune: bool = true; buffer_size_min: int = 0" TENON_DATASET_METADATA,
+    .attrs = TENON_DATASET_TYPES
+    "; slack_period: int = 0; legacy_autotune: bool = true; buffer_size_min: int = 0" TENON_DATASET_METADATA,
     .constraints = "rank(buffer_size) == 0",
-    .doc = "The elements, buffer_size of which are made before they are asked for; -1: as many as turn out to be needed.",
+    .doc =
+        "The elements, buffer_size of which are made before they are asked for; -1: as many as turn out to be needed.",
 });
 
 }  // namespace tenon::ops

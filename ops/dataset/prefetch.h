@@ -16,7 +16,8 @@ namespace tenon::ops {
 // The processors of this process, at most 64: how many calls go on at once where a dataset leaves it to us.
 int64_t DefaultParallelism();
 
-// Tasks of one iterator, which share its mutex; joined by Join(). What they wait for they wait for here, and wake when the pass is cancelled.
+// Tasks of one iterator, which share its mutex; joined by Join(). What they wait for they wait for here, and wake when
+// the pass is cancelled.
 class Tasks {
  public:
   explicit Tasks(const Pass& pass) : pass_(pass) {}
@@ -25,7 +26,8 @@ class Tasks {
   Tasks& operator=(const Tasks&) = delete;
 
   std::mutex& mutex() { return mutex_; }
-  // Under the mutex. Runs task() on a thread that may wait; it must not throw. False: the host takes no more, and nothing was started.
+  // Under the mutex. Runs task() on a thread that may wait; it must not throw. False: the host takes no more, and
+  // nothing was started.
   bool Start(std::function<void()> task);
   int64_t running() const { return running_; }
   // Under the mutex. Whether tasks should end.
@@ -42,12 +44,14 @@ class Tasks {
       changed_.wait_for(lock, kBetweenLooks);
     }
   }
-  // In a task, which has nothing to do until ready(), under the mutex: waits a little for that, and says whether it came. Who waits so needs not be started again.
+  // In a task, which has nothing to do until ready(), under the mutex: waits a little for that, and says whether it
+  // came. Who waits so needs not be started again.
   template <class Ready>
   bool Linger(std::unique_lock<std::mutex>& lock, const Ready& ready) {
     return changed_.wait_for(lock, kBetweenLooks, [&] { return stopped() || ready(); }) && !stopped();
   }
-  // Under the mutex, which is given up while it waits: until idle(), and then state() while no task goes on. What tasks may begin they ask paused() before, under the mutex.
+  // Under the mutex, which is given up while it waits: until idle(), and then state() while no task goes on. What tasks
+  // may begin they ask paused() before, under the mutex.
   template <class Idle, class State>
   void Paused(std::unique_lock<std::mutex>& lock, const Idle& idle, const State& state) {
     const Pause pause(*this, lock);
@@ -78,7 +82,8 @@ class Tasks {
   bool stopped_ = false, paused_ = false;
 };
 
-// Keeps up to `size` elements of a pass over `input`, which outlives it, ready (kAutotune: as many as the consumer turns out to need), beginning now.
+// Keeps up to `size` elements of a pass over `input`, which outlives it, ready (kAutotune: as many as the consumer
+// turns out to need), beginning now.
 IteratorPtr NewPrefetcher(const Pass& pass, const Dataset& input, int64_t size);
 
 }  // namespace tenon::ops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that call a Python function of the process that wrote the graph: PyFunc, PyFuncStateless, EagerPyFunc. A graph has a number of the function alone, so that they cannot run anywhere
-// else, in TensorFlow neither. They are known by name, and say why.
+// Ops that call a Python function of the process that wrote the graph: PyFunc, PyFuncStateless, EagerPyFunc. A graph
+// has a number of the function alone, so that they cannot run anywhere else, in TensorFlow neither. They are known by
+// name, and say why.
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/op/op.h"
 
@@ -11,8 +12,10 @@ namespace {
 
 struct RefusedCall {
   explicit RefusedCall(CreateContext& c) {
-    c.Fail(TENON_UNIMPLEMENTED, c.op(), " '", c.name(), "' calls a Python function of the process that wrote the graph, of which the graph has the number ",
-           c.Has("token") ? Concat("'", c.String("token"), "' ") : std::string(), "alone: it can run in no other program. Make it of ops, or feed what it gives.");
+    c.Fail(TENON_UNIMPLEMENTED, c.op(), " '", c.name(),
+           "' calls a Python function of the process that wrote the graph, of which the graph has the number ",
+           c.Has("token") ? Concat("'", c.String("token"), "' ") : std::string(),
+           "alone: it can run in no other program. Make it of ops, or feed what it gives.");
   }
   void Run(RunContext) const {}
 };
@@ -27,7 +30,8 @@ TENON_KERNEL(kPyFuncKernel) = Registration<RefusedCall>("PyFunc", kRefusedCall);
 TENON_KERNEL(kPyFuncStatelessKernel) = Registration<RefusedCall>("PyFuncStateless", kRefusedCall);
 TENON_KERNEL(kEagerPyFuncKernel) = Registration<RefusedCall>("EagerPyFunc", kRefusedCall);
 
-static constexpr std::string_view kPythonDoc = "A Python function of the process that wrote the graph: it runs nowhere else.";
+static constexpr std::string_view kPythonDoc =
+    "A Python function of the process that wrote the graph: it runs nowhere else.";
 
 TENON_OP(kPyFunc) = DefineOp({
     .name = "PyFunc",

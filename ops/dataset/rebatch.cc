@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of other sizes: RebatchDataset, which parts each batch among replicas, and RebatchDatasetV2, whose batches have the sizes that it is given, in turn.
+// Batches of other sizes: RebatchDataset, which parts each batch among replicas, and RebatchDatasetV2, whose batches
+// have the sizes that it is given, in turn.
 #include "iterate.h"
 #include "op.h"
 
@@ -25,7 +26,8 @@ struct RebatchDataset final : OverOne {
         out->clear();
         for (const KeptTensor& tensor : batch) {
           const tenon_tensor_view view = tensor.view();
-          const int64_t rows = view.dl.shape[0], each = rows / dataset.replicas + (rows % dataset.replicas == 0 ? 0 : 1);
+          const int64_t rows = view.dl.shape[0],
+                        each = rows / dataset.replicas + (rows % dataset.replicas == 0 ? 0 : 1);
           const int64_t first = each == 0 || part > rows / each ? rows : std::min(each * part, rows);
           out->push_back(RowsOf(pass.work(), view, first, std::min(each, rows - first)));
         }
@@ -36,7 +38,9 @@ struct RebatchDataset final : OverOne {
         for (size_t i = 0; i < batch.size(); ++i) {
           if (batch[i].view().dl.ndim > 0) continue;
           Fail(TENON_INVALID_ARGUMENT, dataset.who(),
-               ": Cannot rebatch dataset: All components must have at least one dimension. Perhaps your input dataset is not batched? Component ", i, " is scalar.");
+               ": Cannot rebatch dataset: All components must have at least one dimension. Perhaps your input dataset "
+               "is not batched? Component ",
+               i, " is scalar.");
         }
       }
       void Own(Archive& archive) override {
@@ -59,7 +63,8 @@ struct RebatchDatasetV2 final : OverOne {
     sizes.assign(Data<const int64_t>(given), Data<const int64_t>(given) + Count(given));
     if (sizes.empty()) Fail(TENON_INVALID_ARGUMENT, who(), ": there are no batch_sizes");
     for (const int64_t size : sizes)
-      if (size < 0) Fail(TENON_INVALID_ARGUMENT, who(), ": batch_sizes hold ", size, "; a batch has no fewer than 0 rows");
+      if (size < 0)
+        Fail(TENON_INVALID_ARGUMENT, who(), ": batch_sizes hold ", size, "; a batch has no fewer than 0 rows");
   }
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Batches final : OverIterator<RebatchDatasetV2> {
@@ -103,9 +108,12 @@ struct RebatchDatasetV2 final : OverOne {
       void Begin() {
         for (size_t i = 0; i < batch.size(); ++i) {
           const tenon_tensor_view view = batch[i].view();
-          if (view.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Input element must have a non-scalar value in each component.");
+          if (view.dl.ndim == 0)
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(),
+                 ": Input element must have a non-scalar value in each component.");
           if (view.dl.shape[0] != batch[0].view().dl.shape[0])
-            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Input element must have the same batch size in each component. Component 0 had size ",
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(),
+                 ": Input element must have the same batch size in each component. Component 0 had size ",
                  batch[0].view().dl.shape[0], " but component ", i, " had size, ", view.dl.shape[0], ".");
         }
         left = batch.empty() ? 0 : batch[0].view().dl.shape[0];
@@ -115,11 +123,14 @@ struct RebatchDatasetV2 final : OverOne {
         for (size_t i = 0; i < parts[0].size(); ++i) {
           std::vector<tenon_tensor_view> views;
           for (const Element& part : parts) {
-            if (part.size() != parts[0].size()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", parts[0].size(), " and of ", part.size(), " components");
+            if (part.size() != parts[0].size())
+              Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", parts[0].size(), " and of ",
+                   part.size(), " components");
             views.push_back(part[i].view());
             const Dims one = DimsOf(views[0]).subspan(1), other = DimsOf(views.back()).subspan(1);
             if (views.back().dtype != views[0].dtype || !std::equal(one.begin(), one.end(), other.begin(), other.end()))
-              Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": the rows of component ", i, " are ", TypeName(views[0].dtype), " ", one, " and ", TypeName(views.back().dtype), " ", other,
+              Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": the rows of component ", i, " are ",
+                   TypeName(views[0].dtype), " ", one, " and ", TypeName(views.back().dtype), " ", other,
                    "; one batch cannot hold both");
           }
           joined.push_back(Join(pass.work(), views));
@@ -161,10 +172,12 @@ struct RebatchDatasetV2 final : OverOne {
 }  // namespace
 
 TENON_KERNEL(kRebatchDatasetKernel) = Registration<MakeDataset<RebatchDataset>>("RebatchDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalRebatchDatasetKernel) = Registration<MakeDataset<RebatchDataset>>("ExperimentalRebatchDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalRebatchDatasetKernel) =
+    Registration<MakeDataset<RebatchDataset>>("ExperimentalRebatchDataset", kMakesDataset);
 TENON_KERNEL(kRebatchDatasetV2Kernel) = Registration<MakeDataset<RebatchDatasetV2>>("RebatchDatasetV2", kMakesDataset);
 
-static constexpr std::string_view kPartsDoc = "Each batch in num_replicas parts, as even as they can be; the last may be empty.";
+static constexpr std::string_view kPartsDoc =
+    "Each batch in num_replicas parts, as even as they can be; the last may be empty.";
 
 TENON_OP(kRebatchDataset) = DefineDataset({
     .name = "RebatchDataset",
@@ -187,7 +200,8 @@ TENON_OP(kRebatchDatasetV2) = DefineDataset({
     .inputs = "input_dataset: variant, batch_sizes: int64, drop_remainder: bool",
     .attrs = TENON_DATASET_TYPES,
     .constraints = "rank(batch_sizes) <= 1; rank(drop_remainder) == 0",
-    .doc = "The rows of the batches in batches of these sizes, in turn; what is left at the end is a smaller batch, or dropped.",
+    .doc = "The rows of the batches in batches of these sizes, in turn; what is left at the end is a smaller batch, or "
+           "dropped.",
 });
 
 }  // namespace tenon::ops

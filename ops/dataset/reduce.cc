@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a whole dataset comes to, within a step: ReduceDataset, DatasetToSingleElement, DatasetCardinality, InitializeTableFromDataset.
+// What a whole dataset comes to, within a step: ReduceDataset, DatasetToSingleElement, DatasetCardinality,
+// InitializeTableFromDataset.
 #include "captured.h"
 #include "element_spec.h"
 #include "op.h"
@@ -12,7 +13,10 @@ namespace {
 
 struct Reduce {
   explicit Reduce(CreateContext& c)
-      : function(c, "f"), states(static_cast<int32_t>(c.Types("Tstate").size())), spec(c), who(Concat(c.op(), " '", c.name(), "'")) {
+      : function(c, "f"),
+        states(static_cast<int32_t>(c.Types("Tstate").size())),
+        spec(c),
+        who(Concat(c.op(), " '", c.name(), "'")) {
     if (c.ok() && static_cast<int32_t>(function.result_dtypes().size()) != states)
       c.Invalid("f gives ", function.result_dtypes().size(), " values, the state has ", states);
   }
@@ -57,7 +61,9 @@ struct CardinalityOf {
 struct FillTableOf {
   void Run(RunContext c) const {
     const DatasetPtr dataset = DatasetOf(c, 1);
-    if (dataset->types().size() != 2) Fail(TENON_INVALID_ARGUMENT, "Dataset should have two output types only: a key and a value; ", dataset->who(), " has ", dataset->types().size());
+    if (dataset->types().size() != 2)
+      Fail(TENON_INVALID_ARGUMENT, "Dataset should have two output types only: a key and a value; ", dataset->who(),
+           " has ", dataset->types().size());
     const Work work(c);
     const Pass pass(work, *dataset);
     const IteratorPtr iterator = dataset->NewIterator(pass);
@@ -67,11 +73,13 @@ struct FillTableOf {
       for (size_t i = 0; i < 2; ++i) {
         const tenon_tensor_view view = i < element.size() ? element[i].view() : tenon_tensor_view{};
         if (view.dtype != dataset->types()[i] || view.dl.ndim != 0)
-          Fail(TENON_INVALID_ARGUMENT, "an entry of a table is one key and one value; ", dataset->who(), " gives ", TypeName(view.dtype), " ", ShapeOf(view), " as component ", i);
+          Fail(TENON_INVALID_ARGUMENT, "an entry of a table is one key and one value; ", dataset->who(), " gives ",
+               TypeName(view.dtype), " ", ShapeOf(view), " as component ", i);
       }
       entries.push_back(std::move(element));
     }
-    if (entries.empty()) Fail(TENON_INVALID_ARGUMENT, "a table that is filled once is given no entries: ", dataset->who(), " is empty");
+    if (entries.empty())
+      Fail(TENON_INVALID_ARGUMENT, "a table that is filled once is given no entries: ", dataset->who(), " is empty");
     const KeptTensor keys = Column(work, entries, 0), values = Column(work, entries, 1);
     FillTable(TableIn(c, 0), c, keys.view(), values.view());
   }
@@ -82,7 +90,8 @@ struct FillTableOf {
   }
 };
 
-constexpr Traits kWhole = {.flags = TENON_KERNEL_BLOCKING, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
+constexpr Traits kWhole = {
+    .flags = TENON_KERNEL_BLOCKING, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
 
 }  // namespace
 
@@ -91,12 +100,14 @@ TENON_KERNEL(kDatasetToSingleElementKernel) = Registration<SingleElement>("Datas
 TENON_KERNEL(kDatasetCardinalityKernel) = Registration<CardinalityOf>("DatasetCardinality", {});
 TENON_KERNEL(kExperimentalDatasetCardinalityKernel) = Registration<CardinalityOf>("ExperimentalDatasetCardinality", {});
 
-TENON_KERNEL(kInitializeTableFromDatasetKernel) = Registration<FillTableOf>("InitializeTableFromDataset", {.flags = TENON_KERNEL_BLOCKING});
+TENON_KERNEL(kInitializeTableFromDatasetKernel) = Registration<FillTableOf>("InitializeTableFromDataset",
+                                                                            {.flags = TENON_KERNEL_BLOCKING});
 
 TENON_OP(kInitializeTableFromDataset) = DefineOp({
     .name = "InitializeTableFromDataset",
     .inputs = "table_handle: resource, dataset: variant",
-    .doc = "Fills a table with the elements of a dataset, each a key and its value; a key that comes twice must have one value.",
+    .doc = "Fills a table with the elements of a dataset, each a key and its value; a key that comes twice must have "
+           "one value.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT | TENON_OP_WRITES_STATE,
 });
 
@@ -104,7 +115,8 @@ TENON_OP(kReduceDataset) = DefineOp({
     .name = "ReduceDataset",
     .inputs = "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
     .outputs = "components: output_types",
-    .attrs = "f: func; Tstate: list(type) >= 1; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES "; use_inter_op_parallelism: bool = true" TENON_DATASET_METADATA,
+    .attrs = "f: func; Tstate: list(type) >= 1; " TENON_DATASET_ARGUMENTS "; " TENON_DATASET_TYPES
+             "; use_inter_op_parallelism: bool = true" TENON_DATASET_METADATA,
     .doc = "The state after f of state and element for each element.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ElementShapes>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets of which of the elements of others: RepeatDataset, TakeDataset, SkipDataset, ShardDataset, ConcatenateDataset, ZipDataset, AssertCardinalityDataset,
-// IgnoreErrorsDataset.
+// Datasets of which of the elements of others: RepeatDataset, TakeDataset, SkipDataset, ShardDataset,
+// ConcatenateDataset, ZipDataset, AssertCardinalityDataset, IgnoreErrorsDataset.
 #include "repeat.h"
 
 #include <exception>
@@ -21,7 +21,8 @@ int64_t Times(int64_t cardinality, int64_t count) {
 }
 
 struct RepeatDataset final : OverOne {
-  RepeatDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)), empty(input->Cardinality() == 0) {}
+  RepeatDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c, IntOf(c, 1) > kFew), count(IntOf(c, 1)), empty(input->Cardinality() == 0) {}
   int64_t Cardinality() const override { return Times(input->Cardinality(), count); }
   const Dataset* WithoutNumbers() const override { return count < 0 ? this : input->WithoutNumbers(); }
   Element At(const Pass& pass, int64_t number) const override { return input->At(pass, number % input->Cardinality()); }
@@ -111,7 +112,9 @@ struct SkipDataset final : OverOne {
         }
         return from->Next(out);
       }
-      Poll TryNext(Element* out) override { return skipped < dataset.count || dataset.count < 0 ? Poll::kLater : from->TryNext(out); }
+      Poll TryNext(Element* out) override {
+        return skipped < dataset.count || dataset.count < 0 ? Poll::kLater : from->TryNext(out);
+      }
       void Own(Archive& archive) override { archive.Number(skipped); }
       int64_t skipped = 0;
     };
@@ -125,11 +128,16 @@ struct ShardDataset final : OverOne {
     explicit Attrs(CreateContext& c) : OverOne::Attrs(c), require_non_empty(c.Bool("require_non_empty")) {}
     bool require_non_empty;
   };
-  ShardDataset(const Attrs& attrs, const RunContext& c) : ShardDataset(attrs, DatasetOf(c, 0), IntOf(c, 1), IntOf(c, 2), attrs.require_non_empty) {}
-  ShardDataset(const Node& node, DatasetPtr from, int64_t count, int64_t which, bool non_empty) : OverOne(node, std::move(from), true), shards(count), index(which), require_non_empty(non_empty) {
-    if (shards <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": Number of shards must be greater than zero (currently num_shards = ", shards, ").");
+  ShardDataset(const Attrs& attrs, const RunContext& c)
+      : ShardDataset(attrs, DatasetOf(c, 0), IntOf(c, 1), IntOf(c, 2), attrs.require_non_empty) {}
+  ShardDataset(const Node& node, DatasetPtr from, int64_t count, int64_t which, bool non_empty)
+      : OverOne(node, std::move(from), true), shards(count), index(which), require_non_empty(non_empty) {
+    if (shards <= 0)
+      Fail(TENON_INVALID_ARGUMENT, who(),
+           ": Number of shards must be greater than zero (currently num_shards = ", shards, ").");
     if (index < 0 || index >= shards)
-      Fail(TENON_INVALID_ARGUMENT, who(), ": Index must be between 0 and ", shards - 1, " (currently index = ", index, ", num_shards = ", shards, ").");
+      Fail(TENON_INVALID_ARGUMENT, who(), ": Index must be between 0 and ", shards - 1, " (currently index = ", index,
+           ", num_shards = ", shards, ").");
   }
   int64_t Cardinality() const override {
     const int64_t all = input->Cardinality();
@@ -154,7 +162,8 @@ struct ShardDataset final : OverOne {
         Element other;
         for (; at < dataset.shards; ++at)
           if (!from->Next(&other))
-            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the dataset has ", at, " elements, which are not enough for ", dataset.shards, " shards that may not be empty");
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the dataset has ", at,
+                 " elements, which are not enough for ", dataset.shards, " shards that may not be empty");
       }
       void Own(Archive& archive) override { archive.Number(at); }
       int64_t at = 0;
@@ -169,9 +178,12 @@ struct ConcatenateDataset final : Dataset {
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c) {}
   };
-  ConcatenateDataset(const Attrs& attrs, const RunContext& c) : ConcatenateDataset(attrs, DatasetOf(c, 0), DatasetOf(c, 1)) {}
-  ConcatenateDataset(const Attrs& attrs, DatasetPtr a, DatasetPtr b) : Dataset(attrs, {a, b}, false), first(std::move(a)), second(std::move(b)) {
-    if (first->types() != second->types()) Fail(TENON_INVALID_ARGUMENT, who(), ": both datasets must have the same types");
+  ConcatenateDataset(const Attrs& attrs, const RunContext& c)
+      : ConcatenateDataset(attrs, DatasetOf(c, 0), DatasetOf(c, 1)) {}
+  ConcatenateDataset(const Attrs& attrs, DatasetPtr a, DatasetPtr b)
+      : Dataset(attrs, {a, b}, false), first(std::move(a)), second(std::move(b)) {
+    if (first->types() != second->types())
+      Fail(TENON_INVALID_ARGUMENT, who(), ": both datasets must have the same types");
   }
   int64_t Cardinality() const override {
     const int64_t a = first->Cardinality(), b = second->Cardinality();
@@ -286,13 +298,19 @@ struct AssertCardinalityDataset final : OverOne {
         const bool some = from->Next(out);
         count += some ? 1 : 0;
         const int64_t wanted = dataset.wanted;
-        if (!some && (wanted == kInfinite || (wanted >= 0 && count != wanted)))  // asked again after there were too many, it is no end either
-          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted), " but contained only ", Name(count), ".");
+        if (!some && (wanted == kInfinite ||
+                      (wanted >= 0 && count != wanted)))  // asked again after there were too many, it is no end either
+          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted),
+               " but contained only ", Name(count), ".");
         if (some && wanted >= 0 && count > wanted)
-          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted), " but contained at least ", Name(count), ".");
+          Fail(TENON_FAILED_PRECONDITION, dataset.who(), ": Input dataset was expected to contain ", Name(wanted),
+               " but contained at least ", Name(count), ".");
         return some;
       }
-      static std::string Name(int64_t wanted) { return wanted == kInfinite ? "an infinite number of elements" : Concat(wanted, wanted == 1 ? " element" : " elements"); }
+      static std::string Name(int64_t wanted) {
+        return wanted == kInfinite ? "an infinite number of elements"
+                                   : Concat(wanted, wanted == 1 ? " element" : " elements");
+      }
       void Own(Archive& archive) override { archive.Number(count); }
       int64_t count = 0;
     };
@@ -319,7 +337,9 @@ struct IgnoreErrorsDataset final : OverOne {
           } catch (KernelError& error) {
             const Outcome why = TakeStatus(error.release());
             if (why.code == TENON_CANCELLED || pass.cancelled()) Fail(why.code, why.message);
-            if (dataset.log) tenon_plugin_host->log(TENON_LOG_WARNING, ToSpan(Concat(dataset.who(), " leaves out an element: ", why.message)));
+            if (dataset.log)
+              tenon_plugin_host->log(TENON_LOG_WARNING,
+                                     ToSpan(Concat(dataset.who(), " leaves out an element: ", why.message)));
           }
         }
       }
@@ -332,17 +352,23 @@ struct IgnoreErrorsDataset final : OverOne {
 
 }  // namespace
 
-DatasetPtr NewShard(const Dataset::Node& node, DatasetPtr input, int64_t shards, int64_t index) { return std::make_shared<const ShardDataset>(node, std::move(input), shards, index, true); }
+DatasetPtr NewShard(const Dataset::Node& node, DatasetPtr input, int64_t shards, int64_t index) {
+  return std::make_shared<const ShardDataset>(node, std::move(input), shards, index, true);
+}
 
 TENON_KERNEL(kRepeatDatasetKernel) = Registration<MakeDataset<RepeatDataset>>("RepeatDataset", kMakesDataset);
 TENON_KERNEL(kTakeDatasetKernel) = Registration<MakeDataset<TakeDataset>>("TakeDataset", kMakesDataset);
 TENON_KERNEL(kSkipDatasetKernel) = Registration<MakeDataset<SkipDataset>>("SkipDataset", kMakesDataset);
 TENON_KERNEL(kShardDatasetKernel) = Registration<MakeDataset<ShardDataset>>("ShardDataset", kMakesDataset);
-TENON_KERNEL(kConcatenateDatasetKernel) = Registration<MakeDataset<ConcatenateDataset>>("ConcatenateDataset", kMakesDataset);
+TENON_KERNEL(kConcatenateDatasetKernel) = Registration<MakeDataset<ConcatenateDataset>>("ConcatenateDataset",
+                                                                                        kMakesDataset);
 TENON_KERNEL(kZipDatasetKernel) = Registration<MakeDataset<ZipDataset>>("ZipDataset", kMakesDataset);
-TENON_KERNEL(kAssertCardinalityDatasetKernel) = Registration<MakeDataset<AssertCardinalityDataset>>("AssertCardinalityDataset", kMakesDataset);
-TENON_KERNEL(kIgnoreErrorsDatasetKernel) = Registration<MakeDataset<IgnoreErrorsDataset>>("IgnoreErrorsDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalIgnoreErrorsDatasetKernel) = Registration<MakeDataset<IgnoreErrorsDataset>>("ExperimentalIgnoreErrorsDataset", kMakesDataset);
+TENON_KERNEL(kAssertCardinalityDatasetKernel) =
+    Registration<MakeDataset<AssertCardinalityDataset>>("AssertCardinalityDataset", kMakesDataset);
+TENON_KERNEL(kIgnoreErrorsDatasetKernel) = Registration<MakeDataset<IgnoreErrorsDataset>>("IgnoreErrorsDataset",
+                                                                                          kMakesDataset);
+TENON_KERNEL(kExperimentalIgnoreErrorsDatasetKernel) =
+    Registration<MakeDataset<IgnoreErrorsDataset>>("ExperimentalIgnoreErrorsDataset", kMakesDataset);
 
 TENON_OP(kRepeatDataset) = DefineDataset({
     .name = "RepeatDataset",

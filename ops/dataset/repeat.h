@@ -7,7 +7,8 @@
 
 namespace tenon::ops {
 
-// Each shards-th element from element `index` on; a pass over it fails where one of the shards would be empty. INVALID_ARGUMENT, thrown: there is no such shard.
+// Each shards-th element from element `index` on; a pass over it fails where one of the shards would be empty.
+// INVALID_ARGUMENT, thrown: there is no such shard.
 DatasetPtr NewShard(const Dataset::Node& node, DatasetPtr input, int64_t shards, int64_t index);
 
 }  // namespace tenon::ops

@@ -28,9 +28,14 @@ struct Root::Attempt {
 };
 
 Root::Root(const RunContext& c, DatasetPtr dataset, bool resting)
-    : charge_(c, sizeof(Root) + kBackgroundBytes), dataset_(std::move(dataset)), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), *dataset_, resting, &c.services()), iterator_(dataset_->NewIterator(pass_)) {}
+    : charge_(c, sizeof(Root) + kBackgroundBytes),
+      dataset_(std::move(dataset)),
+      background_(std::in_place, c, dataset_->who()),
+      pass_(background_->work(), *dataset_, resting, &c.services()),
+      iterator_(dataset_->NewIterator(pass_)) {}
 
-Root::Root(const RunContext& c, DatasetPtr dataset, std::vector<tenon_tensor_view> state) : Root(c, std::move(dataset), true) {
+Root::Root(const RunContext& c, DatasetPtr dataset, std::vector<tenon_tensor_view> state)
+    : Root(c, std::move(dataset), true) {
   Archive archive(pass_, std::move(state));
   State(archive);
   archive.CheckEnd();
@@ -155,7 +160,8 @@ void Root::State(Archive& archive) {
 
 void Root::MakeInTask() {
   try {
-    pass_.work().Schedule(0, [root = shared_from_this()](const Outcome& outcome) { root->Work(outcome); }, TENON_WORK_MAY_WAIT);
+    pass_.work().Schedule(
+        0, [root = shared_from_this()](const Outcome& outcome) { root->Work(outcome); }, TENON_WORK_MAY_WAIT);
   } catch (...) {
     FailLine(TakeStatus(CurrentFailure()));
   }
@@ -228,7 +234,8 @@ void Root::OnCancelled(void* argument, tenon_status* why) {
   std::unique_ptr<Attempt> own;
   {
     const std::lock_guard lock(root->mutex_);
-    const auto at = std::find_if(root->line_.begin(), root->line_.end(), [cancelled](const auto& each) { return each.get() == cancelled; });
+    const auto at = std::find_if(root->line_.begin(), root->line_.end(),
+                                 [cancelled](const auto& each) { return each.get() == cancelled; });
     if (at == root->line_.end()) return;  // it ends just now
     own = std::move(*at);
     root->line_.erase(at);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Root: one pass over a dataset, from which steps take elements, one each.
 //
-// Nobody waits in a thread of a step. Who asks gets an element at once where that is possible without waiting; otherwise it stands in line, and a task on a thread that may wait makes
-// elements as long as somebody does. An element whose asker went away meanwhile is the next asker's.
+// Nobody waits in a thread of a step. Who asks gets an element at once where that is possible without waiting;
+// otherwise it stands in line, and a task on a thread that may wait makes elements as long as somebody does. An element
+// whose asker went away meanwhile is the next asker's.
 //
-// Invariants. `making_` says who calls the iterator: one at a time. An attempt is in line or finished; who takes it out of the line, under the mutex, finishes it without the
-// mutex. An attempt holds the root.
+// Invariants. `making_` says who calls the iterator: one at a time. An attempt is in line or finished; who takes it out
+// of the line, under the mutex, finishes it without the mutex. An attempt holds the root.
 #ifndef TENON_OPS_DATASET_ROOT_H_
 #define TENON_OPS_DATASET_ROOT_H_
 
@@ -26,14 +27,17 @@ class Root : public std::enable_shared_from_this<Root> {
   using Give = std::function<void(const sdk::RunContext&, const Element*)>;
 
   Root(const sdk::RunContext& c, DatasetPtr dataset) : Root(c, std::move(dataset), false) {}
-  // A pass that goes on where the one stood whose state this is, as AskState() gave it. INVALID_ARGUMENT, thrown: it is of another pipeline, or damaged.
+  // A pass that goes on where the one stood whose state this is, as AskState() gave it. INVALID_ARGUMENT, thrown: it is
+  // of another pipeline, or damaged.
   Root(const sdk::RunContext& c, DatasetPtr dataset, std::vector<tenon_tensor_view> state);
   ~Root();
 
   const DatasetPtr& dataset() const { return dataset_; }
-  // Ends with done, at once or later, unless it throws. False: nothing happened, since another pass has taken its place.
+  // Ends with done, at once or later, unless it throws. False: nothing happened, since another pass has taken its
+  // place.
   bool Ask(sdk::RunContext c, sdk::Done done, Give give);
-  // The same, of where the pass stands: uint8 vectors, which go into as many pieces as is good. It comes when those have elements who asked before.
+  // The same, of where the pass stands: uint8 vectors, which go into as many pieces as is good. It comes when those
+  // have elements who asked before.
   using GiveState = std::function<void(const sdk::RunContext&, const std::vector<sdk::KeptTensor>&)>;
   void AskState(sdk::RunContext c, sdk::Done done, GiveState give);
   // Another pass takes its place: it ends when those who have asked it have what they asked for, or went away.

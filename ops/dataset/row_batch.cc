@@ -11,7 +11,8 @@ using namespace sdk;
 namespace {
 
 constexpr uint64_t kLeastPlaced = 4096;      // what is smaller is copied as fast as it is placed
-constexpr uint64_t kFirstBytes = 16 << 10;  // of the rows of the first batch, of which nobody knows how many they will be
+constexpr uint64_t kFirstBytes =
+    16 << 10;  // of the rows of the first batch, of which nobody knows how many they will be
 
 uint64_t CellSize(uint32_t dtype) { return dtype == TENON_DT_VARIANT ? sizeof(tenon_variant*) : ElementSize(dtype); }
 
@@ -53,16 +54,21 @@ bool RowBatch::Begin(size_t components) {
     return true;
   }
   if (columns_.size() == components) [[likely]] return true;
-  return Try([&] { Fail(TENON_INVALID_ARGUMENT, who_, ": its input gives elements of ", columns_.size(), " and of ", components, " components"); });
+  return Try([&] {
+    Fail(TENON_INVALID_ARGUMENT, who_, ": its input gives elements of ", columns_.size(), " and of ", components,
+         " components");
+  });
 }
 
 // All rows are of the first one's dtype and shape, whatever datasets say of themselves.
 void RowBatch::CheckRow(size_t component, uint32_t dtype, Dims dims) const {
   const Column& column = columns_[component];
-  if (column.dtype != dtype) Fail(TENON_INVALID_ARGUMENT, who_, ": component ", component, " of its input is ", TypeName(column.dtype), " and ", TypeName(dtype));
+  if (column.dtype != dtype)
+    Fail(TENON_INVALID_ARGUMENT, who_, ": component ", component, " of its input is ", TypeName(column.dtype), " and ",
+         TypeName(dtype));
   if (!std::equal(dims.begin(), dims.end(), column.dims.begin(), column.dims.end())) {
-    Fail(TENON_INVALID_ARGUMENT, who_, ": Cannot batch tensors with different shapes in component ", component, ". First element had shape ", Dims(column.dims), " and element ", rows_,
-         " had shape ", ShapeOf(dims), ".");
+    Fail(TENON_INVALID_ARGUMENT, who_, ": Cannot batch tensors with different shapes in component ", component,
+         ". First element had shape ", Dims(column.dims), " and element ", rows_, " had shape ", ShapeOf(dims), ".");
   }
 }
 
@@ -75,7 +81,8 @@ bool RowBatch::Room(size_t component, uint32_t dtype, Dims dims) noexcept {
       column.dtype = dtype;
       column.dims.assign(dims.begin(), dims.end());
       const uint64_t size = CellSize(dtype);
-      if (size == 0 && dtype != TENON_DT_STRING) Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be made one batch");
+      if (size == 0 && dtype != TENON_DT_STRING)
+        Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be made one batch");
       column.row_bytes = static_cast<uint64_t>(Count(dims)) * size;
       column.room = 0;
     }
@@ -85,7 +92,8 @@ bool RowBatch::Room(size_t component, uint32_t dtype, Dims dims) noexcept {
 
 void RowBatch::Grow(Column& column) {
   const auto first = static_cast<int64_t>(kFirstBytes / std::max<uint64_t>(column.row_bytes, 1));
-  const int64_t room = std::min(most_, rows_ > most_ / 4 ? most_ : std::max({4 * rows_, rows_of_last_, first, int64_t{2}}));
+  const int64_t room =
+      std::min(most_, rows_ > most_ / 4 ? most_ : std::max({4 * rows_, rows_of_last_, first, int64_t{2}}));
   std::vector<int64_t> dims = {room};
   dims.insert(dims.end(), column.dims.begin(), column.dims.end());
   KeptTensor larger = work_.NewTensor(column.dtype, dims);
@@ -102,7 +110,8 @@ void RowBatch::Add(const Element& element) {
     const tenon_tensor_view view = element[i].view();
     const Dims dims = DimsOf(view);
     Column& column = columns_[i];
-    const bool same = rows_ > 0 && column.dtype == view.dtype && std::equal(dims.begin(), dims.end(), column.dims.begin(), column.dims.end());
+    const bool same = rows_ > 0 && column.dtype == view.dtype &&
+                      std::equal(dims.begin(), dims.end(), column.dims.begin(), column.dims.end());
     const bool strings = view.dtype == TENON_DT_STRING;
     if (!same || (!strings && column.room == rows_)) {
       if (!Room(i, view.dtype, dims)) return Skip();
@@ -110,10 +119,15 @@ void RowBatch::Add(const Element& element) {
     if (strings) {
       if (!AddTexts(column, view)) return Skip();
     } else if (view.dtype == TENON_DT_VARIANT) {
-      if (!Try([&] { CopyVariants(work_, view, 0, Count(view), reinterpret_cast<tenon_variant**>(column.memory) + rows_ * Count(view)); })) return Skip();
+      if (!Try([&] {
+            CopyVariants(work_, view, 0, Count(view),
+                         reinterpret_cast<tenon_variant**>(column.memory) + rows_ * Count(view));
+          }))
+        return Skip();
     } else if (column.row_bytes == 8) {
       std::memcpy(column.memory + rows_ * 8, Data<const char>(view), 8);
-    } else if (char* const place = column.memory + static_cast<uint64_t>(rows_) * column.row_bytes; column.row_bytes != 0 && place != Data<const char>(view)) {
+    } else if (char* const place = column.memory + static_cast<uint64_t>(rows_) * column.row_bytes;
+               column.row_bytes != 0 && place != Data<const char>(view)) {
       std::memcpy(place, Data<const char>(view), column.row_bytes);
     }
   }
@@ -126,7 +140,8 @@ std::span<const tenon_tensor_view* const> RowBatch::Places() {
   bool some = false;
   for (size_t i = 0; i < columns_.size(); ++i) {
     Column& column = columns_[i];
-    if (column.dtype == TENON_DT_STRING || column.dtype == TENON_DT_VARIANT || column.row_bytes < kLeastPlaced) continue;
+    if (column.dtype == TENON_DT_STRING || column.dtype == TENON_DT_VARIANT || column.row_bytes < kLeastPlaced)
+      continue;
     if (column.room == rows_ && !Room(i, column.dtype, column.dims)) return {};
     column.place = column.batch->view();
     column.place.dl.data = column.memory + static_cast<uint64_t>(rows_) * column.row_bytes;

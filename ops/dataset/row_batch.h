@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RowBatch: elements become the rows of a batch one by one, as they come, so that what they lie in is free for the next one while it is still in the processor's cache.
+// RowBatch: elements become the rows of a batch one by one, as they come, so that what they lie in is free for the next
+// one while it is still in the processor's cache.
 //
-// Whatever is wrong with an element, or with the memory for it, is said when the batch is taken: so many elements go into a batch in any case.
+// Whatever is wrong with an element, or with the memory for it, is said when the batch is taken: so many elements go
+// into a batch in any case.
 #ifndef TENON_OPS_DATASET_ROW_BATCH_H_
 #define TENON_OPS_DATASET_ROW_BATCH_H_
 
@@ -24,8 +26,9 @@ class RowBatch {
   bool full() const { return rows_ >= most_; }
   // What lies in its place already is not copied.
   void Add(const Element& element);
-  // For each component of the next element where it goes if it is as the rows before it, nullptr for strings and what is small; valid until that row is added. Empty: of the
-  // first row, where all are small, or where what is wrong with the batch is known already.
+  // For each component of the next element where it goes if it is as the rows before it, nullptr for strings and what
+  // is small; valid until that row is added. Empty: of the first row, where all are small, or where what is wrong with
+  // the batch is known already.
   std::span<const tenon_tensor_view* const> Places();
   // An element of one component, a scalar.
   void AddText(std::string_view text);

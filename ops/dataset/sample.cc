@@ -17,10 +17,12 @@ struct SamplingDataset final : OverOne {
     explicit Attrs(CreateContext& c) : OverOne::Attrs(c), own(c) {}
     OwnSeeds own;
   };
-  SamplingDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), rate(*c.input<float>(1)), seeds(NewSeeds(attrs.own, IntOf(c, 2), IntOf(c, 3), false)) {}
+  SamplingDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c), rate(*c.input<float>(1)), seeds(NewSeeds(attrs.own, IntOf(c, 2), IntOf(c, 3), false)) {}
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Some final : OverIterator<SamplingDataset> {
-      Some(const SamplingDataset& of, const Pass& in, std::pair<uint64_t, uint64_t> seed) : OverIterator<SamplingDataset>(of, in), random(seed.first, seed.second) {}
+      Some(const SamplingDataset& of, const Pass& in, std::pair<uint64_t, uint64_t> seed)
+          : OverIterator<SamplingDataset>(of, in), random(seed.first, seed.second) {}
       bool Next(Element* out) override {
         do {
           pass.CheckCancelled();
@@ -51,7 +53,8 @@ struct SleepDataset final : OverOne {
         const auto begin = std::chrono::steady_clock::now();
         for (;;) {
           pass.CheckCancelled();
-          const std::chrono::microseconds left = dataset.time - std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+          const std::chrono::microseconds left = dataset.time - std::chrono::duration_cast<std::chrono::microseconds>(
+                                                                    std::chrono::steady_clock::now() - begin);
           if (left.count() <= 0) return from->Next(out);
           std::this_thread::sleep_for(std::min(left, kBetweenLooks));
         }
@@ -67,7 +70,8 @@ struct SleepDataset final : OverOne {
 
 TENON_KERNEL(kSamplingDatasetKernel) = Registration<MakeDataset<SamplingDataset>>("SamplingDataset", kMakesDataset);
 TENON_KERNEL(kSleepDatasetKernel) = Registration<MakeDataset<SleepDataset>>("SleepDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalSleepDatasetKernel) = Registration<MakeDataset<SleepDataset>>("ExperimentalSleepDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalSleepDatasetKernel) = Registration<MakeDataset<SleepDataset>>("ExperimentalSleepDataset",
+                                                                                        kMakesDataset);
 
 TENON_OP(kSamplingDataset) = DefineDataset({
     .name = "SamplingDataset",

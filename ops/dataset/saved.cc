@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets in folders, as tf.data's save() and load() have them: SaveDataset, SaveDatasetV2, LoadDataset.
 //
-// PATH/snapshot.metadata names the run, the types and how many elements there are; PATH/RUN/00000003.shard/00000000.snapshot, ...00000001.snapshot, ... are the elements of shard 3
-// (element_file.h). What is there before the metadata is of a run that did not come to its end; they are written last, at once.
+// PATH/snapshot.metadata names the run, the types and how many elements there are;
+// PATH/RUN/00000003.shard/00000000.snapshot, ...00000001.snapshot, ... are the elements of shard 3 (element_file.h).
+// What is there before the metadata is of a run that did not come to its end; they are written last, at once.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -41,7 +42,9 @@ struct Metadata {
     for (const uint32_t type : types) PutVarint(packed, type);
     WireWriter w;
     w.Bytes(kRun, run);
-    w.Varint(kCreated, static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count()));
+    w.Varint(kCreated, static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                                 std::chrono::system_clock::now().time_since_epoch())
+                                                 .count()));
     w.Varint(kVersion, kSavedFormat);
     w.Bytes(kTypes, packed);
     w.Varint(kElements, static_cast<uint64_t>(elements));
@@ -52,9 +55,12 @@ struct Metadata {
   static Metadata Read(const std::string& who, std::string_view folder) {
     const std::string path = PathIn(folder);
     std::optional<File> file = File::IfThere(HostFiles(), path);
-    if (!file.has_value()) Fail(TENON_NOT_FOUND, who, ": Could not find metadata file [", path, "]: no dataset was saved in ", folder, ", or not to its end");
+    if (!file.has_value())
+      Fail(TENON_NOT_FOUND, who, ": Could not find metadata file [", path, "]: no dataset was saved in ", folder,
+           ", or not to its end");
     const uint64_t size = file->size();
-    if (size > kMostMetadata) Fail(TENON_DATA_LOSS, path, " has ", size, " bytes, which are no metadata of a saved dataset");
+    if (size > kMostMetadata)
+      Fail(TENON_DATA_LOSS, path, " has ", size, " bytes, which are no metadata of a saved dataset");
     std::string bytes(size, '\0');
     file->ReadAt(0, bytes.data(), size);
     Metadata read;
@@ -72,14 +78,17 @@ struct Metadata {
           continue;
         }
         std::string_view packed = r.bytes();
-        for (uint64_t type = 0; !packed.empty() && TakeVarint(packed, &type);) read.types.push_back(static_cast<uint32_t>(type));
+        for (uint64_t type = 0; !packed.empty() && TakeVarint(packed, &type);)
+          read.types.push_back(static_cast<uint32_t>(type));
       }
     }
     if (!r.ok()) Fail(TENON_DATA_LOSS, path, " is damaged");
     if (!finalized) Fail(TENON_FAILED_PRECONDITION, who, ": the dataset in ", folder, " was not saved to its end");
-    if (version != kSavedFormat) Fail(TENON_UNIMPLEMENTED, path, " is of format ", version, "; format ", kSavedFormat, " is supported");
+    if (version != kSavedFormat)
+      Fail(TENON_UNIMPLEMENTED, path, " is of format ", version, "; format ", kSavedFormat, " is supported");
     // It becomes a part of paths.
-    if (read.run.empty() || read.run.find_first_not_of("0123456789") != std::string::npos) Fail(TENON_DATA_LOSS, path, " is damaged: the run is '", read.run, "', which is no number");
+    if (read.run.empty() || read.run.find_first_not_of("0123456789") != std::string::npos)
+      Fail(TENON_DATA_LOSS, path, " is damaged: the run is '", read.run, "', which is no number");
     return read;
   }
 };
@@ -96,7 +105,8 @@ std::string FileOf(std::string_view shard, int64_t number) { return Concat(shard
 // Elements into their shards' files.
 class Saver {
  public:
-  Saver(std::string folder, std::string compression) : folder_(std::move(folder)), compression_(std::move(compression)) {
+  Saver(std::string folder, std::string compression)
+      : folder_(std::move(folder)), compression_(std::move(compression)) {
     std::random_device random;
     metadata_.run = std::to_string(std::uniform_int_distribution<uint64_t>()(random));
     MakeFolders(HostFiles(), Run());
@@ -104,7 +114,9 @@ class Saver {
   void Save(const Element& element, int64_t shard, const std::string& who) {
     auto at = shards_.find(shard);
     if (at == shards_.end()) {
-      if (shard < 0 || static_cast<int64_t>(shards_.size()) >= kMostShards) Fail(TENON_INVALID_ARGUMENT, who, ": shard_func gave ", shard, "; up to ", kMostShards, " shards, counted from 0, can be written");
+      if (shard < 0 || static_cast<int64_t>(shards_.size()) >= kMostShards)
+        Fail(TENON_INVALID_ARGUMENT, who, ": shard_func gave ", shard, "; up to ", kMostShards,
+             " shards, counted from 0, can be written");
       const std::string path = Concat(Run(), "/", Eight(shard), ".shard");
       MakeFolders(HostFiles(), path);
       at = shards_.try_emplace(shard, FileOf(path, 0), compression_).first;
@@ -114,9 +126,11 @@ class Saver {
   }
   void Finish(const std::vector<uint32_t>& types) {
     for (auto& [shard, writer] : shards_) writer.Close();
-    for (const auto& [shard, writer] : shards_) SyncFolderOf(HostFiles(), FileOf(Concat(Run(), "/", Eight(shard), ".shard"), 0));
+    for (const auto& [shard, writer] : shards_)
+      SyncFolderOf(HostFiles(), FileOf(Concat(Run(), "/", Eight(shard), ".shard"), 0));
     metadata_.types = types;
-    const std::string path = Metadata::PathIn(folder_), part = Concat(path, ".part_", metadata_.run), bytes = metadata_.Serialize();
+    const std::string path = Metadata::PathIn(folder_), part = Concat(path, ".part_", metadata_.run),
+                      bytes = metadata_.Serialize();
     File file = File::ForWriting(HostFiles(), part);
     file.Write(bytes.data(), bytes.size());
     file.SyncAndClose();
@@ -139,7 +153,11 @@ std::string PathOf(const std::string& who, const RunContext& c, int32_t input) {
 }
 
 struct SaveWhole {
-  explicit SaveWhole(CreateContext& c) : shard(c, "shard_func"), compression(c.String("compression")), shards(c.Bool("use_shard_func")), who(Concat(c.op(), " '", c.name(), "'")) {}
+  explicit SaveWhole(CreateContext& c)
+      : shard(c, "shard_func"),
+        compression(c.String("compression")),
+        shards(c.Bool("use_shard_func")),
+        who(Concat(c.op(), " '", c.name(), "'")) {}
   void Run(RunContext c) const {
     CheckElementCompression(who, compression);
     const DatasetPtr dataset = DatasetOf(c, 0);
@@ -162,13 +180,21 @@ struct SaveWhole {
 // The elements, each of which is written before it is given.
 struct SavedDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
-    explicit Attrs(CreateContext& c) : OverOne::Attrs(c), shard(c, "shard_func"), compression(c.String("compression")), shards(c.Bool("use_shard_func")) {}
+    explicit Attrs(CreateContext& c)
+        : OverOne::Attrs(c),
+          shard(c, "shard_func"),
+          compression(c.String("compression")),
+          shards(c.Bool("use_shard_func")) {}
     Function shard;
     std::string compression;
     bool shards;
   };
   SavedDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, true), path(PathOf(who(), c, 1)), shard(attrs.shard, who(), c, 2), compression(attrs.compression), shards(attrs.shards) {
+      : OverOne(attrs, c, true),
+        path(PathOf(who(), c, 1)),
+        shard(attrs.shard, who(), c, 2),
+        compression(attrs.compression),
+        shards(attrs.shards) {
     CheckElementCompression(who(), compression);
   }
   int64_t Cardinality() const override { return input->Cardinality(); }
@@ -194,7 +220,10 @@ struct SavedDataset final : OverOne {
         saver.reset();
         return false;
       }
-      void State(Archive&) override { Fail(TENON_UNIMPLEMENTED, "the state of ", dataset.who(), " cannot be kept: what it has written is not a whole dataset yet"); }
+      void State(Archive&) override {
+        Fail(TENON_UNIMPLEMENTED, "the state of ", dataset.who(),
+             " cannot be kept: what it has written is not a whole dataset yet");
+      }
       const SavedDataset& dataset;
       const Pass& pass;
       const IteratorPtr from;
@@ -213,7 +242,8 @@ struct SavedDataset final : OverOne {
 
 // The elements of one shard, file after file.
 struct ShardOfSaved final : Dataset {
-  ShardOfSaved(const Node& node, std::string its_folder, std::string its_compression) : Dataset(node, {}, true), folder(std::move(its_folder)), compression(std::move(its_compression)) {}
+  ShardOfSaved(const Node& node, std::string its_folder, std::string its_compression)
+      : Dataset(node, {}, true), folder(std::move(its_folder)), compression(std::move(its_compression)) {}
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Each final : Iterator {
       Each(const ShardOfSaved& of, const Pass& in) : dataset(of), pass(in) {}
@@ -261,12 +291,17 @@ struct LoadDataset final : Dataset {
     std::string compression;
   };
   LoadDataset(const Attrs& attrs, const RunContext& c)
-      : Dataset(attrs, {}, true), path(PathOf(who(), c, 0)), reader(attrs.reader, who(), c, 1), compression(attrs.compression), metadata(Metadata::Read(who(), path)) {
+      : Dataset(attrs, {}, true),
+        path(PathOf(who(), c, 0)),
+        reader(attrs.reader, who(), c, 1),
+        compression(attrs.compression),
+        metadata(Metadata::Read(who(), path)) {
     CheckElementCompression(who(), compression);
     if (metadata.types != types()) {
       std::string saved;
       for (const uint32_t type : metadata.types) saved += Concat(saved.empty() ? "" : ", ", TypeName(type));
-      Fail(TENON_INVALID_ARGUMENT, who(), ": the dataset in ", path, " has components of ", saved, ", which are not the node's output_types");
+      Fail(TENON_INVALID_ARGUMENT, who(), ": the dataset in ", path, " has components of ", saved,
+           ", which are not the node's output_types");
     }
   }
   int64_t Cardinality() const override { return metadata.elements; }
@@ -285,7 +320,8 @@ struct LoadDataset final : Dataset {
       void State(Archive& archive) override {
         std::string run = dataset.metadata.run;
         archive.Text(run, 64);
-        if (run != dataset.metadata.run) archive.Refuse(Concat("the dataset in ", dataset.path, " was saved anew since"));
+        if (run != dataset.metadata.run)
+          archive.Refuse(Concat("the dataset in ", dataset.path, " was saved anew since"));
         bool open = from.is_open();
         archive.Flag(open);
         if (archive.reading()) from.Close();
@@ -304,13 +340,18 @@ struct LoadDataset final : Dataset {
   DatasetPtr Shards(const Work& work) const {
     const std::string folder = Concat(path, "/", metadata.run);
     std::vector<std::string> names;
-    Check(HostFiles().list(ToSpan(folder), [](void* all, tenon_span name) { static_cast<std::vector<std::string>*>(all)->emplace_back(ToText(name)); }, &names));
+    Check(HostFiles().list(
+        ToSpan(folder),
+        [](void* all, tenon_span name) { static_cast<std::vector<std::string>*>(all)->emplace_back(ToText(name)); },
+        &names));
     std::erase_if(names, [](const std::string& name) { return !name.ends_with(".shard"); });
     std::sort(names.begin(), names.end());
     std::vector<Element> elements;
     for (const std::string& name : names) {
       elements.emplace_back();
-      elements.back().push_back(NewDataset(work, std::make_shared<const ShardOfSaved>(Node(who(), types(), shapes()), Concat(folder, "/", name), compression)));
+      elements.back().push_back(
+          NewDataset(work, std::make_shared<const ShardOfSaved>(Node(who(), types(), shapes()),
+                                                                Concat(folder, "/", name), compression)));
     }
     return std::make_shared<const Held>(Node(who(), {TENON_DT_VARIANT}, {Shape::Scalar()}), std::move(elements));
   }
@@ -321,7 +362,8 @@ struct LoadDataset final : Dataset {
   const Metadata metadata;
 };
 
-constexpr Traits kReadsFiles = {.flags = TENON_KERNEL_BLOCKING, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
+constexpr Traits kReadsFiles = {
+    .flags = TENON_KERNEL_BLOCKING, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = UINT64_MAX};
 
 }  // namespace
 
@@ -341,9 +383,11 @@ TENON_OP(kSaveDataset) = DefineOp({
 TENON_OP(kSaveDatasetV2) = DefineDataset({
     .name = "SaveDatasetV2",
     .inputs = "input_dataset: variant, path: string, shard_func_other_args: Tshard_func_args",
-    .attrs = "compression: string = ''; shard_func: func; use_shard_func: bool = true; Tshard_func_args: list(type); " TENON_DATASET_TYPES,
+    .attrs = "compression: string = ''; shard_func: func; use_shard_func: bool = true; Tshard_func_args: "
+             "list(type); " TENON_DATASET_TYPES,
     .constraints = "path(path); rank(path) == 0",
-    .doc = "The elements, which each pass writes into a folder, from which LoadDataset reads them once the pass has come to its end. compression: '' or 'GZIP'.",
+    .doc = "The elements, which each pass writes into a folder, from which LoadDataset reads them once the pass has "
+           "come to its end. compression: '' or 'GZIP'.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,
 });
 
@@ -352,7 +396,8 @@ TENON_OP(kLoadDataset) = DefineDataset({
     .inputs = "path: string, reader_func_other_args: Treader_func_args",
     .attrs = TENON_DATASET_TYPES "; compression: string = ''; reader_func: func; Treader_func_args: list(type)",
     .constraints = "path(path); rank(path) == 0",
-    .doc = "What SaveDataset wrote into a folder: what reader_func makes of the dataset of its shards' datasets. compression: '' or 'GZIP'.",
+    .doc = "What SaveDataset wrote into a folder: what reader_func makes of the dataset of its shards' datasets. "
+           "compression: '' or 'GZIP'.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,
 });
 

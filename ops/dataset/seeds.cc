@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generators of seeds as resources: AnonymousSeedGenerator, AnonymousRandomSeedGenerator, DummySeedGenerator, and what deletes them.
+// Generators of seeds as resources: AnonymousSeedGenerator, AnonymousRandomSeedGenerator, DummySeedGenerator, and what
+// deletes them.
 #include "seeds.h"
 
 #include "dataset.h"
@@ -18,7 +19,9 @@ constexpr tenon_span kSeedsHandle = TENON_SPAN("seed_generator");
 template <bool kReshuffle>
 struct AnonymousSeeds {
   explicit AnonymousSeeds(CreateContext& c) : own(c) {}
-  void Run(RunContext c) const { GiveObject(c, kSeedsHandle, kSeedsType, NewSeeds(own, IntOf(c, 0), IntOf(c, 1), kReshuffle ? BoolOf(c, 2) : true)); }
+  void Run(RunContext c) const {
+    GiveObject(c, kSeedsHandle, kSeedsType, NewSeeds(own, IntOf(c, 0), IntOf(c, 1), kReshuffle ? BoolOf(c, 2) : true));
+  }
   OwnSeeds own;
 };
 
@@ -42,8 +45,10 @@ SeedsPtr SeedsOf(const RunContext& c, int32_t input, const OwnSeeds& own, int64_
   return shared != nullptr ? shared : NewSeeds(own, seed, seed2, again);
 }
 
-TENON_KERNEL(kAnonymousSeedGeneratorKernel) = Registration<AnonymousSeeds<true>>("AnonymousSeedGenerator", {.dynamic_outputs = 2});
-TENON_KERNEL(kAnonymousRandomSeedGeneratorKernel) = Registration<AnonymousSeeds<false>>("AnonymousRandomSeedGenerator", {.dynamic_outputs = 2});
+TENON_KERNEL(kAnonymousSeedGeneratorKernel) = Registration<AnonymousSeeds<true>>("AnonymousSeedGenerator",
+                                                                                 {.dynamic_outputs = 2});
+TENON_KERNEL(kAnonymousRandomSeedGeneratorKernel) = Registration<AnonymousSeeds<false>>("AnonymousRandomSeedGenerator",
+                                                                                        {.dynamic_outputs = 2});
 TENON_KERNEL(kDummySeedGeneratorKernel) = Registration<DummySeeds>("DummySeedGenerator", {});
 TENON_KERNEL(kDeleteSeedGeneratorKernel) = Registration<Nothing>("DeleteSeedGenerator", {});
 TENON_KERNEL(kDeleteRandomSeedGeneratorKernel) = Registration<Nothing>("DeleteRandomSeedGenerator", {});
@@ -76,7 +81,8 @@ TENON_OP(kDummySeedGenerator) = DefineOp({
     .shape = ShapeFunction<AllScalars>,
 });
 
-static constexpr std::string_view kDeleteDoc = "Does nothing: a generator of seeds ends with its step and the datasets that have it.";
+static constexpr std::string_view kDeleteDoc =
+    "Does nothing: a generator of seeds ends with its step and the datasets that have it.";
 
 TENON_OP(kDeleteSeedGenerator) = DefineOp({
     .name = "DeleteSeedGenerator",

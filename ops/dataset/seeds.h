@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of datasets, which are TensorFlow's: Philox's words one by one, and the seeds that each pass over a dataset gets.
+// Random numbers of datasets, which are TensorFlow's: Philox's words one by one, and the seeds that each pass over a
+// dataset gets.
 #ifndef TENON_OPS_DATASET_SEEDS_H_
 #define TENON_OPS_DATASET_SEEDS_H_
 

@@ -22,7 +22,13 @@ struct Shards::Attempt {
 };
 
 Shards::Shards(const RunContext& c, DatasetPtr dataset, size_t count, int64_t most, int64_t incarnation)
-    : charge_(c, sizeof(Shards) + kShardBackgroundBytes + count * kShardBytes), dataset_(std::move(dataset)), most_(most), incarnation_(incarnation), background_(std::in_place, c, dataset_->who()), pass_(background_->work(), *dataset_), iterator_(dataset_->NewIterator(pass_)),
+    : charge_(c, sizeof(Shards) + kShardBackgroundBytes + count * kShardBytes),
+      dataset_(std::move(dataset)),
+      most_(most),
+      incarnation_(incarnation),
+      background_(std::in_place, c, dataset_->who()),
+      pass_(background_->work(), *dataset_),
+      iterator_(dataset_->NewIterator(pass_)),
       shards_(count) {}
 
 Shards::~Shards() {
@@ -31,9 +37,12 @@ Shards::~Shards() {
 }
 
 void Shards::Ask(RunContext c, Done done, int64_t shard, Give give) {
-  if (shard < 0 || shard >= static_cast<int64_t>(shards_.size())) Fail(TENON_INVALID_ARGUMENT, "shard_num is ", shard, "; there are ", shards_.size(), " shards, from 0 on");
+  if (shard < 0 || shard >= static_cast<int64_t>(shards_.size()))
+    Fail(TENON_INVALID_ARGUMENT, "shard_num is ", shard, "; there are ", shards_.size(), " shards, from 0 on");
   std::unique_lock lock(mutex_);
-  if (left_) Fail(TENON_CANCELLED, "Cancelled Multidevice iterator: another pass has taken the place of this one, or it was deleted");
+  if (left_)
+    Fail(TENON_CANCELLED,
+         "Cancelled Multidevice iterator: another pass has taken the place of this one, or it was deleted");
   Shard& its = shards_[static_cast<size_t>(shard)];
   if (!its.ready.empty() || ended_) {
     Made made;
@@ -61,13 +70,17 @@ void Shards::Leave() {
     left_ = true;
     pass_.GiveUp();
   }
-  EndAll({std::nullopt, {TENON_CANCELLED, "Cancelled Multidevice iterator: another pass has taken the place of this one, or it was deleted"}});
+  EndAll({std::nullopt,
+          {TENON_CANCELLED,
+           "Cancelled Multidevice iterator: another pass has taken the place of this one, or it was deleted"}});
 }
 
-// Both under the mutex. Behind a failure a buffer takes nothing until somebody has it: where memory is short, what is made meanwhile would be lost too.
+// Both under the mutex. Behind a failure a buffer takes nothing until somebody has it: where memory is short, what is
+// made meanwhile would be lost too.
 bool Shards::Wanted() const {
   const Shard& next = shards_[turn_];
-  const bool room = static_cast<int64_t>(next.ready.size()) < most_ && (next.ready.empty() || next.ready.back().failure.ok());
+  const bool room =
+      static_cast<int64_t>(next.ready.size()) < most_ && (next.ready.empty() || next.ready.back().failure.ok());
   return !ended_ && !left_ && (room || !next.line.empty());
 }
 void Shards::Wake(std::unique_lock<std::mutex>* lock) {
@@ -76,7 +89,8 @@ void Shards::Wake(std::unique_lock<std::mutex>* lock) {
   lock->unlock();
   Outcome failure;
   try {
-    pass_.work().Schedule(0, [self = shared_from_this()](const Outcome& outcome) { self->Work(outcome); }, TENON_WORK_MAY_WAIT);
+    pass_.work().Schedule(
+        0, [self = shared_from_this()](const Outcome& outcome) { self->Work(outcome); }, TENON_WORK_MAY_WAIT);
   } catch (...) {
     failure = TakeStatus(CurrentFailure());
   }
@@ -142,7 +156,8 @@ void Shards::OnCancelled(void* argument, tenon_status* why) {
   {
     const std::lock_guard lock(pass->mutex_);
     Line& line = *cancelled->line;
-    const auto at = std::find_if(line.begin(), line.end(), [cancelled](const auto& each) { return each.get() == cancelled; });
+    const auto at =
+        std::find_if(line.begin(), line.end(), [cancelled](const auto& each) { return each.get() == cancelled; });
     if (at == line.end()) return;  // it ends just now
     own = std::move(*at);
     line.erase(at);

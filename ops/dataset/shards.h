@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards: one pass over a dataset whose elements are dealt to shards in turn: element n to shard n % count, whoever asks first. What is dealt to a shard that nobody asks waits in its buffer, of
-// up to `most` elements; a full buffer keeps the others waiting, so that the deal is the same whatever the threads.
+// Shards: one pass over a dataset whose elements are dealt to shards in turn: element n to shard n % count, whoever
+// asks first. What is dealt to a shard that nobody asks waits in its buffer, of up to `most` elements; a full buffer
+// keeps the others waiting, so that the deal is the same whatever the threads.
 //
-// Nobody waits in a thread of a step: who asks stands in line at its shard, and a task on a thread that may wait makes elements as long as the shard whose turn it is has room for one, or
-// somebody in line. It begins when somebody asks for the first time. An element whose asker went away is the next asker's of that shard.
+// Nobody waits in a thread of a step: who asks stands in line at its shard, and a task on a thread that may wait makes
+// elements as long as the shard whose turn it is has room for one, or somebody in line. It begins when somebody asks
+// for the first time. An element whose asker went away is the next asker's of that shard.
 //
-// Invariants. `making_` says that there is a task; it alone calls the iterator. A shard has a line or elements, never both. An attempt is in line or finished: who takes it out of the line, under
-// the mutex, finishes it without the mutex. An attempt holds the pass.
+// Invariants. `making_` says that there is a task; it alone calls the iterator. A shard has a line or elements, never
+// both. An attempt is in line or finished: who takes it out of the line, under the mutex, finishes it without the
+// mutex. An attempt holds the pass.
 #ifndef TENON_OPS_DATASET_SHARDS_H_
 #define TENON_OPS_DATASET_SHARDS_H_
 
@@ -31,7 +34,8 @@ class Shards : public std::enable_shared_from_this<Shards> {
   ~Shards();
 
   int64_t incarnation() const { return incarnation_; }
-  // The next element of a shard. Ends with done, at once or later, unless it throws: INVALID_ARGUMENT, there is no such shard; CANCELLED, another pass has taken its place.
+  // The next element of a shard. Ends with done, at once or later, unless it throws: INVALID_ARGUMENT, there is no such
+  // shard; CANCELLED, another pass has taken its place.
   void Ask(sdk::RunContext c, sdk::Done done, int64_t shard, Give give);
   // Nobody will have anything any more: those in line get CANCELLED.
   void Leave();

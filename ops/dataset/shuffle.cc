@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShuffleDataset and ShuffleAndRepeatDataset: elements in an order of random numbers, which is TensorFlow's for the same seeds.
+// ShuffleDataset and ShuffleAndRepeatDataset: elements in an order of random numbers, which is TensorFlow's for the
+// same seeds.
 //
-// A buffer of buffer_size elements is filled; each step gives one of those of the oldest pass over the input that has some left, at random, and puts the first of that pass in its
-// place. So elements of two passes never mix their order, though both lie in the buffer.
+// A buffer of buffer_size elements is filled; each step gives one of those of the oldest pass over the input that has
+// some left, at random, and puts the first of that pass in its place. So elements of two passes never mix their order,
+// though both lie in the buffer.
 #include <deque>
 #include <optional>
 #include <utility>
@@ -33,7 +35,10 @@ struct ShuffleDataset final : OverOne {
   static constexpr int32_t kHandle = kFrom == From::kHandle ? 2 : kRepeats ? 5 : 4;
 
   ShuffleDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, IntOf(c, 1) > kFew || IntOf(c, 1) < 0), size(SizeOf(IntOf(c, 1))), count(kRepeats ? IntOf(c, kCount) : 1), seeds(SeedsFor(attrs, c)) {}
+      : OverOne(attrs, c, IntOf(c, 1) > kFew || IntOf(c, 1) < 0),
+        size(SizeOf(IntOf(c, 1))),
+        count(kRepeats ? IntOf(c, kCount) : 1),
+        seeds(SeedsFor(attrs, c)) {}
   int64_t Cardinality() const override {
     const int64_t all = input->Cardinality();
     if (count == 1 || all == 0) return all;
@@ -44,7 +49,8 @@ struct ShuffleDataset final : OverOne {
 
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Shuffled final : OverIterator<ShuffleDataset, true> {
-      Shuffled(const ShuffleDataset& of, const Pass& in) : OverIterator<ShuffleDataset, true>(of, in), random(Seeded()), slices{{0, 0}} {}
+      Shuffled(const ShuffleDataset& of, const Pass& in)
+          : OverIterator<ShuffleDataset, true>(of, in), random(Seeded()), slices{{0, 0}} {}
 
       bool Next(Element* out) override {
         Fill();
@@ -54,7 +60,8 @@ struct ShuffleDataset final : OverOne {
           random = Seeded();
         }
         Slice& slice = slices.front();
-        const int64_t at = Place(slice.first + static_cast<int64_t>(random.Next() % static_cast<uint64_t>(slice.end - slice.first)));
+        const int64_t at =
+            Place(slice.first + static_cast<int64_t>(random.Next() % static_cast<uint64_t>(slice.end - slice.first)));
         const int64_t first = Place(slice.first);
         Take(at, out);
         for (size_t i = 0; at != first && i < width; ++i) Slot(at, i).swap(Slot(first, i));
@@ -101,7 +108,9 @@ struct ShuffleDataset final : OverOne {
         const auto [seed, seed2] = this->dataset.seeds->Next();
         return {seed, seed2};
       }
-      std::optional<KeptTensor>& Slot(int64_t place, size_t component) { return buffer[static_cast<size_t>(place) * width + component]; }
+      std::optional<KeptTensor>& Slot(int64_t place, size_t component) {
+        return buffer[static_cast<size_t>(place) * width + component];
+      }
       void Put(int64_t place, Element& from) {
         const size_t end = (static_cast<size_t>(place) + 1) * width;
         if (end > buffer.size()) buffer.resize(end);
@@ -115,7 +124,9 @@ struct ShuffleDataset final : OverOne {
           Slot(place, i).reset();
         }
       }
-      int64_t Place(int64_t number) const { return this->dataset.size == INT64_MAX ? number : number % this->dataset.size; }
+      int64_t Place(int64_t number) const {
+        return this->dataset.size == INT64_MAX ? number : number % this->dataset.size;
+      }
 
       void Fill() {
         while (this->from != nullptr && held < this->dataset.size) {
@@ -125,7 +136,9 @@ struct ShuffleDataset final : OverOne {
             continue;
           }
           some = true;
-          if (element.size() != width) Fail(TENON_INVALID_ARGUMENT, this->dataset.who(), ": its input gives elements of ", element.size(), " components; it has ", width);
+          if (element.size() != width)
+            Fail(TENON_INVALID_ARGUMENT, this->dataset.who(), ": its input gives elements of ", element.size(),
+                 " components; it has ", width);
           Put(Place(slices.back().end), element);
           ++slices.back().end;
           ++held;
@@ -144,7 +157,8 @@ struct ShuffleDataset final : OverOne {
       OneByOne random;
       std::deque<Slice> slices;
       const size_t width = this->dataset.types().size();  // components
-      std::vector<std::optional<KeptTensor>> buffer;      // those of element number n from place n % size times so many on: memory of each element's own would be most of the work
+      std::vector<std::optional<KeptTensor>> buffer;  // those of element number n from place n % size times so many on:
+                                                      // memory of each element's own would be most of the work
       Element element;                                    // between calls nobody's
       int64_t held = 0;
       int64_t passes = 0;
@@ -155,7 +169,9 @@ struct ShuffleDataset final : OverOne {
 
   int64_t SizeOf(int64_t given) const {
     if (given == kUnknown && !kRepeats) return INT64_MAX;  // all of them
-    if (given <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": buffer_size must be greater than zero", kRepeats ? "." : " or UNKNOWN_CARDINALITY");
+    if (given <= 0)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": buffer_size must be greater than zero",
+           kRepeats ? "." : " or UNKNOWN_CARDINALITY");
     return given;
   }
   static SeedsPtr SeedsFor(const Attrs& attrs, const RunContext& c) {
@@ -174,13 +190,19 @@ struct ShuffleDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kShuffleDatasetKernel) = Registration<MakeDataset<ShuffleDataset<From::kInputs, false>>>("ShuffleDataset", kMakesDataset);
-TENON_KERNEL(kShuffleDatasetV2Kernel) = Registration<MakeDataset<ShuffleDataset<From::kHandle, false>>>("ShuffleDatasetV2", kMakesDataset);
-TENON_KERNEL(kShuffleDatasetV3Kernel) = Registration<MakeDataset<ShuffleDataset<From::kInputsAndHandle, false>>>("ShuffleDatasetV3", kMakesDataset);
-TENON_KERNEL(kShuffleAndRepeatDatasetKernel) = Registration<MakeDataset<ShuffleDataset<From::kInputs, true>>>("ShuffleAndRepeatDataset", kMakesDataset);
-TENON_KERNEL(kShuffleAndRepeatDatasetV2Kernel) = Registration<MakeDataset<ShuffleDataset<From::kInputsAndHandle, true>>>("ShuffleAndRepeatDatasetV2", kMakesDataset);
+TENON_KERNEL(kShuffleDatasetKernel) = Registration<MakeDataset<ShuffleDataset<From::kInputs, false>>>("ShuffleDataset",
+                                                                                                      kMakesDataset);
+TENON_KERNEL(kShuffleDatasetV2Kernel) =
+    Registration<MakeDataset<ShuffleDataset<From::kHandle, false>>>("ShuffleDatasetV2", kMakesDataset);
+TENON_KERNEL(kShuffleDatasetV3Kernel) =
+    Registration<MakeDataset<ShuffleDataset<From::kInputsAndHandle, false>>>("ShuffleDatasetV3", kMakesDataset);
+TENON_KERNEL(kShuffleAndRepeatDatasetKernel) =
+    Registration<MakeDataset<ShuffleDataset<From::kInputs, true>>>("ShuffleAndRepeatDataset", kMakesDataset);
+TENON_KERNEL(kShuffleAndRepeatDatasetV2Kernel) =
+    Registration<MakeDataset<ShuffleDataset<From::kInputsAndHandle, true>>>("ShuffleAndRepeatDatasetV2", kMakesDataset);
 
-static constexpr std::string_view kShuffleDoc = "The elements in random order: each is one of the buffer_size next ones.";
+static constexpr std::string_view kShuffleDoc =
+    "The elements in random order: each is one of the buffer_size next ones.";
 
 TENON_OP(kShuffleDataset) = DefineDataset({
     .name = "ShuffleDataset",
@@ -218,7 +240,8 @@ TENON_OP(kShuffleAndRepeatDataset) = DefineDataset({
 
 TENON_OP(kShuffleAndRepeatDatasetV2) = DefineDataset({
     .name = "ShuffleAndRepeatDatasetV2",
-    .inputs = "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64, count: int64, seed_generator: resource",
+    .inputs =
+        "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64, count: int64, seed_generator: resource",
     .attrs = "reshuffle_each_iteration: bool = true; " TENON_DATASET_TYPES TENON_DATASET_METADATA,
     .constraints = "rank(buffer_size) == 0; rank(seed) == 0; rank(seed2) == 0; rank(count) == 0",
     .doc = "As ShuffleDataset, count times, or without end; the buffer goes on from pass to pass.",

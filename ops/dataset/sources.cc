@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets that come of tensors and numbers: TensorDataset, TensorSliceDataset, ListDataset, RangeDataset, RandomDataset.
+// Datasets that come of tensors and numbers: TensorDataset, TensorSliceDataset, ListDataset, RangeDataset,
+// RandomDataset.
 #include <utility>
 
 #include "archive.h"
@@ -72,7 +73,8 @@ class TensorSliceDataset final : public Dataset {
       if (view.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": component ", i, " is a scalar, which has no rows");
       if (i == 0) rows_ = view.dl.shape[0];
       if (view.dl.shape[0] != rows_)
-        Fail(TENON_INVALID_ARGUMENT, who(), ": component ", i, " has ", view.dl.shape[0], " rows, component 0 has ", rows_);
+        Fail(TENON_INVALID_ARGUMENT, who(), ": component ", i, " has ", view.dl.shape[0], " rows, component 0 has ",
+             rows_);
     }
   }
   int64_t Cardinality() const override { return rows_; }
@@ -125,7 +127,8 @@ class ListDataset final : public Dataset {
       const size_t place = static_cast<size_t>(number) * types().size() + i;
       const tenon_tensor_view view = tensors_[place].view();
       if (view.dtype != types()[i] || !Fits(ShapeOf(view), shapes()[i]))
-        Fail(TENON_INVALID_ARGUMENT, who(), ": tensor ", place, " is ", TypeName(view.dtype), " ", ShapeOf(view), "; component ", i, " is ", TypeName(types()[i]), " ", shapes()[i]);
+        Fail(TENON_INVALID_ARGUMENT, who(), ": tensor ", place, " is ", TypeName(view.dtype), " ", ShapeOf(view),
+             "; component ", i, " is ", TypeName(types()[i]), " ", shapes()[i]);
       element.push_back(tensors_[place].Share());
     }
     return element;
@@ -166,15 +169,19 @@ class RangeDataset final : public Dataset {
  public:
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c) {
-      if (c.ok() && types.size() != 1) c.Invalid(who, " has ", types.size(), " output_types; numbers are one component");
+      if (c.ok() && types.size() != 1)
+        c.Invalid(who, " has ", types.size(), " output_types; numbers are one component");
     }
   };
-  RangeDataset(const Attrs& attrs, const RunContext& c) : Dataset(attrs, {}, false), start_(IntOf(c, 0)), step_(IntOf(c, 2)) {
+  RangeDataset(const Attrs& attrs, const RunContext& c)
+      : Dataset(attrs, {}, false), start_(IntOf(c, 0)), step_(IntOf(c, 2)) {
     const int64_t stop = IntOf(c, 1);
     if (step_ == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": step must be a non-zero integer.");
-    const auto far = step_ > 0 ? static_cast<unsigned __int128>(static_cast<__int128>(stop) - start_) : static_cast<unsigned __int128>(static_cast<__int128>(start_) - stop);
+    const auto far = step_ > 0 ? static_cast<unsigned __int128>(static_cast<__int128>(stop) - start_)
+                               : static_cast<unsigned __int128>(static_cast<__int128>(start_) - stop);
     const bool none = step_ > 0 ? start_ >= stop : start_ <= stop;
-    const auto size = step_ > 0 ? static_cast<unsigned __int128>(step_) : static_cast<unsigned __int128>(-static_cast<__int128>(step_));
+    const auto size = step_ > 0 ? static_cast<unsigned __int128>(step_)
+                                : static_cast<unsigned __int128>(-static_cast<__int128>(step_));
     const unsigned __int128 count = none ? 0 : (far + size - 1) / size;
     count_ = count > INT64_MAX ? INT64_MAX : static_cast<int64_t>(count);
     Numbers::Dispatch(types()[0], [](auto) {});  // or says that there is no such number
@@ -204,7 +211,8 @@ class RangeDataset final : public Dataset {
         if (at_ >= end) return false;
         Numbers::Dispatch(dataset_.types()[0], [&](auto tag) {
           using T = typename decltype(tag)::type;
-          for (; at_ < end && !rows.full(); ++at_) rows.AddNumber<T>(dataset_.types()[0], NumberAs<T>(dataset_.Value(at_)));
+          for (; at_ < end && !rows.full(); ++at_)
+            rows.AddNumber<T>(dataset_.types()[0], NumberAs<T>(dataset_.Value(at_)));
         });
         return true;
       }
@@ -238,13 +246,16 @@ class RandomDataset final : public Dataset {
     bool again = false;
   };
   RandomDataset(const Attrs& attrs, const RunContext& c)
-      : Dataset(attrs, {}, false), seeds_(kHandle ? SeedsOf(c, 2, attrs.own, IntOf(c, 0), IntOf(c, 1), attrs.again) : NewSeeds(attrs.own, IntOf(c, 0), IntOf(c, 1), false)) {}
+      : Dataset(attrs, {}, false),
+        seeds_(kHandle ? SeedsOf(c, 2, attrs.own, IntOf(c, 0), IntOf(c, 1), attrs.again)
+                       : NewSeeds(attrs.own, IntOf(c, 0), IntOf(c, 1), false)) {}
   int64_t Cardinality() const override { return kInfinite; }
 
   IteratorPtr NewIterator(const Pass& pass) const override {
     class Numbers final : public QuickIterator<Numbers> {
      public:
-      Numbers(const RandomDataset& dataset, const Pass& pass, std::pair<uint64_t, uint64_t> seeds) : dataset_(dataset), pass_(pass), random_(seeds.first, seeds.second) {}
+      Numbers(const RandomDataset& dataset, const Pass& pass, std::pair<uint64_t, uint64_t> seeds)
+          : dataset_(dataset), pass_(pass), random_(seeds.first, seeds.second) {}
       bool Next(Element* out) override {
         out->clear();
         out->push_back(NewScalar<int64_t>(pass_.work(), TENON_DT_INT64, random_.Next()));
@@ -270,11 +281,13 @@ class RandomDataset final : public Dataset {
 }  // namespace
 
 TENON_KERNEL(kTensorDatasetKernel) = Registration<MakeDataset<TensorDataset>>("TensorDataset", kMakesDataset);
-TENON_KERNEL(kTensorSliceDatasetKernel) = Registration<MakeDataset<TensorSliceDataset>>("TensorSliceDataset", kMakesDataset);
+TENON_KERNEL(kTensorSliceDatasetKernel) = Registration<MakeDataset<TensorSliceDataset>>("TensorSliceDataset",
+                                                                                        kMakesDataset);
 TENON_KERNEL(kListDatasetKernel) = Registration<MakeDataset<ListDataset>>("ListDataset", kMakesDataset);
 TENON_KERNEL(kRangeDatasetKernel) = Registration<MakeDataset<RangeDataset>>("RangeDataset", kMakesDataset);
 TENON_KERNEL(kRandomDatasetKernel) = Registration<MakeDataset<RandomDataset<false>>>("RandomDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalRandomDatasetKernel) = Registration<MakeDataset<RandomDataset<false>>>("ExperimentalRandomDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalRandomDatasetKernel) =
+    Registration<MakeDataset<RandomDataset<false>>>("ExperimentalRandomDataset", kMakesDataset);
 TENON_KERNEL(kRandomDatasetV2Kernel) = Registration<MakeDataset<RandomDataset<true>>>("RandomDatasetV2", kMakesDataset);
 
 TENON_OP(kTensorDataset) = DefineDataset({
@@ -288,7 +301,9 @@ TENON_OP(kTensorDataset) = DefineDataset({
 TENON_OP(kTensorSliceDataset) = DefineDataset({
     .name = "TensorSliceDataset",
     .inputs = "components: Toutput_types",
-    .attrs = "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; is_files: bool = false" TENON_DATASET_METADATA "; replicate_on_split: bool = false",
+    .attrs =
+        "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; is_files: bool = false" TENON_DATASET_METADATA
+        "; replicate_on_split: bool = false",
     .doc = "A dataset of the components' rows.",
     .traits = TENON_OP_STATEFUL,
 });

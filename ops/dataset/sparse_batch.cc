@@ -10,13 +10,19 @@ using namespace sdk;
 namespace {
 
 struct SparseBatchDataset final : OverOne {
-  SparseBatchDataset(const Attrs& attrs, const RunContext& c) : OverOne(attrs, c), size(IntOf(c, 1)), row(c.input<int64_t>(2), c.input<int64_t>(2) + Count(c.input_view(2))) {
+  SparseBatchDataset(const Attrs& attrs, const RunContext& c)
+      : OverOne(attrs, c), size(IntOf(c, 1)), row(c.input<int64_t>(2), c.input<int64_t>(2) + Count(c.input_view(2))) {
     if (size <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": Batch size must be greater than zero.");
     if (input->types().size() != 1)
-      Fail(TENON_INVALID_ARGUMENT, who(), ": DenseToSparseDataset only supports inputs with a single component; its input has ", input->types().size());
-    if (row.size() + 1 > TENON_MAX_RANK) Fail(TENON_INVALID_ARGUMENT, who(), ": row_shape has ", row.size(), " dimensions; at most ", TENON_MAX_RANK - 1, " are allowed");
+      Fail(TENON_INVALID_ARGUMENT, who(),
+           ": DenseToSparseDataset only supports inputs with a single component; its input has ",
+           input->types().size());
+    if (row.size() + 1 > TENON_MAX_RANK)
+      Fail(TENON_INVALID_ARGUMENT, who(), ": row_shape has ", row.size(), " dimensions; at most ", TENON_MAX_RANK - 1,
+           " are allowed");
     for (const int64_t dim : row)
-      if (dim < -1) Fail(TENON_INVALID_ARGUMENT, who(), ": row_shape has dimension ", dim, "; -1 is that of the largest element");
+      if (dim < -1)
+        Fail(TENON_INVALID_ARGUMENT, who(), ": row_shape has dimension ", dim, "; -1 is that of the largest element");
   }
   int64_t Cardinality() const override {
     const int64_t elements = input->Cardinality();
@@ -34,7 +40,9 @@ struct SparseBatchDataset final : OverOne {
           pass.CheckCancelled();
           Element element;
           if (!from->Next(&element)) break;
-          if (element.size() != 1) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives an element of ", element.size(), " components");
+          if (element.size() != 1)
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives an element of ", element.size(),
+                 " components");
           dataset.Check(element[0].view(), rows.empty() ? nullptr : &rows[0], &shape);
           values = sdk::Add(values, Count(element[0].view()));
           rows.push_back(std::move(element[0]));
@@ -53,17 +61,24 @@ struct SparseBatchDataset final : OverOne {
   // One more row; shape: of the batch, which it may make larger.
   void Check(const tenon_tensor_view& view, const KeptTensor* first, std::vector<int64_t>* shape) const {
     if (first != nullptr && view.dtype != first->view().dtype)
-      Fail(TENON_INVALID_ARGUMENT, who(), ": its input gives elements of ", TypeName(first->view().dtype), " and of ", TypeName(view.dtype));
-    if (view.dtype != TENON_DT_STRING && ElementSize(view.dtype) == 0) Fail(TENON_UNIMPLEMENTED, who(), ": tensors of ", TypeName(view.dtype), " cannot be values of a sparse tensor");
+      Fail(TENON_INVALID_ARGUMENT, who(), ": its input gives elements of ", TypeName(first->view().dtype), " and of ",
+           TypeName(view.dtype));
+    if (view.dtype != TENON_DT_STRING && ElementSize(view.dtype) == 0)
+      Fail(TENON_UNIMPLEMENTED, who(), ": tensors of ", TypeName(view.dtype), " cannot be values of a sparse tensor");
     const Dims dims = DimsOf(view);
-    if (dims.size() != row.size()) Fail(TENON_INVALID_ARGUMENT, who(), ": Input element had shape (", ShapeOf(view), ") that is incompatible with the row shape (", Shape(row), ").");
+    if (dims.size() != row.size())
+      Fail(TENON_INVALID_ARGUMENT, who(), ": Input element had shape (", ShapeOf(view),
+           ") that is incompatible with the row shape (", Shape(row), ").");
     for (size_t i = 0; i < dims.size(); ++i) {
       if (row[i] < 0) (*shape)[i + 1] = std::max((*shape)[i + 1], dims[i]);
-      else if (dims[i] > row[i]) Fail(TENON_DATA_LOSS, who(), ": Input element had shape (", ShapeOf(view), ") that is larger than the row shape (", Shape(row), ").");
+      else if (dims[i] > row[i])
+        Fail(TENON_DATA_LOSS, who(), ": Input element had shape (", ShapeOf(view),
+             ") that is larger than the row shape (", Shape(row), ").");
     }
   }
 
-  KeptTensor Sparse(const Pass& pass, const std::vector<KeptTensor>& rows, const std::vector<int64_t>& shape, int64_t count) const {
+  KeptTensor Sparse(const Pass& pass, const std::vector<KeptTensor>& rows, const std::vector<int64_t>& shape,
+                    int64_t count) const {
     const Work& work = pass.work();
     const auto rank = static_cast<int64_t>(shape.size());
     const int64_t index_dims[] = {count, rank}, shape_dims[] = {rank};
@@ -104,22 +119,26 @@ struct SparseBatchDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kDenseToSparseBatchDatasetKernel) = Registration<MakeDataset<SparseBatchDataset>>("DenseToSparseBatchDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalDenseToSparseBatchDatasetKernel) = Registration<MakeDataset<SparseBatchDataset>>("ExperimentalDenseToSparseBatchDataset", kMakesDataset);
+TENON_KERNEL(kDenseToSparseBatchDatasetKernel) =
+    Registration<MakeDataset<SparseBatchDataset>>("DenseToSparseBatchDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalDenseToSparseBatchDatasetKernel) =
+    Registration<MakeDataset<SparseBatchDataset>>("ExperimentalDenseToSparseBatchDataset", kMakesDataset);
 
 TENON_OP(kDenseToSparseBatchDataset) = DefineDataset({
     .name = "DenseToSparseBatchDataset",
     .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64",
     .attrs = TENON_DATASET_TYPES,
     .constraints = "rank(batch_size) == 0; rank(row_shape) == 1",
-    .doc = "batch_size elements at a time as the rows of a sparse tensor, in variants; a dimension of row_shape is -1 where it is the largest element's.",
+    .doc = "batch_size elements at a time as the rows of a sparse tensor, in variants; a dimension of row_shape is -1 "
+           "where it is the largest element's.",
 });
 TENON_OP(kExperimentalDenseToSparseBatchDataset) = DefineDataset({
     .name = "ExperimentalDenseToSparseBatchDataset",
     .inputs = "input_dataset: variant, batch_size: int64, row_shape: int64",
     .attrs = TENON_DATASET_TYPES,
     .constraints = "rank(batch_size) == 0; rank(row_shape) == 1",
-    .doc = "batch_size elements at a time as the rows of a sparse tensor, in variants; a dimension of row_shape is -1 where it is the largest element's.",
+    .doc = "batch_size elements at a time as the rows of a sparse tensor, in variants; a dimension of row_shape is -1 "
+           "where it is the largest element's.",
 });
 
 }  // namespace tenon::ops

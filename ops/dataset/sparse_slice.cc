@@ -13,20 +13,27 @@ class SparseTensorSliceDataset final : public Dataset {
  public:
   struct Attrs : Node {
     explicit Attrs(CreateContext& c)
-        : Node(Concat(c.op(), " '", c.name(), "'"), {TENON_DT_INT64, c.Type("Tvalues"), TENON_DT_INT64}, {Shape(), Shape(), Shape()}) {}
+        : Node(Concat(c.op(), " '", c.name(), "'"), {TENON_DT_INT64, c.Type("Tvalues"), TENON_DT_INT64},
+               {Shape(), Shape(), Shape()}) {}
   };
   SparseTensorSliceDataset(const Attrs& attrs, const RunContext& c)
-      : Dataset(attrs, {}, false), indices_(KeptTensor::OfInput(c, 0)), values_(KeptTensor::OfInput(c, 1)), shape_(c.input<int64_t>(2), c.input<int64_t>(2) + Count(c.input_view(2))) {
+      : Dataset(attrs, {}, false),
+        indices_(KeptTensor::OfInput(c, 0)),
+        values_(KeptTensor::OfInput(c, 1)),
+        shape_(c.input<int64_t>(2), c.input<int64_t>(2) + Count(c.input_view(2))) {
     const tenon_tensor_view indices = indices_.view();
     const auto rank = static_cast<int64_t>(shape_.size());
     if (rank == 0) Fail(TENON_INVALID_ARGUMENT, who(), ": a sparse tensor without dimensions has no rows");
     if (indices.dl.shape[1] != rank || indices.dl.shape[0] != Count(values_.view()))
-      Fail(TENON_INVALID_ARGUMENT, who(), ": indices of shape ", ShapeOf(indices), " for ", Count(values_.view()), " values of ", rank, " dimensions");
+      Fail(TENON_INVALID_ARGUMENT, who(), ": indices of shape ", ShapeOf(indices), " for ", Count(values_.view()),
+           " values of ", rank, " dimensions");
     int64_t before = 0;
     for (int64_t i = 0; i < indices.dl.shape[0]; ++i) {
       const int64_t row = At(i);
-      if (row < 0 || row >= shape_[0]) Fail(TENON_INVALID_ARGUMENT, who(), ": index ", i, " is of row ", row, "; there are ", shape_[0]);
-      if (row < before) Fail(TENON_INVALID_ARGUMENT, who(), ": the indices are not in order: row ", row, " follows row ", before);
+      if (row < 0 || row >= shape_[0])
+        Fail(TENON_INVALID_ARGUMENT, who(), ": index ", i, " is of row ", row, "; there are ", shape_[0]);
+      if (row < before)
+        Fail(TENON_INVALID_ARGUMENT, who(), ": the indices are not in order: row ", row, " follows row ", before);
       before = row;
     }
   }
@@ -82,7 +89,8 @@ class SparseTensorSliceDataset final : public Dataset {
 
 }  // namespace
 
-TENON_KERNEL(kSparseTensorSliceDatasetKernel) = Registration<MakeDataset<SparseTensorSliceDataset>>("SparseTensorSliceDataset", kMakesDataset);
+TENON_KERNEL(kSparseTensorSliceDatasetKernel) =
+    Registration<MakeDataset<SparseTensorSliceDataset>>("SparseTensorSliceDataset", kMakesDataset);
 
 TENON_OP(kSparseTensorSliceDataset) = DefineDataset({
     .name = "SparseTensorSliceDataset",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects behind handles that end with their step, and that datasets share and so keep as long as they need them: generators of seeds, caches.
+// Objects behind handles that end with their step, and that datasets share and so keep as long as they need them:
+// generators of seeds, caches.
 #ifndef TENON_OPS_DATASET_STEP_OBJECT_H_
 #define TENON_OPS_DATASET_STEP_OBJECT_H_
 
@@ -17,10 +18,12 @@ inline tenon_resource* GiveHandle(const sdk::RunContext& c, tenon_span type) {
   return handle;
 }
 
-// A new handle with an object, and an empty variant as what deletes it: the step and the datasets end it. Output 1 is dynamic.
+// A new handle with an object, and an empty variant as what deletes it: the step and the datasets end it. Output 1 is
+// dynamic.
 template <class T>
 void GiveObject(const sdk::RunContext& c, tenon_span type, tenon_span object_type, std::shared_ptr<T> object) {
-  sdk::ObjectOf<std::shared_ptr<T>>(c, GiveHandle(c, type), object_type, [&] { return std::make_unique<std::shared_ptr<T>>(std::move(object)); });
+  sdk::ObjectOf<std::shared_ptr<T>>(c, GiveHandle(c, type), object_type,
+                                    [&] { return std::make_unique<std::shared_ptr<T>>(std::move(object)); });
   c.AllocOutput(1, {});
 }
 
@@ -28,7 +31,8 @@ void GiveObject(const sdk::RunContext& c, tenon_span type, tenon_span object_typ
 template <class T>
 std::shared_ptr<T> ObjectIfThere(const sdk::RunContext& c, int32_t input, tenon_span object_type) {
   void* object = nullptr;
-  tenon_status* const status = c.services().resource_object(c.frame(), c.resource(input), object_type, nullptr, nullptr, nullptr, &object);
+  tenon_status* const status =
+      c.services().resource_object(c.frame(), c.resource(input), object_type, nullptr, nullptr, nullptr, &object);
   if (status == nullptr) return *static_cast<std::shared_ptr<T>*>(object);
   if (tenon_plugin_host->status_code(status) != TENON_NOT_FOUND) throw sdk::KernelError(status);
   tenon_plugin_host->status_release(status);

@@ -12,7 +12,8 @@
 namespace tenon::ops {
 
 // Three variants, as DeserializeSparse takes them.
-inline sdk::KeptTensor NewSparse(const sdk::Work& work, sdk::KeptTensor indices, sdk::KeptTensor values, sdk::KeptTensor shape) {
+inline sdk::KeptTensor NewSparse(const sdk::Work& work, sdk::KeptTensor indices, sdk::KeptTensor values,
+                                 sdk::KeptTensor shape) {
   const int64_t dims[] = {3};
   sdk::KeptTensor cells = work.NewTensor(TENON_DT_VARIANT, dims);
   auto** cell = sdk::Data<tenon_variant*>(cells.view());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WeightedFlatMapDataset: of several datasets, one after the other, so many elements that their numbers are as the weights, and one dataset is used up.
+// WeightedFlatMapDataset: of several datasets, one after the other, so many elements that their numbers are as the
+// weights, and one dataset is used up.
 #include "archive.h"
 #include "dataset.h"
 #include "op.h"
@@ -12,18 +13,27 @@ namespace {
 struct WeightedFlatMapDataset final : Dataset {
   struct Attrs : Node {
     explicit Attrs(CreateContext& c) : Node(c), inputs(static_cast<int32_t>(c.Int("N"))) {
-      if (c.ok() && c.Int("M") != inputs) c.Invalid(who, ": `input_datasets` and `weights` of the WeightedFlatMap must have the same size. Got ", inputs, " datasets and ", c.Int("M"), " weights.");
+      if (c.ok() && c.Int("M") != inputs)
+        c.Invalid(who, ": `input_datasets` and `weights` of the WeightedFlatMap must have the same size. Got ", inputs,
+                  " datasets and ", c.Int("M"), " weights.");
     }
     int32_t inputs;
   };
-  WeightedFlatMapDataset(const Attrs& attrs, const RunContext& c) : WeightedFlatMapDataset(attrs, c, DatasetsOf(c, 0, attrs.inputs)) {}
-  WeightedFlatMapDataset(const Attrs& attrs, const RunContext& c, std::vector<DatasetPtr> all) : Dataset(attrs, all, true), inputs(std::move(all)) {
+  WeightedFlatMapDataset(const Attrs& attrs, const RunContext& c)
+      : WeightedFlatMapDataset(attrs, c, DatasetsOf(c, 0, attrs.inputs)) {}
+  WeightedFlatMapDataset(const Attrs& attrs, const RunContext& c, std::vector<DatasetPtr> all)
+      : Dataset(attrs, all, true), inputs(std::move(all)) {
     std::vector<double> weights;
     for (size_t i = 0; i < inputs.size(); ++i) {
       weights.push_back(*c.input<double>(attrs.inputs + static_cast<int32_t>(i)));
-      if (!(weights[i] > 0)) Fail(TENON_INVALID_ARGUMENT, who(), ": `weights` must be greater than 0.0. Input ", i, " has a weight of ", weights[i]);
-      if (inputs[i]->Cardinality() < 0) Fail(TENON_INVALID_ARGUMENT, who(), ": input ", i, ", ", inputs[i]->who(), ", has no end, or none that is known; its number of elements is needed");
-      if (inputs[i]->types() != types()) Fail(TENON_INVALID_ARGUMENT, who(), ": input ", i, " has components of other types");
+      if (!(weights[i] > 0))
+        Fail(TENON_INVALID_ARGUMENT, who(), ": `weights` must be greater than 0.0. Input ", i, " has a weight of ",
+             weights[i]);
+      if (inputs[i]->Cardinality() < 0)
+        Fail(TENON_INVALID_ARGUMENT, who(), ": input ", i, ", ", inputs[i]->who(),
+             ", has no end, or none that is known; its number of elements is needed");
+      if (inputs[i]->types() != types())
+        Fail(TENON_INVALID_ARGUMENT, who(), ": input ", i, " has components of other types");
     }
     Share(weights);
   }
@@ -70,7 +80,8 @@ struct WeightedFlatMapDataset final : Dataset {
   }
 
  private:
-  // TensorFlow's rule, which for unlike datasets leaves more of them than it must: that of the least elements times weight goes by what that product is of the largest weight.
+  // TensorFlow's rule, which for unlike datasets leaves more of them than it must: that of the least elements times
+  // weight goes by what that product is of the largest weight.
   void Share(const std::vector<double>& weights) {
     const double largest = *std::max_element(weights.begin(), weights.end());
     double least = 0;
@@ -84,7 +95,9 @@ struct WeightedFlatMapDataset final : Dataset {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const double count = least * weights[i] / weights[which];
       const int64_t all = inputs[i]->Cardinality();
-      if (!(count < static_cast<double>(all) + 1)) Fail(TENON_INVALID_ARGUMENT, who(), ": Input ", i, " needs to have at least ", count, " elements. It only has ", all, " elements.");
+      if (!(count < static_cast<double>(all) + 1))
+        Fail(TENON_INVALID_ARGUMENT, who(), ": Input ", i, " needs to have at least ", count, " elements. It only has ",
+             all, " elements.");
       counts.push_back(static_cast<int64_t>(count));
     }
   }
@@ -94,7 +107,8 @@ struct WeightedFlatMapDataset final : Dataset {
 
 }  // namespace
 
-TENON_KERNEL(kWeightedFlatMapDatasetKernel) = Registration<MakeDataset<WeightedFlatMapDataset>>("WeightedFlatMapDataset", kMakesDataset);
+TENON_KERNEL(kWeightedFlatMapDatasetKernel) =
+    Registration<MakeDataset<WeightedFlatMapDataset>>("WeightedFlatMapDataset", kMakesDataset);
 
 TENON_OP(kWeightedFlatMapDataset) = DefineDataset({
     .name = "WeightedFlatMapDataset",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WindowDataset, whose elements are datasets of neighbouring elements, and SlidingWindowDataset, which has batches instead; and GroupByWindowDataset, whose windows are of elements with
-// one key.
+// WindowDataset, whose elements are datasets of neighbouring elements, and SlidingWindowDataset, which has batches
+// instead; and GroupByWindowDataset, whose windows are of elements with one key.
 #include <deque>
 #include <map>
 
@@ -17,8 +17,10 @@ using namespace sdk;
 namespace {
 
 // A dataset of these elements, as a component of an element. who: in whose name it speaks.
-KeptTensor NewHeldDataset(const Work& work, const std::string& who, std::vector<uint32_t> types, std::vector<Shape> shapes, std::vector<Element> elements) {
-  return NewDataset(work, std::make_shared<const Held>(Held::Node{who, std::move(types), std::move(shapes)}, std::move(elements)));
+KeptTensor NewHeldDataset(const Work& work, const std::string& who, std::vector<uint32_t> types,
+                          std::vector<Shape> shapes, std::vector<Element> elements) {
+  return NewDataset(
+      work, std::make_shared<const Held>(Held::Node{who, std::move(types), std::move(shapes)}, std::move(elements)));
 }
 
 // What a window is.
@@ -33,14 +35,19 @@ struct WindowDataset final : OverOne {
     bool drop = true;
   };
   WindowDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c), size(IntOf(c, 1)), shift(IntOf(c, 2)), stride(IntOf(c, 3)), drop(kWindow == Window::kBatch ? attrs.drop : BoolOf(c, 4)) {
+      : OverOne(attrs, c),
+        size(IntOf(c, 1)),
+        shift(IntOf(c, 2)),
+        stride(IntOf(c, 3)),
+        drop(kWindow == Window::kBatch ? attrs.drop : BoolOf(c, 4)) {
     const auto check = [this](const char* name, int64_t value) {
       if (value <= 0) Fail(TENON_INVALID_ARGUMENT, who(), ": Window ", name, " must be greater than zero.");
     };
     check("size", size);
     check("shift", shift);
     check("stride", stride);
-    if (__builtin_mul_overflow(size - 1, stride, &reach) || __builtin_add_overflow(reach, 1, &reach)) Fail(TENON_INVALID_ARGUMENT, who(), ": size times stride is too large");
+    if (__builtin_mul_overflow(size - 1, stride, &reach) || __builtin_add_overflow(reach, 1, &reach))
+      Fail(TENON_INVALID_ARGUMENT, who(), ": size times stride is too large");
   }
   int64_t Cardinality() const override {
     const int64_t n = input->Cardinality();
@@ -62,7 +69,9 @@ struct WindowDataset final : OverOne {
         }
         if (buffer.empty() || (dataset.drop && static_cast<int64_t>(buffer.size()) < dataset.reach)) return false;
         std::vector<Element> window;
-        for (size_t i = 0; i < buffer.size() && static_cast<int64_t>(window.size()) < dataset.size; i += static_cast<size_t>(dataset.stride)) window.push_back(Share(buffer[i]));
+        for (size_t i = 0; i < buffer.size() && static_cast<int64_t>(window.size()) < dataset.size;
+             i += static_cast<size_t>(dataset.stride))
+          window.push_back(Share(buffer[i]));
         const auto gone = std::min<int64_t>(dataset.shift, static_cast<int64_t>(buffer.size()));
         buffer.erase(buffer.begin(), buffer.begin() + gone);
         skip = dataset.shift - gone;
@@ -76,11 +85,14 @@ struct WindowDataset final : OverOne {
         for (size_t i = 0; i < types.size(); ++i) {
           std::vector<Element> column;
           for (const Element& element : window) {
-            if (i >= element.size()) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", element.size(), " components");
+            if (i >= element.size())
+              Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": its input gives elements of ", element.size(),
+                   " components");
             column.emplace_back();
             column.back().push_back(element[i].Share());
           }
-          datasets.push_back(NewHeldDataset(pass.work(), dataset.who(), {types[i]}, {dataset.input->shapes()[i]}, std::move(column)));
+          datasets.push_back(
+              NewHeldDataset(pass.work(), dataset.who(), {types[i]}, {dataset.input->shapes()[i]}, std::move(column)));
         }
         return datasets;
       }
@@ -103,14 +115,23 @@ struct WindowDataset final : OverOne {
 struct GroupByWindowDataset final : OverOne {
   struct Attrs : OverOne::Attrs {
     explicit Attrs(CreateContext& c)
-        : OverOne::Attrs(c), key(c, "key_func"), reduce(c, "reduce_func"), size(c, "window_size_func"), key_count(Arguments(c, "Tkey_func_other_arguments")),
-          reduce_count(Arguments(c, "Treduce_func_other_arguments")), size_count(Arguments(c, "Twindow_size_func_other_arguments")) {}
-    static int32_t Arguments(CreateContext& c, std::string_view attr) { return static_cast<int32_t>(c.Types(attr).size()); }
+        : OverOne::Attrs(c),
+          key(c, "key_func"),
+          reduce(c, "reduce_func"),
+          size(c, "window_size_func"),
+          key_count(Arguments(c, "Tkey_func_other_arguments")),
+          reduce_count(Arguments(c, "Treduce_func_other_arguments")),
+          size_count(Arguments(c, "Twindow_size_func_other_arguments")) {}
+    static int32_t Arguments(CreateContext& c, std::string_view attr) {
+      return static_cast<int32_t>(c.Types(attr).size());
+    }
     Function key, reduce, size;
     int32_t key_count, reduce_count, size_count;
   };
   GroupByWindowDataset(const Attrs& attrs, const RunContext& c)
-      : OverOne(attrs, c, true), key(attrs.key, who(), c, 1, attrs.key_count), reduce(attrs.reduce, who(), c, 1 + attrs.key_count, attrs.reduce_count),
+      : OverOne(attrs, c, true),
+        key(attrs.key, who(), c, 1, attrs.key_count),
+        reduce(attrs.reduce, who(), c, 1 + attrs.key_count, attrs.reduce_count),
         size(attrs.size, who(), c, 1 + attrs.key_count + attrs.reduce_count, attrs.size_count) {}
   IteratorPtr NewIterator(const Pass& pass) const override {
     struct Groups final : OverIterator<GroupByWindowDataset> {
@@ -135,7 +156,8 @@ struct GroupByWindowDataset final : OverOne {
         auto at = windows.find(its);
         if (at == windows.end()) {
           const int64_t size = dataset.size.Count(pass, KeyAsElement(its));
-          if (size <= 0) Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Window size must be greater than zero, but got ", size, ".");
+          if (size <= 0)
+            Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": Window size must be greater than zero, but got ", size, ".");
           at = windows.emplace(its, Group{size, {}}).first;
         }
         at->second.elements.push_back(std::move(element));
@@ -155,7 +177,8 @@ struct GroupByWindowDataset final : OverOne {
         std::vector<Element> elements = std::move(at->second.elements);
         windows.erase(at);  // it is begun once, whatever fails below
         arguments = KeyAsElement(its);
-        arguments.push_back(NewHeldDataset(pass.work(), dataset.who(), dataset.input->types(), dataset.input->shapes(), std::move(elements)));
+        arguments.push_back(NewHeldDataset(pass.work(), dataset.who(), dataset.input->types(), dataset.input->shapes(),
+                                           std::move(elements)));
         Open();
       }
       void Open() { group.Open(pass, dataset.reduce.CallForDataset(pass, arguments, dataset.types())); }
@@ -202,11 +225,16 @@ struct GroupByWindowDataset final : OverOne {
 
 }  // namespace
 
-TENON_KERNEL(kWindowDatasetKernel) = Registration<MakeDataset<WindowDataset<Window::kDatasets>>>("WindowDataset", kMakesDataset);
-TENON_KERNEL(kSlidingWindowDatasetKernel) = Registration<MakeDataset<WindowDataset<Window::kBatch>>>("SlidingWindowDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalSlidingWindowDatasetKernel) = Registration<MakeDataset<WindowDataset<Window::kBatch>>>("ExperimentalSlidingWindowDataset", kMakesDataset);
-TENON_KERNEL(kGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("GroupByWindowDataset", kMakesDataset);
-TENON_KERNEL(kExperimentalGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("ExperimentalGroupByWindowDataset", kMakesDataset);
+TENON_KERNEL(kWindowDatasetKernel) = Registration<MakeDataset<WindowDataset<Window::kDatasets>>>("WindowDataset",
+                                                                                                 kMakesDataset);
+TENON_KERNEL(kSlidingWindowDatasetKernel) =
+    Registration<MakeDataset<WindowDataset<Window::kBatch>>>("SlidingWindowDataset", kMakesDataset);
+TENON_KERNEL(kExperimentalSlidingWindowDatasetKernel) =
+    Registration<MakeDataset<WindowDataset<Window::kBatch>>>("ExperimentalSlidingWindowDataset", kMakesDataset);
+TENON_KERNEL(kGroupByWindowDatasetKernel) = Registration<MakeDataset<GroupByWindowDataset>>("GroupByWindowDataset",
+                                                                                            kMakesDataset);
+TENON_KERNEL(kExperimentalGroupByWindowDatasetKernel) =
+    Registration<MakeDataset<GroupByWindowDataset>>("ExperimentalGroupByWindowDataset", kMakesDataset);
 
 TENON_OP(kWindowDataset) = DefineDataset({
     .name = "WindowDataset",
@@ -216,7 +244,9 @@ TENON_OP(kWindowDataset) = DefineDataset({
     .doc = "Datasets of size elements each, stride apart; each begins shift elements behind the one before.",
 });
 
-static constexpr std::string_view kSlidingDoc = "Batches of window_size elements each, window_stride apart; each begins window_shift elements behind the one before.";
+static constexpr std::string_view kSlidingDoc =
+    "Batches of window_size elements each, window_stride apart; each begins window_shift elements behind the one "
+    "before.";
 
 TENON_OP(kSlidingWindowDataset) = DefineDataset({
     .name = "SlidingWindowDataset",
@@ -234,18 +264,25 @@ TENON_OP(kExperimentalSlidingWindowDataset) = DefineDataset({
     .doc = kSlidingDoc,
 });
 
-#define TENON_GROUP_INPUTS                                                                                                                        \
-  "input_dataset: variant, key_func_other_arguments: Tkey_func_other_arguments, reduce_func_other_arguments: Treduce_func_other_arguments, " \
+#define TENON_GROUP_INPUTS                                                                                     \
+  "input_dataset: variant, key_func_other_arguments: Tkey_func_other_arguments, reduce_func_other_arguments: " \
+  "Treduce_func_other_arguments, "                                                                             \
   "window_size_func_other_arguments: Twindow_size_func_other_arguments"
-#define TENON_GROUP_ATTRS                                                                                                                                             \
-  "key_func: func; reduce_func: func; window_size_func: func; Tkey_func_other_arguments: list(type); Treduce_func_other_arguments: list(type); " \
+#define TENON_GROUP_ATTRS                                                                              \
+  "key_func: func; reduce_func: func; window_size_func: func; Tkey_func_other_arguments: list(type); " \
+  "Treduce_func_other_arguments: list(type); "                                                         \
   "Twindow_size_func_other_arguments: list(type); " TENON_DATASET_TYPES
 
-static constexpr std::string_view kGroupDoc = "The elements of the datasets that reduce_func gives for windows of elements with one key.";
+static constexpr std::string_view kGroupDoc =
+    "The elements of the datasets that reduce_func gives for windows of elements with one key.";
 
-TENON_OP(kGroupByWindowDataset) =
-    DefineDataset({.name = "GroupByWindowDataset", .inputs = TENON_GROUP_INPUTS, .attrs = TENON_GROUP_ATTRS TENON_DATASET_METADATA, .doc = kGroupDoc});
-TENON_OP(kExperimentalGroupByWindowDataset) =
-    DefineDataset({.name = "ExperimentalGroupByWindowDataset", .inputs = TENON_GROUP_INPUTS, .attrs = TENON_GROUP_ATTRS, .doc = kGroupDoc});
+TENON_OP(kGroupByWindowDataset) = DefineDataset({.name = "GroupByWindowDataset",
+                                                 .inputs = TENON_GROUP_INPUTS,
+                                                 .attrs = TENON_GROUP_ATTRS TENON_DATASET_METADATA,
+                                                 .doc = kGroupDoc});
+TENON_OP(kExperimentalGroupByWindowDataset) = DefineDataset({.name = "ExperimentalGroupByWindowDataset",
+                                                             .inputs = TENON_GROUP_INPUTS,
+                                                             .attrs = TENON_GROUP_ATTRS,
+                                                             .doc = kGroupDoc});
 
 }  // namespace tenon::ops

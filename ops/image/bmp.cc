@@ -18,7 +18,8 @@ T Load(std::string_view bytes, size_t at) {
 struct Header {
   explicit Header(std::string_view bytes) {
     constexpr size_t kLeast = 32;
-    if (bytes.size() < kLeast) Fail(TENON_INVALID_ARGUMENT, "a BMP's header has ", kLeast, " bytes at least; there are ", bytes.size());
+    if (bytes.size() < kLeast)
+      Fail(TENON_INVALID_ARGUMENT, "a BMP's header has ", kLeast, " bytes at least; there are ", bytes.size());
     begin = Load<uint32_t>(bytes, 10);
     width = Load<int32_t>(bytes, 18);
     height = Load<int32_t>(bytes, 22);
@@ -26,14 +27,14 @@ struct Header {
     height = height < 0 ? -height : height;
     const int bits = Load<uint16_t>(bytes, 28);
     channels = bits / 8;
-    if (channels != 1 && channels != 3 && channels != 4) Fail(TENON_INVALID_ARGUMENT, "the BMP has ", bits, " bits a pixel; 8, 24 and 32 can be read");
+    if (channels != 1 && channels != 3 && channels != 4)
+      Fail(TENON_INVALID_ARGUMENT, "the BMP has ", bits, " bits a pixel; 8, 24 and 32 can be read");
     CheckSize("BMP", height, width, channels);
     stride = (width * channels + 3) / 4 * 4;
     const int64_t size = begin + stride * height;
     if (size == static_cast<int64_t>(bytes.size())) return;
-    Fail(TENON_INVALID_ARGUMENT, "the BMP says that it is of ", width, " x ", height, " pixels of ", bits, " bits from byte ", begin,
-        " on, which makes ", size, " bytes; there are ",
-         bytes.size());
+    Fail(TENON_INVALID_ARGUMENT, "the BMP says that it is of ", width, " x ", height, " pixels of ", bits,
+         " bits from byte ", begin, " on, which makes ", size, " bytes; there are ", bytes.size());
   }
   int64_t begin, width, height, channels, stride;
   bool top_down;

@@ -10,7 +10,8 @@
 
 namespace tenon::ops {
 
-// Throws failures of sdk::Fail: INVALID_ARGUMENT where the sizes in the header do not give the bytes that there are. channels: 0 (the picture's own), 3 or 4.
+// Throws failures of sdk::Fail: INVALID_ARGUMENT where the sizes in the header do not give the bytes that there are.
+// channels: 0 (the picture's own), 3 or 4.
 void DecodeBmp(const sdk::RunContext& c, std::string_view bytes, int64_t channels, bool four_dims, Samples* out);
 
 }  // namespace tenon::ops

@@ -27,12 +27,13 @@ struct Channels {
   Output at[3];
 };
 
-// Where the largest and the smallest channel are, red before green before blue, as TensorFlow has it. Each gradient is that of the formula that holds there:
-// value = largest, saturation = 1 - smallest / largest (of a channel that is 0 TensorFlow leaves that out), hue = (of red) (green - blue) / (6 range), and so on in
-// turn.
+// Where the largest and the smallest channel are, red before green before blue, as TensorFlow has it. Each gradient is
+// that of the formula that holds there: value = largest, saturation = 1 - smallest / largest (of a channel that is 0
+// TensorFlow leaves that out), hue = (of red) (green - blue) / (6 range), and so on in turn.
 class HsvGradient {
  public:
-  explicit HsvGradient(GradientContext& g) : g_(g), x_(g, g.input(0)), dy_(g, g.dy(0)), zero_(g.Scalar(0, g.input(0))), one_(g.Scalar(1, g.input(0))) {
+  explicit HsvGradient(GradientContext& g)
+      : g_(g), x_(g, g.input(0)), dy_(g, g.dy(0)), zero_(g.Scalar(0, g.input(0))), one_(g.Scalar(1, g.input(0))) {
     for (int i = 0; i < 3; ++i) channels_[i] = x_[i];
     const Output r = x_[0], green = x_[1], b = x_[2];
     largest_[0] = And(Op("GreaterEqual", r, b), Op("GreaterEqual", r, green));
@@ -64,8 +65,8 @@ class HsvGradient {
   Output And(Output x, Output y) { return g_.Op("LogicalAnd", {x, y}); }
   Output If(Output condition, Output x) { return g_.Select(condition, x, g_.ZerosLike(x)); }
 
-  // Of the hue with respect to channel i. Where channel m is the largest, the hue is (next - last) / (6 range), and so much more by m, next and last being those
-  // after m.
+  // Of the hue with respect to channel i. Where channel m is the largest, the hue is (next - last) / (6 range), and so
+  // much more by m, next and last being those after m.
   Output Hue(int i, Output of_range) {
     Output sum = g_.ZerosLike(max_);
     for (int m = 0; m < 3; ++m) {

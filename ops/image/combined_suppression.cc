@@ -36,21 +36,24 @@ struct Combine {
     Sizes(const RunContext& c, bool pads) {
       const Dims boxes = DimsOf(c.input_view(0)), scores = DimsOf(c.input_view(1));
       batch = boxes[0], count = boxes[1], kinds = boxes[2], classes = scores[2];
-      if (kinds != 1 && kinds != classes) Fail(TENON_INVALID_ARGUMENT, "boxes must be of one class or of all ", classes, "; their shape is ", boxes);
+      if (kinds != 1 && kinds != classes)
+        Fail(TENON_INVALID_ARGUMENT, "boxes must be of one class or of all ", classes, "; their shape is ", boxes);
       most = c.input<int32_t>(2)[0];
       total = c.input<int32_t>(3)[0];
       if (most <= 0) Fail(TENON_INVALID_ARGUMENT, "max_output_size_per_class must be positive; it is ", most);
       if (total <= 0) Fail(TENON_INVALID_ARGUMENT, "max_total_size must be positive; it is ", total);
       if (pads) total = std::min(total, Multiply(most, classes));
       rule = {c.input<float>(4)[0], c.input<float>(5)[0]};
-      if (!(rule.overlap >= 0 && rule.overlap <= 1)) Fail(TENON_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]; it is ", std::to_string(rule.overlap));
+      if (!(rule.overlap >= 0 && rule.overlap <= 1))
+        Fail(TENON_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]; it is ", std::to_string(rule.overlap));
     }
     int64_t batch, count, kinds, classes, most, total;
     Suppression<float> rule{};
   };
 
   static std::vector<Found> BestOf(const RunContext& c, const Sizes& s, int64_t n) {
-    const float *boxes = c.input<float>(0) + n * s.count * s.kinds * 4, *scores = c.input<float>(1) + n * s.count * s.classes;
+    const float *boxes = c.input<float>(0) + n * s.count * s.kinds * 4,
+                *scores = c.input<float>(1) + n * s.count * s.classes;
     std::vector<Found> found;
     std::vector<float> of_class(static_cast<size_t>(s.count));
     CancelPoll poll(c);
@@ -58,8 +61,8 @@ struct Combine {
       poll(s.count * 20 + 1);
       for (int64_t i = 0; i < s.count; ++i) of_class[static_cast<size_t>(i)] = scores[i * s.classes + k];
       const auto box = [&](int64_t i) { return boxes + (i * s.kinds + (s.kinds == 1 ? 0 : k)) * 4; };
-      const Chosen<float> chosen =
-          Suppress<float>(poll, of_class.data(), s.count, std::min(s.most, s.count), s.rule, [&](int64_t i, int64_t j) { return OverlapOf(box(i), box(j)); });
+      const Chosen<float> chosen = Suppress<float>(poll, of_class.data(), s.count, std::min(s.most, s.count), s.rule,
+                                                   [&](int64_t i, int64_t j) { return OverlapOf(box(i), box(j)); });
       for (size_t i = 0; i < chosen.index.size(); ++i) found.push_back({box(chosen.index[i]), chosen.score[i], k});
     }
     std::stable_sort(found.begin(), found.end(), [&poll](const Found& a, const Found& b) {
@@ -70,13 +73,15 @@ struct Combine {
   }
   void Give(const RunContext& c, const Sizes& s, int64_t n, const std::vector<Found>& found) const {
     const int64_t valid = std::min(s.total, static_cast<int64_t>(found.size()));
-    float *boxes = c.output<float>(0) + n * s.total * 4, *scores = c.output<float>(1) + n * s.total, *classes = c.output<float>(2) + n * s.total;
+    float *boxes = c.output<float>(0) + n * s.total * 4, *scores = c.output<float>(1) + n * s.total,
+          *classes = c.output<float>(2) + n * s.total;
     std::fill_n(boxes, s.total * 4, 0.0f);
     std::fill_n(scores, s.total, 0.0f);
     std::fill_n(classes, s.total, 0.0f);
     for (int64_t i = 0; i < valid; ++i) {
       const Found& one = found[static_cast<size_t>(i)];
-      std::transform(one.box, one.box + 4, boxes + 4 * i, [&](float x) { return clips ? std::max(std::min(x, 1.0f), 0.0f) : x; });
+      std::transform(one.box, one.box + 4, boxes + 4 * i,
+                     [&](float x) { return clips ? std::max(std::min(x, 1.0f), 0.0f) : x; });
       scores[i] = one.score;
       classes[i] = static_cast<float>(one.kind);
     }
@@ -108,16 +113,21 @@ void CombinedShape(ShapeContext& c) {
 
 }  // namespace
 
-TENON_KERNEL(kCombinedNonMaxSuppressionKernel) = Registration<Combine>("CombinedNonMaxSuppression", {.dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kCombinedNonMaxSuppressionKernel) = Registration<Combine>("CombinedNonMaxSuppression",
+                                                                       {.dynamic_outputs = TENON_DYNAMIC_ALL});
 
 TENON_OP(kCombinedNonMaxSuppression) = DefineOp({
     .name = "CombinedNonMaxSuppression",
-    .inputs = "boxes: float, scores: float, max_output_size_per_class: int32, max_total_size: int32, iou_threshold: float, score_threshold: float",
+    .inputs = "boxes: float, scores: float, max_output_size_per_class: int32, max_total_size: int32, iou_threshold: "
+              "float, score_threshold: float",
     .outputs = "nmsed_boxes: float, nmsed_scores: float, nmsed_classes: float, valid_detections: int32",
     .attrs = "pad_per_class: bool = false; clip_boxes: bool = true",
-    .constraints = "rank(boxes) == 4; dim(boxes, 3) == 4; rank(scores) == 3; dim(boxes, 0) == dim(scores, 0); dim(boxes, 1) == dim(scores, 1); "
-                   "rank(max_output_size_per_class) == 0; rank(max_total_size) == 0; rank(iou_threshold) == 0; rank(score_threshold) == 0",
-    .doc = "The best boxes of all classes, by NonMaxSuppression within each class, filled up with zeros to max_total_size; and how many there are.",
+    .constraints = "rank(boxes) == 4; dim(boxes, 3) == 4; rank(scores) == 3; dim(boxes, 0) == dim(scores, 0); "
+                   "dim(boxes, 1) == dim(scores, 1); "
+                   "rank(max_output_size_per_class) == 0; rank(max_total_size) == 0; rank(iou_threshold) == 0; "
+                   "rank(score_threshold) == 0",
+    .doc = "The best boxes of all classes, by NonMaxSuppression within each class, filled up with zeros to "
+           "max_total_size; and how many there are.",
     .shape = ShapeFunction<CombinedShape>,
 });
 

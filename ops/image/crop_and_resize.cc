@@ -42,7 +42,8 @@ void GradBoxesShape(ShapeContext& c) {
 void CropGradient(GradientContext& g) {
   const uint32_t type = g.type(g.input(0));
   if (type == TENON_DT_FLOAT || type == TENON_DT_HALF || type == TENON_DT_DOUBLE) {
-    g.SetDx(0, g.Op("CropAndResizeGradImage", {g.dy(0), g.input(1), g.input(2), g.ShapeOf(g.input(0))}, {Attribute::Type("T", type), {"method", g.Raw("method")}}));
+    g.SetDx(0, g.Op("CropAndResizeGradImage", {g.dy(0), g.input(1), g.input(2), g.ShapeOf(g.input(0))},
+                    {Attribute::Type("T", type), {"method", g.Raw("method")}}));
   }
   // Of the nearest pixels the boxes' gradient is that of the bilinear ones, as TensorFlow has it.
   g.SetDx(1, g.Op("CropAndResizeGradBoxes", {g.dy(0), g.input(0), g.input(1), g.input(2)}));
@@ -54,11 +55,14 @@ TENON_OP(kCropAndResize) = DefineOp({
     .name = "CropAndResize",
     .inputs = "image: T, boxes: float, box_ind: int32, crop_size: int32",
     .outputs = "crops: float",
-    .attrs = "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear', 'nearest'} = 'bilinear'; extrapolation_value: float = 0",
-    .constraints = "rank(image) == 4; rank(boxes) == 2; dim(boxes, 1) == 4; rank(box_ind) == 1; dim(boxes, 0) == dim(box_ind, 0); rank(crop_size) == 1; "
+    .attrs = "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear', 'nearest'} = "
+             "'bilinear'; extrapolation_value: float = 0",
+    .constraints = "rank(image) == 4; rank(boxes) == 2; dim(boxes, 1) == 4; rank(box_ind) == 1; dim(boxes, 0) == "
+                   "dim(box_ind, 0); rank(crop_size) == 1; "
                    "dim(crop_size, 0) == 2; value(crop_size) >= 1; element(box_ind) < dim(image, 0)",
-    .doc = "The part of image box_ind[i] that box i says (y1, x1, y2, x2, where 1 is the last pixel), as large as crop_size. Pixels outside of the image are "
-        "extrapolation_value.",
+    .doc = "The part of image box_ind[i] that box i says (y1, x1, y2, x2, where 1 is the last pixel), as large as "
+           "crop_size. Pixels outside of the image are "
+           "extrapolation_value.",
     .shape = ShapeFunction<CropShape>,
     .gradient = GradientFunction<CropGradient>,
 });
@@ -68,7 +72,8 @@ TENON_OP(kCropAndResizeGradImage) = DefineOp({
     .inputs = "grads: float, boxes: float, box_ind: int32, image_size: int32",
     .outputs = "output: T",
     .attrs = "T: {float, half, double}; method: {'bilinear', 'nearest'} = 'bilinear'",
-    .constraints = "rank(grads) == 4; rank(boxes) == 2; dim(boxes, 1) == 4; rank(box_ind) == 1; dim(boxes, 0) == dim(box_ind, 0); dim(grads, 0) == dim(boxes, 0); "
+    .constraints = "rank(grads) == 4; rank(boxes) == 2; dim(boxes, 1) == 4; rank(box_ind) == 1; dim(boxes, 0) == "
+                   "dim(box_ind, 0); dim(grads, 0) == dim(boxes, 0); "
                    "rank(image_size) == 1; dim(image_size, 0) == 4",
     .doc = "The gradient of CropAndResize with respect to its image, which had that size.",
     .shape = ShapeFunction<ImageShape>,
@@ -79,7 +84,8 @@ TENON_OP(kCropAndResizeGradBoxes) = DefineOp({
     .inputs = "grads: float, image: T, boxes: float, box_ind: int32",
     .outputs = "output: float",
     .attrs = "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}; method: {'bilinear'} = 'bilinear'",
-    .constraints = "rank(grads) == 4; rank(image) == 4; rank(boxes) == 2; dim(boxes, 1) == 4; rank(box_ind) == 1; dim(boxes, 0) == dim(box_ind, 0); "
+    .constraints = "rank(grads) == 4; rank(image) == 4; rank(boxes) == 2; dim(boxes, 1) == 4; rank(box_ind) == 1; "
+                   "dim(boxes, 0) == dim(box_ind, 0); "
                    "dim(grads, 0) == dim(boxes, 0)",
     .doc = "The gradient of CropAndResize with respect to its boxes.",
     .shape = ShapeFunction<GradBoxesShape>,

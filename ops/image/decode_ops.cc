@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DecodeJpeg, DecodePng, DecodeGif, DecodeBmp, DecodeImage, DecodeAndCropJpeg and ExtractJpegShape: pictures out of the bytes of their files.
+// DecodeJpeg, DecodePng, DecodeGif, DecodeBmp, DecodeImage, DecodeAndCropJpeg and ExtractJpegShape: pictures out of the
+// bytes of their files.
 #include "bmp.h"
 #include "gif.h"
 #include "jpeg.h"
@@ -16,9 +17,14 @@ namespace {
 // What a node of one of these ops asks for.
 struct DecodeKernel {
   explicit DecodeKernel(CreateContext& c)
-      : op(c.op()), channels(c.Has("channels") ? c.Int("channels") : c.op() == "DecodeGif" ? 3 : 0), dtype(c.output_type(0)),
-          expand(c.Has("expand_animations") && c.Bool("expand_animations")) {
-    if (channels != 0 && channels != 1 && channels != 3 && channels != 4) c.Invalid("channels must be 0, 1, 3 or 4; it is ", channels);
+      : op(c.op()),
+        channels(c.Has("channels")       ? c.Int("channels")
+                 : c.op() == "DecodeGif" ? 3
+                                         : 0),
+        dtype(c.output_type(0)),
+        expand(c.Has("expand_animations") && c.Bool("expand_animations")) {
+    if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
+      c.Invalid("channels must be 0, 1, 3 or 4; it is ", channels);
     jpeg.channels = channels;
     if (op == "DecodeJpeg" || op == "DecodeAndCropJpeg") ReadJpegAttributes(c);
   }
@@ -28,7 +34,8 @@ struct DecodeKernel {
     jpeg.try_recover_truncated = c.Bool("try_recover_truncated");
     const std::string_view method = c.String("dct_method");
     jpeg.accurate_dct = method == "INTEGER_ACCURATE";
-    if (jpeg.ratio != 1 && jpeg.ratio != 2 && jpeg.ratio != 4 && jpeg.ratio != 8) c.Invalid("ratio must be 1, 2, 4 or 8; it is ", jpeg.ratio);
+    if (jpeg.ratio != 1 && jpeg.ratio != 2 && jpeg.ratio != 4 && jpeg.ratio != 8)
+      c.Invalid("ratio must be 1, 2, 4 or 8; it is ", jpeg.ratio);
     if (!method.empty() && method != "INTEGER_FAST" && method != "INTEGER_ACCURATE")
       c.Invalid("dct_method must be '', 'INTEGER_FAST' or 'INTEGER_ACCURATE'; it is '", method, "'");
   }
@@ -45,8 +52,13 @@ struct DecodeKernel {
         return DecodeJpeg(c, bytes, jpeg, WindowOf(c), four_dims, &out);
       case Format::kPng: return DecodePng(c, bytes, channels, dtype != TENON_DT_UINT8, four_dims, &out);
       case Format::kGif:
-        if (channels != 0 && channels != 3) Fail(TENON_INVALID_ARGUMENT, "channels may be 0 or 3 for a GIF; it is ", channels);
-        return DecodeGif(c, bytes, four_dims || expand ? Frames::kAll : op == "DecodeImage" ? Frames::kFirst : Frames::kOnly, &out);
+        if (channels != 0 && channels != 3)
+          Fail(TENON_INVALID_ARGUMENT, "channels may be 0 or 3 for a GIF; it is ", channels);
+        return DecodeGif(c, bytes,
+                         four_dims || expand   ? Frames::kAll
+                         : op == "DecodeImage" ? Frames::kFirst
+                                               : Frames::kOnly,
+                         &out);
       default: return DecodeBmp(c, bytes, channels, four_dims, &out);
     }
   }
@@ -55,13 +67,25 @@ struct DecodeKernel {
   // Whether the op reads the format.
   void Require(Format format, std::string_view bytes) const {
     if (bytes.empty()) Fail(TENON_INVALID_ARGUMENT, "contents is empty: there is no picture");
-    const bool known = format == Format::kJpeg || format == Format::kPng || format == Format::kGif || format == Format::kBmp;
-    if (!known) Fail(TENON_INVALID_ARGUMENT, "contents is no JPEG, PNG, GIF or BMP: it begins with ", BeginningOf(bytes));
+    const bool known =
+        format == Format::kJpeg || format == Format::kPng || format == Format::kGif || format == Format::kBmp;
+    if (!known)
+      Fail(TENON_INVALID_ARGUMENT, "contents is no JPEG, PNG, GIF or BMP: it begins with ", BeginningOf(bytes));
     const bool only_bmp = op == "DecodeBmp", only_jpeg = op == "DecodeAndCropJpeg";
-    const bool read = only_jpeg ? format == Format::kJpeg : only_bmp ? format == Format::kBmp : format != Format::kBmp || op == "DecodeImage";
+    const bool read = only_jpeg  ? format == Format::kJpeg
+                      : only_bmp ? format == Format::kBmp
+                                 : format != Format::kBmp || op == "DecodeImage";
     if (read) return;
-    Fail(TENON_INVALID_ARGUMENT, "contents is no ", only_bmp ? "BMP" : only_jpeg ? "JPEG" : "JPEG, PNG or GIF", ": it begins with ", BeginningOf(bytes),
-         "; Decode", format == Format::kJpeg ? "Jpeg" : format == Format::kPng ? "Png" : format == Format::kGif ? "Gif" : "Bmp", " and DecodeImage read that");
+    Fail(TENON_INVALID_ARGUMENT, "contents is no ",
+         only_bmp    ? "BMP"
+         : only_jpeg ? "JPEG"
+                     : "JPEG, PNG or GIF",
+         ": it begins with ", BeginningOf(bytes), "; Decode",
+         format == Format::kJpeg  ? "Jpeg"
+         : format == Format::kPng ? "Png"
+         : format == Format::kGif ? "Gif"
+                                  : "Bmp",
+         " and DecodeImage read that");
   }
   std::optional<Window> WindowOf(const RunContext& c) const {
     if (op != "DecodeAndCropJpeg") return std::nullopt;
@@ -111,7 +135,8 @@ void DecodedCropShape(ShapeContext& c) {
 }
 void ThreeShape(ShapeContext& c) { c.SetOutput(0, {3}); }
 
-constexpr Traits kDecodes = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kDecodes = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE,
+                             .dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
@@ -127,11 +152,13 @@ TENON_OP(kDecodeJpeg) = DefineOp({
     .name = "DecodeJpeg",
     .inputs = "contents: string",
     .outputs = "image: uint8",
-    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; acceptable_fraction: float = 1; dct_method: "
-        "string = ''",
+    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; "
+             "acceptable_fraction: float = 1; dct_method: "
+             "string = ''",
     .constraints = "rank(contents) == 0",
-    .doc = "The picture of a JPEG, [height, width, channels], `ratio` times smaller. try_recover_truncated: what a file that was cut off lacks is grey, however "
-        "much it is. Reads PNG "
+    .doc = "The picture of a JPEG, [height, width, channels], `ratio` times smaller. try_recover_truncated: what a "
+           "file that was cut off lacks is grey, however "
+           "much it is. Reads PNG "
            "and GIF of one frame too.",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<PictureShape>,
@@ -175,7 +202,8 @@ TENON_OP(kDecodeImage) = DefineOp({
     .outputs = "image: dtype",
     .attrs = "channels: int = 0; dtype: {uint8, uint16, float} = uint8; expand_animations: bool = true",
     .constraints = "rank(contents) == 0",
-    .doc = "The picture of a JPEG, PNG, GIF or BMP, [height, width, channels]; with expand_animations a GIF is [frames, height, width, 3].",
+    .doc = "The picture of a JPEG, PNG, GIF or BMP, [height, width, channels]; with expand_animations a GIF is "
+           "[frames, height, width, 3].",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<DecodedShape>,
 });
@@ -184,8 +212,9 @@ TENON_OP(kDecodeAndCropJpeg) = DefineOp({
     .name = "DecodeAndCropJpeg",
     .inputs = "contents: string, crop_window: int32",
     .outputs = "image: uint8",
-    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; acceptable_fraction: float = 1; dct_method: "
-        "string = ''",
+    .attrs = "channels: int = 0; ratio: int = 1; fancy_upscaling: bool = true; try_recover_truncated: bool = false; "
+             "acceptable_fraction: float = 1; dct_method: "
+             "string = ''",
     .constraints = "rank(contents) == 0; rank(crop_window) == 1; dim(crop_window, 0) == 4",
     .doc = "The part of a JPEG's picture that crop_window says: its top, left, height and width.",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,

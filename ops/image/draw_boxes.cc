@@ -25,7 +25,8 @@ TENON_OP(kDrawBoundingBoxes) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {float, half} = float",
     .constraints = "rank(images) == 4; rank(boxes) == 3; dim(boxes, 2) == 4; dim(images, 0) == dim(boxes, 0)",
-    .doc = "The images with their boxes (y1, x1, y2, x2 in [0, 1]) drawn on them, in ten colours in turn; grey images get white ones.",
+    .doc = "The images with their boxes (y1, x1, y2, x2 in [0, 1]) drawn on them, in ten colours in turn; grey images "
+           "get white ones.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<DrawShape>,
 });
@@ -35,7 +36,8 @@ TENON_OP(kDrawBoundingBoxesV2) = DefineOp({
     .inputs = "images: T, boxes: float, colors: float",
     .outputs = "output: T",
     .attrs = "T: {float, half} = float",
-    .constraints = "rank(images) == 4; rank(boxes) == 3; dim(boxes, 2) == 4; dim(images, 0) == dim(boxes, 0); rank(colors) == 2",
+    .constraints =
+        "rank(images) == 4; rank(boxes) == 3; dim(boxes, 2) == 4; dim(images, 0) == dim(boxes, 0); rank(colors) == 2",
     .doc = "DrawBoundingBoxes in these colours, in turn; without any in its own.",
     .shape = ShapeFunction<DrawShape>,
 });

@@ -16,8 +16,10 @@ void CheckQuality(int64_t quality) {
 
 void GiveJpeg(const RunContext& c, const JpegEncoding& encoding) {
   const Dims dims = DimsOf(c.input_view(0));
-  if (dims[2] != 1 && dims[2] != 3) Fail(TENON_INVALID_ARGUMENT, "a JPEG has 1 or 3 channels; the shape of the picture is ", dims);
-  SetStrings(c, 0, Dims(), std::vector<std::string>{EncodeJpeg(c, c.input<uint8_t>(0), dims[0], dims[1], dims[2], encoding)});
+  if (dims[2] != 1 && dims[2] != 3)
+    Fail(TENON_INVALID_ARGUMENT, "a JPEG has 1 or 3 channels; the shape of the picture is ", dims);
+  SetStrings(c, 0, Dims(),
+             std::vector<std::string>{EncodeJpeg(c, c.input<uint8_t>(0), dims[0], dims[1], dims[2], encoding)});
 }
 
 struct Jpeg {
@@ -37,7 +39,9 @@ struct Jpeg {
   void Run(RunContext c) const {
     const Dims dims = DimsOf(c.input_view(0));
     const int64_t wanted = format == "grayscale" ? 1 : format == "rgb" ? 3 : dims[2];
-    if (dims[2] != wanted) Fail(TENON_INVALID_ARGUMENT, "format is ", format, ", which has ", wanted, " channels; the shape of image is ", dims);
+    if (dims[2] != wanted)
+      Fail(TENON_INVALID_ARGUMENT, "format is ", format, ", which has ", wanted, " channels; the shape of image is ",
+           dims);
     GiveJpeg(c, encoding);
   }
   const std::string format;
@@ -56,18 +60,21 @@ struct JpegOfQuality {
 
 struct Png {
   explicit Png(CreateContext& c) : compression(static_cast<int>(c.Int("compression"))) {
-    if (c.Int("compression") < -1 || c.Int("compression") > 9) c.Invalid("compression must be in [-1, 9]; it is ", c.Int("compression"));
+    if (c.Int("compression") < -1 || c.Int("compression") > 9)
+      c.Invalid("compression must be in [-1, 9]; it is ", c.Int("compression"));
   }
   void Run(RunContext c) const {
     const tenon_tensor_view& images = c.input_view(0);
     const Dims dims = DimsOf(images), batch = dims.first(dims.size() - 3), image = dims.last(3);
-    if (image[2] < 1 || image[2] > 4) Fail(TENON_INVALID_ARGUMENT, "a PNG has 1 to 4 channels; the shape of image is ", dims);
+    if (image[2] < 1 || image[2] > 4)
+      Fail(TENON_INVALID_ARGUMENT, "a PNG has 1 to 4 channels; the shape of image is ", dims);
     const int64_t bytes = Multiply(Count(image), static_cast<int64_t>(ElementSize(images.dtype)));
     std::vector<std::string> files(static_cast<size_t>(Count(batch)));
     c.ParallelFor(Count(batch), 20.0 * static_cast<double>(bytes), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int bits = images.dtype == TENON_DT_UINT16 ? 16 : 8;
-        files[static_cast<size_t>(i)] = EncodePng(c, c.input<uint8_t>(0) + i * bytes, image[0], image[1], image[2], bits, compression);
+        files[static_cast<size_t>(i)] =
+            EncodePng(c, c.input<uint8_t>(0) + i * bytes, image[0], image[1], image[2], bits, compression);
       }
     });
     SetStrings(c, 0, batch, files);
@@ -86,7 +93,8 @@ void PngShape(ShapeContext& c) {
   c.SetOutput(0, Shape(std::vector<int64_t>(dims.begin(), dims.end() - 3)));
 }
 
-constexpr Traits kEncodes = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kEncodes = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE,
+                             .dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
@@ -98,7 +106,8 @@ TENON_OP(kEncodeJpeg) = DefineOp({
     .name = "EncodeJpeg",
     .inputs = "image: uint8",
     .outputs = "contents: string",
-    .attrs = "format: {'', 'grayscale', 'rgb'} = ''; quality: int = 95; progressive: bool = false; optimize_size: bool = false; chroma_downsampling: bool = true; "
+    .attrs = "format: {'', 'grayscale', 'rgb'} = ''; quality: int = 95; progressive: bool = false; optimize_size: bool "
+             "= false; chroma_downsampling: bool = true; "
              "density_unit: {'in', 'cm'} = 'in'; x_density: int = 300; y_density: int = 300; xmp_metadata: string = ''",
     .constraints = "rank(image) == 3",
     .doc = "The picture [height, width, 1 (grey) or 3 (RGB)] as the bytes of a JPEG.",

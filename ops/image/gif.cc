@@ -13,13 +13,16 @@ using namespace sdk;
 
 namespace {
 
-// Goes through a file once, frame by frame. giflib would take memory for a frame as its header says; here a row is read at a time.
+// Goes through a file once, frame by frame. giflib would take memory for a frame as its header says; here a row is read
+// at a time.
 class GifReader {
  public:
   explicit GifReader(std::string_view bytes) : rest_(bytes) {
     int error = 0;
     gif_.reset(DGifOpen(this, &Read, &error));
-    if (gif_ == nullptr) Fail(TENON_INVALID_ARGUMENT, "the GIF of ", bytes.size(), " bytes cannot be read: ", std::string_view(Text(error)));
+    if (gif_ == nullptr)
+      Fail(TENON_INVALID_ARGUMENT, "the GIF of ", bytes.size(),
+           " bytes cannot be read: ", std::string_view(Text(error)));
   }
 
   // The next frame, its rows not yet read. False: there is none, or the file is damaged, which problem() says.
@@ -51,7 +54,9 @@ class GifReader {
   int64_t left() const { return gif_->Image.Left; }
   int64_t top() const { return gif_->Image.Top; }
   int transparent() const { return transparent_; }
-  const ColorMapObject* colors() const { return gif_->Image.ColorMap != nullptr ? gif_->Image.ColorMap : gif_->SColorMap; }
+  const ColorMapObject* colors() const {
+    return gif_->Image.ColorMap != nullptr ? gif_->Image.ColorMap : gif_->SColorMap;
+  }
   const char* problem() const { return gif_->Error == 0 ? "it has no frame" : Text(gif_->Error); }
 
  private:
@@ -76,7 +81,8 @@ class GifReader {
     if (DGifGetExtension(gif_.get(), &code, &block) != GIF_OK) return false;
     while (block != nullptr) {
       GraphicsControlBlock control;
-      if (code == GRAPHICS_EXT_FUNC_CODE && !*controlled && DGifExtensionToGCB(block[0], block + 1, &control) == GIF_OK) {
+      if (code == GRAPHICS_EXT_FUNC_CODE && !*controlled &&
+          DGifExtensionToGCB(block[0], block + 1, &control) == GIF_OK) {
         transparent_ = control.TransparentColor;
         *controlled = true;
       }
@@ -105,7 +111,9 @@ Contents Look(const RunContext& c, std::string_view bytes) {
     if (y < reader.height()) break;
     found = {found.frames + 1, std::max(found.height, reader.height()), std::max(found.width, reader.width())};
   }
-  if (found.frames == 0) Fail(TENON_INVALID_ARGUMENT, "the GIF of ", bytes.size(), " bytes has no whole frame: ", std::string_view(reader.problem()));
+  if (found.frames == 0)
+    Fail(TENON_INVALID_ARGUMENT, "the GIF of ", bytes.size(),
+         " bytes has no whole frame: ", std::string_view(reader.problem()));
   return found;
 }
 
@@ -116,21 +124,28 @@ class Painter {
 
   void Paint(GifReader& reader, int64_t frame, uint8_t* picture) {
     const ColorMapObject* colors = reader.colors();
-    if (colors == nullptr) Fail(TENON_INVALID_ARGUMENT, "frame ", frame, " of the GIF has no table of colours, nor has the file");
+    if (colors == nullptr)
+      Fail(TENON_INVALID_ARGUMENT, "frame ", frame, " of the GIF has no table of colours, nor has the file");
     for (int64_t i = 0; i < reader.height(); ++i) {
       poll_(5 * reader.width());
-      if (!reader.ReadRow(row_.data())) Fail(TENON_INVALID_ARGUMENT, "frame ", frame, " of the GIF cannot be read: ", std::string_view(reader.problem()));
-      const int64_t y = reader.top() + reader.RowOf(i), width = std::min(reader.width(), contents_.width - reader.left());
-      if (y < contents_.height && width > 0) PaintRow(reader, *colors, frame, width, picture + 3 * (y * contents_.width + reader.left()));
+      if (!reader.ReadRow(row_.data()))
+        Fail(TENON_INVALID_ARGUMENT, "frame ", frame,
+             " of the GIF cannot be read: ", std::string_view(reader.problem()));
+      const int64_t y = reader.top() + reader.RowOf(i),
+                    width = std::min(reader.width(), contents_.width - reader.left());
+      if (y < contents_.height && width > 0)
+        PaintRow(reader, *colors, frame, width, picture + 3 * (y * contents_.width + reader.left()));
     }
   }
 
  private:
-  void PaintRow(const GifReader& reader, const ColorMapObject& colors, int64_t frame, int64_t width, uint8_t* to) const {
+  void PaintRow(const GifReader& reader, const ColorMapObject& colors, int64_t frame, int64_t width,
+                uint8_t* to) const {
     for (int64_t x = 0; x < width; ++x, to += 3) {
       const int index = row_[static_cast<size_t>(x)];
       if (index == reader.transparent()) continue;
-      if (index >= colors.ColorCount) Fail(TENON_INVALID_ARGUMENT, "frame ", frame, " of the GIF has colour ", index, " of ", colors.ColorCount);
+      if (index >= colors.ColorCount)
+        Fail(TENON_INVALID_ARGUMENT, "frame ", frame, " of the GIF has colour ", index, " of ", colors.ColorCount);
       const GifColorType& color = colors.Colors[index];
       to[0] = color.Red;
       to[1] = color.Green;
@@ -148,11 +163,13 @@ class Painter {
 void DecodeGif(const RunContext& c, std::string_view bytes, Frames frames, Samples* out) {
   Contents contents = Look(c, bytes);
   if (frames == Frames::kOnly && contents.frames > 1) {
-    Fail(TENON_INVALID_ARGUMENT, "the GIF has ", contents.frames, " frames, which are one picture no more; DecodeGif and DecodeImage read all of them");
+    Fail(TENON_INVALID_ARGUMENT, "the GIF has ", contents.frames,
+         " frames, which are one picture no more; DecodeGif and DecodeImage read all of them");
   }
   if (frames != Frames::kAll) contents.frames = 1;
   CheckSize("GIF", contents.height, contents.width, 3);
-  const int64_t dims[] = {contents.frames, contents.height, contents.width, 3}, picture = 3 * contents.height * contents.width;
+  const int64_t dims[] = {contents.frames, contents.height, contents.width, 3},
+                picture = 3 * contents.height * contents.width;
   uint8_t* to = out->Take(Dims(dims).subspan(frames == Frames::kAll ? 0 : 1), 1);
   GifReader reader(bytes);
   Painter painter(c, contents);

@@ -18,18 +18,21 @@ void GlimpseShape(ShapeContext& c) {
   c.SetOutput(0, {batch, known ? (*size)[0] : kUnknown, known ? (*size)[1] : kUnknown, images[3]});
 }
 
-#define TENON_GLIMPSE                                                                                                                                     \
-  .inputs = "input: float, size: int32, offsets: float", .outputs = "glimpse: float",                                                                    \
-  .attrs = "centered: bool = true; normalized: bool = true; uniform_noise: bool = true; noise: string = 'uniform'",                                      \
-  .constraints = "rank(input) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 0; rank(offsets) == 2; dim(offsets, 1) == 2; dim(offsets, 0) == dim(input, 0)"
+#define TENON_GLIMPSE                                                                                                \
+  .inputs = "input: float, size: int32, offsets: float", .outputs = "glimpse: float",                                \
+  .attrs = "centered: bool = true; normalized: bool = true; uniform_noise: bool = true; noise: string = 'uniform'",  \
+  .constraints =                                                                                                     \
+      "rank(input) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 0; rank(offsets) == 2; dim(offsets, 1) " \
+      "== 2; dim(offsets, 0) == dim(input, 0)"
 
 }  // namespace
 
 TENON_OP(kExtractGlimpse) = DefineOp({
     .name = "ExtractGlimpse",
     TENON_GLIMPSE,
-    .doc = "The window of that size whose middle is at offsets: in pixels, or normalized, of which 1 is the image; from the image's middle on where they are "
-        "centered (then 2 is the "
+    .doc = "The window of that size whose middle is at offsets: in pixels, or normalized, of which 1 is the image; "
+           "from the image's middle on where they are "
+           "centered (then 2 is the "
            "image). Outside of the image is noise: uniform, gaussian or zero.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<GlimpseShape>,
@@ -38,7 +41,8 @@ TENON_OP(kExtractGlimpse) = DefineOp({
 TENON_OP(kExtractGlimpseV2) = DefineOp({
     .name = "ExtractGlimpseV2",
     TENON_GLIMPSE,
-    .doc = "ExtractGlimpse, but for offsets that are not both normalized and centered: they say where the window begins.",
+    .doc =
+        "ExtractGlimpse, but for offsets that are not both normalized and centered: they say where the window begins.",
     .shape = ShapeFunction<GlimpseShape>,
 });
 

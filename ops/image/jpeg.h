@@ -28,8 +28,10 @@ struct JpegSize {
   int64_t height, width, channels;
 };
 
-// Throws failures of sdk::Fail: INVALID_ARGUMENT for what is no whole JPEG. window: the part that becomes the output. four_dims: [1, height, width, channels].
-void DecodeJpeg(const sdk::RunContext& c, std::string_view bytes, const JpegOptions& options, const std::optional<Window>& window, bool four_dims, Samples* out);
+// Throws failures of sdk::Fail: INVALID_ARGUMENT for what is no whole JPEG. window: the part that becomes the output.
+// four_dims: [1, height, width, channels].
+void DecodeJpeg(const sdk::RunContext& c, std::string_view bytes, const JpegOptions& options,
+                const std::optional<Window>& window, bool four_dims, Samples* out);
 JpegSize JpegSizeOf(const sdk::RunContext& c, std::string_view bytes);
 
 struct JpegEncoding {
@@ -40,7 +42,8 @@ struct JpegEncoding {
   std::string xmp_metadata = {};
 };
 // pixels: rows from the top of 1 (grey) or 3 (RGB) bytes a pixel.
-std::string EncodeJpeg(const sdk::RunContext& c, const uint8_t* pixels, int64_t height, int64_t width, int64_t channels, const JpegEncoding& encoding);
+std::string EncodeJpeg(const sdk::RunContext& c, const uint8_t* pixels, int64_t height, int64_t width, int64_t channels,
+                       const JpegEncoding& encoding);
 
 }  // namespace tenon::ops
 

@@ -32,7 +32,8 @@ struct Source : jpeg_source_mgr {
   static boolean Fill(j_decompress_ptr info) {
     static constexpr JOCTET kEnd[2] = {0xff, JPEG_EOI};
     auto* source = static_cast<Source*>(info->src);
-    if (!source->recovers || source->ended) JpegErrors::Of(reinterpret_cast<j_common_ptr>(info)).Leave("it ends too early");
+    if (!source->recovers || source->ended)
+      JpegErrors::Of(reinterpret_cast<j_common_ptr>(info)).Leave("it ends too early");
     source->ended = true;
     source->next_input_byte = kEnd;
     source->bytes_in_buffer = sizeof kEnd;
@@ -76,7 +77,8 @@ class JpegReader {
  private:
   [[noreturn]] void Throw() {
     errors_.context.CheckCancelled();
-    Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes cannot be read: ", std::string_view(errors_.text));
+    Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(),
+         " bytes cannot be read: ", std::string_view(errors_.text));
   }
   template <class Step>
   void Do(Step step) {
@@ -102,8 +104,9 @@ class JpegReader {
 
 void JpegReader::ChooseColors() {
   channels_ = options_.channels != 0 ? options_.channels : std::min(info_.num_components, 3);
-  if (channels_ != 1 && channels_ != 3) Fail(TENON_INVALID_ARGUMENT, "a JPEG of ", info_.num_components, " components has no picture of ", channels_,
-      " channels: 1 and 3 are possible");
+  if (channels_ != 1 && channels_ != 3)
+    Fail(TENON_INVALID_ARGUMENT, "a JPEG of ", info_.num_components, " components has no picture of ", channels_,
+         " channels: 1 and 3 are possible");
   const bool cmyk = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
   info_.out_color_space = channels_ == 1 ? JCS_GRAYSCALE : cmyk ? JCS_CMYK : JCS_RGB;
   info_.scale_num = 1;
@@ -112,34 +115,40 @@ void JpegReader::ChooseColors() {
   info_.dct_method = options_.accurate_dct ? JDCT_ISLOW : JDCT_IFAST;
 }
 
-// Of all components. whole_units: with those that fill up the last units at the right and at the bottom, which a picture in several passes may leave out.
+// Of all components. whole_units: with those that fill up the last units at the right and at the bottom, which a
+// picture in several passes may leave out.
 int64_t JpegReader::Blocks(bool whole_units) const {
   int64_t blocks = 0;
   for (int i = 0; i < info_.num_components; ++i) {
     const jpeg_component_info& component = info_.comp_info[i];
-    const auto along = [whole_units](int64_t count, int64_t unit) { return whole_units ? (count + unit - 1) / unit * unit : count; };
-    blocks += along(component.width_in_blocks, component.h_samp_factor) * along(component.height_in_blocks, component.v_samp_factor);
+    const auto along = [whole_units](int64_t count, int64_t unit) {
+      return whole_units ? (count + unit - 1) / unit * unit : count;
+    };
+    blocks += along(component.width_in_blocks, component.h_samp_factor) *
+              along(component.height_in_blocks, component.v_samp_factor);
   }
   return blocks;
 }
 
-// Before memory is taken: Huffman's codes have a bit at least, and a block of a picture in one pass has two of them (in its first pass, of several, one).
-// Arithmetic coding has no least size: of it a sixty-fourth of a bit is asked, less than any picture that is not of one colour. A file that was cut off may
-// hold less, down to a sixteenth.
+// Before memory is taken: Huffman's codes have a bit at least, and a block of a picture in one pass has two of them (in
+// its first pass, of several, one). Arithmetic coding has no least size: of it a sixty-fourth of a bit is asked, less
+// than any picture that is not of one colour. A file that was cut off may hold less, down to a sixteenth.
 void JpegReader::CheckPlausible() const {
   constexpr int64_t kAlwaysTaken = int64_t{1} << 20;  // pixels, however short the file
   CheckSize("JPEG", info_.image_height, info_.image_width, std::max<int64_t>(channels_, info_.num_components));
   const int64_t pixels = int64_t{info_.image_height} * info_.image_width;
   if (pixels <= kAlwaysTaken) return;
-  const int64_t blocks = Blocks(false), bits = info_.arith_code != 0 ? blocks / 64 : info_.progressive_mode != 0 ? blocks : 2 * blocks;
+  const int64_t blocks = Blocks(false), bits = info_.arith_code != 0         ? blocks / 64
+                                               : info_.progressive_mode != 0 ? blocks
+                                                                             : 2 * blocks;
   const int64_t bytes = bits / 8 / (options_.try_recover_truncated ? 16 : 1);
   if (static_cast<int64_t>(bytes_.size()) >= bytes) return;
-  Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ", info_.image_height,
-      " pixels, which take ", bytes,
-       " bytes at least: its header is wrong, or it was cut off");
+  Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes says that it is of ", info_.image_width, " x ",
+       info_.image_height, " pixels, which take ", bytes, " bytes at least: its header is wrong, or it was cut off");
 }
 
-// libjpeg keeps all coefficients of a picture that comes in several passes, in memory that the session does not see: so much of the session's is held meanwhile.
+// libjpeg keeps all coefficients of a picture that comes in several passes, in memory that the session does not see: so
+// much of the session's is held meanwhile.
 KeptTensor JpegReader::Coefficients() const {
   const bool kept = jpeg_has_multiple_scans(const_cast<Info*>(&info_)) != 0;
   const int64_t bytes = kept ? Multiply(Blocks(true), int64_t{sizeof(JBLOCK)}) : 1;
@@ -150,11 +159,11 @@ Window JpegReader::WindowOf(const std::optional<Window>& asked) const {
   const int64_t height = info_.output_height, width = info_.output_width;
   if (!asked.has_value()) return {0, 0, height, width};
   const Window& w = *asked;
-  const bool inside = w.top >= 0 && w.left >= 0 && w.height > 0 && w.width > 0 && w.top + w.height <= height && w.left + w.width <= width;
+  const bool inside = w.top >= 0 && w.left >= 0 && w.height > 0 && w.width > 0 && w.top + w.height <= height &&
+                      w.left + w.width <= width;
   if (!inside) {
-    Fail(TENON_INVALID_ARGUMENT, "crop_window asks for ", w.height, " rows from ", w.top, " on and ", w.width, " columns from ", w.left,
-        " on; the picture has ", height, " rows and ",
-         width, " columns");
+    Fail(TENON_INVALID_ARGUMENT, "crop_window asks for ", w.height, " rows from ", w.top, " on and ", w.width,
+         " columns from ", w.left, " on; the picture has ", height, " rows and ", width, " columns");
   }
   return w;
 }
@@ -178,12 +187,15 @@ void JpegReader::ReadRows(const Window& window, uint8_t* out) {
       uint8_t* const to = out + static_cast<size_t>(y * window.width * channels_);
       JSAMPROW rows[kRows] = {row_.data()};
       const auto count = static_cast<JDIMENSION>(straight ? std::min(kRows, window.height - y) : 1);
-      for (JDIMENSION i = 0; straight && i < count; ++i) rows[i] = to + static_cast<size_t>(i * window.width * channels_);
+      for (JDIMENSION i = 0; straight && i < count; ++i)
+        rows[i] = to + static_cast<size_t>(i * window.width * channels_);
       read = jpeg_read_scanlines(&info_, rows, count);
       if (!straight && read != 0) CopyRow(window.left - first, window.width, to);
     }
   });
-  if (y < window.height) Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ", info_.output_height);
+  if (y < window.height)
+    Fail(TENON_INVALID_ARGUMENT, "the JPEG of ", bytes_.size(), " bytes ends at row ", window.top + y, " of ",
+         info_.output_height);
 }
 
 void JpegReader::CopyRow(int64_t first, int64_t width, uint8_t* to) const {
@@ -202,7 +214,8 @@ void JpegReader::CopyRow(int64_t first, int64_t width, uint8_t* to) const {
 
 }  // namespace
 
-void DecodeJpeg(const RunContext& c, std::string_view bytes, const JpegOptions& options, const std::optional<Window>& window, bool four_dims, Samples* out) {
+void DecodeJpeg(const RunContext& c, std::string_view bytes, const JpegOptions& options,
+                const std::optional<Window>& window, bool four_dims, Samples* out) {
   JpegReader(c, bytes, options).Decode(window, four_dims, out);
 }
 

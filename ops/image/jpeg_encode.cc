@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kXmpName("http://ns.adobe.com/xap/1.0/\0", 29);
 
-// A growing piece of memory as libjpeg writes into it. It is malloc's: an error jumps over what would be a vector's growth.
+// A growing piece of memory as libjpeg writes into it. It is malloc's: an error jumps over what would be a vector's
+// growth.
 struct Destination : jpeg_destination_mgr {
   Destination() : jpeg_destination_mgr{} {
     init_destination = [](j_compress_ptr info) {
@@ -68,7 +69,8 @@ class JpegWriter {
     info_.dest = &destination_;
   }
 
-  std::string Write(const uint8_t* pixels, int64_t height, int64_t width, int64_t channels, const JpegEncoding& encoding) {
+  std::string Write(const uint8_t* pixels, int64_t height, int64_t width, int64_t channels,
+                    const JpegEncoding& encoding) {
     info_.image_height = static_cast<JDIMENSION>(height);
     info_.image_width = static_cast<JDIMENSION>(width);
     info_.input_components = static_cast<int>(channels);
@@ -99,7 +101,8 @@ class JpegWriter {
     info_.Y_density = static_cast<UINT16>(encoding.y_density);
     if (encoding.progressive) jpeg_simple_progression(&info_);
     if (!encoding.chroma_downsampling) {
-      for (int i = 0; i < info_.num_components; ++i) info_.comp_info[i].h_samp_factor = info_.comp_info[i].v_samp_factor = 1;
+      for (int i = 0; i < info_.num_components; ++i)
+        info_.comp_info[i].h_samp_factor = info_.comp_info[i].v_samp_factor = 1;
     }
     jpeg_start_compress(&info_, TRUE);
     if (encoding.xmp_metadata.empty()) return;
@@ -115,12 +118,15 @@ class JpegWriter {
 
 }  // namespace
 
-std::string EncodeJpeg(const RunContext& c, const uint8_t* pixels, int64_t height, int64_t width, int64_t channels, const JpegEncoding& encoding) {
+std::string EncodeJpeg(const RunContext& c, const uint8_t* pixels, int64_t height, int64_t width, int64_t channels,
+                       const JpegEncoding& encoding) {
   if (height < 1 || width < 1 || height > JPEG_MAX_DIMENSION || width > JPEG_MAX_DIMENSION) {
-    Fail(TENON_INVALID_ARGUMENT, "a picture of ", width, " x ", height, " pixels cannot be a JPEG, which has 1 to ", int64_t{JPEG_MAX_DIMENSION}, " each way");
+    Fail(TENON_INVALID_ARGUMENT, "a picture of ", width, " x ", height, " pixels cannot be a JPEG, which has 1 to ",
+         int64_t{JPEG_MAX_DIMENSION}, " each way");
   }
   const size_t most = 65533 - kXmpName.size();
-  if (encoding.xmp_metadata.size() > most) Fail(TENON_INVALID_ARGUMENT, "xmp_metadata has ", encoding.xmp_metadata.size(), " bytes; a JPEG holds ", most);
+  if (encoding.xmp_metadata.size() > most)
+    Fail(TENON_INVALID_ARGUMENT, "xmp_metadata has ", encoding.xmp_metadata.size(), " bytes; a JPEG holds ", most);
   return JpegWriter(c).Write(pixels, height, width, channels, encoding);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libjpeg's errors, which do not return: they jump back to where a step was begun. A step calls C functions alone and makes nothing with a destructor.
+// libjpeg's errors, which do not return: they jump back to where a step was begun. A step calls C functions alone and
+// makes nothing with a destructor.
 #ifndef TENON_OPS_IMAGE_JPEG_ERROR_H_
 #define TENON_OPS_IMAGE_JPEG_ERROR_H_
 
@@ -56,7 +57,8 @@ class JpegErrors {
   // At each row of blocks.
   void Look(j_common_ptr info) {
     if (context.cancelled()) Leave("the step was given up");
-    if (info->is_decompressor != 0 && reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMostScans) Leave("it has more than 500 scans");
+    if (info->is_decompressor != 0 && reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMostScans)
+      Leave("it has more than 500 scans");
   }
   std::jmp_buf jump_ = {};
 };

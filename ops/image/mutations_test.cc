@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of every format with a few bytes changed, cut out or repeated: each is decoded, or refused with a text, within time and memory that its size is
-// worth. TENON_PICTURE_MUTATIONS says how many of each format.
+// Pictures of every format with a few bytes changed, cut out or repeated: each is decoded, or refused with a text,
+// within time and memory that its size is worth. TENON_PICTURE_MUTATIONS says how many of each format.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -66,13 +66,20 @@ int Try(const std::string& bytes, int turn) {
   const int64_t channels = kChannels[turn % 4];
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Decoded> results;
-  results.push_back(Decode(kDecodeImageKernel, "DecodeImage", bytes, {{"channels", channels}, {"expand_animations", turn % 3 != 0}},
-                           turn % 5 == 0 ? TENON_DT_FLOAT : turn % 5 == 1 ? TENON_DT_UINT16 : TENON_DT_UINT8));
+  results.push_back(Decode(kDecodeImageKernel, "DecodeImage", bytes,
+                           {{"channels", channels}, {"expand_animations", turn % 3 != 0}},
+                           turn % 5 == 0   ? TENON_DT_FLOAT
+                           : turn % 5 == 1 ? TENON_DT_UINT16
+                                           : TENON_DT_UINT8));
   results.push_back(Decode(kDecodeJpegKernel, "DecodeJpeg", bytes,
-                           {{"channels", channels}, {"ratio", int64_t{1} << turn % 4}, {"fancy_upscaling", turn % 2 == 0},
-                               {"try_recover_truncated", turn % 3 != 1}}));
-  const Tensor contents = testing::Strings({}, {bytes}), window = testing::Make<int32_t>({4}, {turn % 5, turn % 7, 3 + turn % 11, 2 + turn % 6});
-  results.push_back(RunKernel(kDecodeAndCropJpegKernel, NodeOf("DecodeAndCropJpeg", {{"channels", channels}}), {&contents, &window}));
+                           {{"channels", channels},
+                            {"ratio", int64_t{1} << turn % 4},
+                            {"fancy_upscaling", turn % 2 == 0},
+                            {"try_recover_truncated", turn % 3 != 1}}));
+  const Tensor contents = testing::Strings({}, {bytes}),
+               window = testing::Make<int32_t>({4}, {turn % 5, turn % 7, 3 + turn % 11, 2 + turn % 6});
+  results.push_back(
+      RunKernel(kDecodeAndCropJpegKernel, NodeOf("DecodeAndCropJpeg", {{"channels", channels}}), {&contents, &window}));
   int given = 0;
   for (const Decoded& result : results) {
     given += result.outcome.ok() ? 1 : 0;
@@ -81,7 +88,8 @@ int Try(const std::string& bytes, int turn) {
     EXPECT_FALSE(result.outcome.message.empty());
   }
   const auto spent = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(std::chrono::duration_cast<std::chrono::seconds>(spent).count(), 20) << "a picture of " << bytes.size() << " bytes";
+  EXPECT_LT(std::chrono::duration_cast<std::chrono::seconds>(spent).count(), 20)
+      << "a picture of " << bytes.size() << " bytes";
   return given;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NonMaxSuppression, its versions V2 to V5, and NonMaxSuppressionWithOverlaps: which boxes are left when of those that overlap the best alone stays.
+// NonMaxSuppression, its versions V2 to V5, and NonMaxSuppressionWithOverlaps: which boxes are left when of those that
+// overlap the best alone stays.
 #include <limits>
 #include <string>
 
@@ -17,7 +18,8 @@ using Boxes = Types<float, Half>;
 template <class T>
 T NumberOf(const RunContext& c, int32_t input) {
   T value{};
-  Boxes::Dispatch(c.input_view(input).dtype, [&]<class U>(Tag<U>) { value = T(static_cast<float>(c.input<U>(input)[0])); });
+  Boxes::Dispatch(c.input_view(input).dtype,
+                  [&]<class U>(Tag<U>) { value = T(static_cast<float>(c.input<U>(input)[0])); });
   return value;
 }
 
@@ -27,7 +29,8 @@ int64_t MostOf(const RunContext& c, int64_t boxes) {
   return std::min<int64_t>(most, boxes);
 }
 
-// kThresholds: 0, with the attribute iou_threshold; 1, with that as an input; 2, with score_threshold; 3, with soft_nms_sigma.
+// kThresholds: 0, with the attribute iou_threshold; 1, with that as an input; 2, with score_threshold; 3, with
+// soft_nms_sigma.
 template <int kThresholds>
 struct Select {
   explicit Select(CreateContext& c) : overlap(c.Has("iou_threshold") ? c.Float("iou_threshold") : 0),
@@ -56,7 +59,8 @@ struct Select {
     if constexpr (kThresholds >= 2) rule.least = NumberOf<T>(c, 4);
     if constexpr (kThresholds >= 3) rule.sigma = NumberOf<T>(c, 5);
     const float threshold = static_cast<float>(rule.overlap), sigma = static_cast<float>(rule.sigma);
-    if (!(threshold >= 0 && threshold <= 1)) Fail(TENON_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]; it is ", std::to_string(threshold));
+    if (!(threshold >= 0 && threshold <= 1))
+      Fail(TENON_INVALID_ARGUMENT, "iou_threshold must be in [0, 1]; it is ", std::to_string(threshold));
     if (!(sigma >= 0)) Fail(TENON_INVALID_ARGUMENT, "soft_nms_sigma must be 0 at least; it is ", std::to_string(sigma));
     return rule;
   }
@@ -88,8 +92,8 @@ struct SelectByOverlaps {
     const float* overlaps = c.input<float>(0);
     CancelPoll poll(c);
     const Suppression<float> rule{c.input<float>(3)[0], c.input<float>(4)[0]};
-    const Chosen<float> chosen =
-        Suppress<float>(poll, c.input<float>(1), count, MostOf(c, count), rule, [&](int64_t i, int64_t j) { return overlaps[i * count + j]; });
+    const Chosen<float> chosen = Suppress<float>(poll, c.input<float>(1), count, MostOf(c, count), rule,
+                                                 [&](int64_t i, int64_t j) { return overlaps[i * count + j]; });
     const auto size = static_cast<int64_t>(chosen.index.size());
     c.AllocOutput(0, {&size, 1});
     std::copy_n(chosen.index.begin(), size, c.output<int32_t>(0));
@@ -118,9 +122,12 @@ void PaddedShape(ShapeContext& c) {
 }
 
 constexpr Traits kChooses = {.dynamic_outputs = TENON_DYNAMIC_ALL};
-constexpr Traits kBoxes = {.constraints = Constraints<Boxes::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kBoxes = {.constraints = Constraints<Boxes::Constraint<"T">>::list,
+                           .dynamic_outputs = TENON_DYNAMIC_ALL};
 
-#define TENON_BOXES "rank(boxes) == 2; dim(boxes, 1) == 4; rank(scores) == 1; dim(boxes, 0) == dim(scores, 0); rank(max_output_size) == 0"
+#define TENON_BOXES                                                                                                  \
+  "rank(boxes) == 2; dim(boxes, 1) == 4; rank(scores) == 1; dim(boxes, 0) == dim(scores, 0); rank(max_output_size) " \
+  "== 0"
 
 }  // namespace
 
@@ -129,7 +136,8 @@ TENON_KERNEL(kNonMaxSuppressionV2Kernel) = Registration<Select<1>>("NonMaxSuppre
 TENON_KERNEL(kNonMaxSuppressionV3Kernel) = Registration<Select<2>>("NonMaxSuppressionV3", kBoxes);
 TENON_KERNEL(kNonMaxSuppressionV4Kernel) = Registration<Select<2>>("NonMaxSuppressionV4", kBoxes);
 TENON_KERNEL(kNonMaxSuppressionV5Kernel) = Registration<Select<3>>("NonMaxSuppressionV5", kBoxes);
-TENON_KERNEL(kNonMaxSuppressionWithOverlapsKernel) = Registration<SelectByOverlaps>("NonMaxSuppressionWithOverlaps", kChooses);
+TENON_KERNEL(kNonMaxSuppressionWithOverlapsKernel) = Registration<SelectByOverlaps>("NonMaxSuppressionWithOverlaps",
+                                                                                    kChooses);
 
 TENON_OP(kNonMaxSuppression) = DefineOp({
     .name = "NonMaxSuppression",
@@ -179,17 +187,21 @@ TENON_OP(kNonMaxSuppressionV5) = DefineOp({
     .outputs = "selected_indices: int32, selected_scores: T, valid_outputs: int32",
     .attrs = "T: {half, float} = float; pad_to_max_output_size: bool = false",
     .constraints = TENON_BOXES "; rank(iou_threshold) == 0; rank(score_threshold) == 0; rank(soft_nms_sigma) == 0",
-    .doc = "NonMaxSuppressionV4; with a soft_nms_sigma above 0 a better box lowers the score of another, the more it covers of it.",
+    .doc = "NonMaxSuppressionV4; with a soft_nms_sigma above 0 a better box lowers the score of another, the more it "
+           "covers of it.",
     .shape = ShapeFunction<PaddedShape<1>>,
 });
 
 TENON_OP(kNonMaxSuppressionWithOverlaps) = DefineOp({
     .name = "NonMaxSuppressionWithOverlaps",
-    .inputs = "overlaps: float, scores: float, max_output_size: int32, overlap_threshold: float, score_threshold: float",
+    .inputs =
+        "overlaps: float, scores: float, max_output_size: int32, overlap_threshold: float, score_threshold: float",
     .outputs = "selected_indices: int32",
-    .constraints = "rank(overlaps) == 2; rank(scores) == 1; dim(overlaps, 0) == dim(scores, 0); dim(overlaps, 1) == dim(scores, 0); rank(max_output_size) == 0; "
+    .constraints = "rank(overlaps) == 2; rank(scores) == 1; dim(overlaps, 0) == dim(scores, 0); dim(overlaps, 1) == "
+                   "dim(scores, 0); rank(max_output_size) == 0; "
                    "rank(overlap_threshold) == 0; rank(score_threshold) == 0",
-    .doc = "The best things whose scores are above score_threshold, without those that overlap a better one by more than overlap_threshold.",
+    .doc = "The best things whose scores are above score_threshold, without those that overlap a better one by more "
+           "than overlap_threshold.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SelectShape>,
 });

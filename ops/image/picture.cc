@@ -15,15 +15,19 @@ struct Magic {
   std::string_view bytes;
   Format format;
 };
-constexpr Magic kMagics[] = {{"\xff\xd8\xff", Format::kJpeg}, {"\x89PNG\r\n\x1a\n", Format::kPng}, {"GIF8", Format::kGif}, {"BM", Format::kBmp},
-    {"\xff\x0a", Format::kJpegXl}};
+constexpr Magic kMagics[] = {{"\xff\xd8\xff", Format::kJpeg},
+                             {"\x89PNG\r\n\x1a\n", Format::kPng},
+                             {"GIF8", Format::kGif},
+                             {"BM", Format::kBmp},
+                             {"\xff\x0a", Format::kJpegXl}};
 
 }  // namespace
 
 Format FormatOf(std::string_view bytes) {
   for (const Magic& magic : kMagics)
     if (bytes.starts_with(magic.bytes)) return magic.format;
-  return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP" ? Format::kWebp : Format::kUnknown;
+  return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP" ? Format::kWebp
+                                                                                         : Format::kUnknown;
 }
 
 std::string_view NameOf(Format format) {
@@ -53,9 +57,11 @@ std::string BeginningOf(std::string_view bytes) {
 
 void CheckSize(std::string_view what, int64_t height, int64_t width, int64_t channels) {
   int64_t samples = 0;
-  const bool fits = height > 0 && width > 0 && !__builtin_mul_overflow(height, width, &samples) && !__builtin_mul_overflow(samples, channels, &samples);
+  const bool fits = height > 0 && width > 0 && !__builtin_mul_overflow(height, width, &samples) &&
+                    !__builtin_mul_overflow(samples, channels, &samples);
   if (!fits || samples > kMostSamples) {
-    Fail(TENON_INVALID_ARGUMENT, "the ", what, " says that it is of ", width, " x ", height, " pixels of ", channels, " channels; a picture has 1 to 2^30 samples");
+    Fail(TENON_INVALID_ARGUMENT, "the ", what, " says that it is of ", width, " x ", height, " pixels of ", channels,
+         " channels; a picture has 1 to 2^30 samples");
   }
 }
 
@@ -82,7 +88,8 @@ void Samples::Widen(const Function& function) {
 
 void Samples::Finish(bool exact) {
   const auto wide = exact ? uint16_t{257} : uint16_t{256};
-  if (dtype_ == TENON_DT_UINT16 && bytes_ == 1) Widen<uint8_t, uint16_t>([wide](uint8_t x) { return static_cast<uint16_t>(x * wide); });
+  if (dtype_ == TENON_DT_UINT16 && bytes_ == 1)
+    Widen<uint8_t, uint16_t>([wide](uint8_t x) { return static_cast<uint16_t>(x * wide); });
   if (dtype_ != TENON_DT_FLOAT) return;
   constexpr float kOfByte = 1.0f / 255, kOfWord = 1.0f / 65535;
   if (bytes_ == 2) return Widen<uint16_t, float>([](uint16_t x) { return static_cast<float>(x) * kOfWord; });

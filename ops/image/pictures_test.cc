@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of pictures that goldens cannot show: headers that lie, files that end early, steps that are given up, what errors say.
+// Files of pictures that goldens cannot show: headers that lie, files that end early, steps that are given up, what
+// errors say.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +19,12 @@ void ExpectRefused(const Decoded& result, const std::string& words, uint32_t cod
   EXPECT_EQ(result.outcome.code, code) << result.outcome.message;
   EXPECT_NE(result.outcome.message.find(words), std::string::npos) << result.outcome.message;
 }
-Decoded Jpeg(const std::string& bytes, testing::Attributes more = {}) { return Decode(kDecodeJpegKernel, "DecodeJpeg", bytes, std::move(more)); }
-Decoded Png(const std::string& bytes, uint32_t dtype = TENON_DT_UINT8) { return Decode(kDecodePngKernel, "DecodePng", bytes, {}, dtype); }
+Decoded Jpeg(const std::string& bytes, testing::Attributes more = {}) {
+  return Decode(kDecodeJpegKernel, "DecodeJpeg", bytes, std::move(more));
+}
+Decoded Png(const std::string& bytes, uint32_t dtype = TENON_DT_UINT8) {
+  return Decode(kDecodePngKernel, "DecodePng", bytes, {}, dtype);
+}
 
 // Height and width in a JPEG's frame header.
 std::string Claiming(std::string jpeg, uint16_t height, uint16_t width) {
@@ -69,7 +74,8 @@ TEST(Pictures, AnErrorSaysWhatThereIsAndWhatReadsIt) {
   const std::string png = PngOf(Waves(3, 3, 3));
   const Tensor contents = testing::Strings({}, {png}), window = Make<int32_t>({4}, {0, 0, 1, 1});
   ExpectRefused(RunKernel(kDecodeAndCropJpegKernel, NodeOf("DecodeAndCropJpeg"), {&contents, &window}),
-                "contents is no JPEG: it begins with 89 50 4e 47 0d 0a 1a 0a, which is a PNG; DecodePng and DecodeImage read that");
+                "contents is no JPEG: it begins with 89 50 4e 47 0d 0a 1a 0a, which is a PNG; DecodePng and "
+                "DecodeImage read that");
   ExpectRefused(Decode(kDecodeBmpKernel, "DecodeBmp", png), "contents is no BMP");
   ExpectRefused(Jpeg(BmpOf(Waves(2, 2, 3))), "which is a BMP; DecodeBmp and DecodeImage read that");
   ExpectRefused(Jpeg("RIFF\x10\1\1\1WEBPVP8 "), "which is a WebP");
@@ -87,7 +93,8 @@ TEST(Pictures, AHeaderThatLiesIsRefusedBeforeMemoryIsTaken) {
   const std::string png = PngOf(Waves(16, 16, 3));
   ExpectRefused(Png(PngClaiming(png, 900000, 900000)), "a picture has 1 to 2^30 samples");
   ExpectRefused(Png(PngClaiming(png, 10000, 10000)), "10000 x 10000 pixels, which take ");
-  ExpectRefused(Decode(kDecodeGifKernel, "DecodeGif", GifOf(4, 65535, 0) + GifOf(4, 9, 1, 65535).substr(25)), "no whole frame");
+  ExpectRefused(Decode(kDecodeGifKernel, "DecodeGif", GifOf(4, 65535, 0) + GifOf(4, 9, 1, 65535).substr(25)),
+                "no whole frame");
   std::string bmp = BmpOf(Waves(4, 4, 3));
   bmp.replace(18, 4, Little(30000, 4));
   ExpectRefused(Decode(kDecodeBmpKernel, "DecodeBmp", bmp), "there are 102");
@@ -116,7 +123,8 @@ TEST(Pictures, APictureOfThousandsOfScansEnds) {
 
 TEST(Pictures, AFrameOfAnAnimationThatIsDamagedEndsIt) {
   const std::string gif = GifOf(3, 5, 3);
-  const Decoded all = Decode(kDecodeGifKernel, "DecodeGif", gif), less = Decode(kDecodeGifKernel, "DecodeGif", gif.substr(0, gif.size() - 4));
+  const Decoded all = Decode(kDecodeGifKernel, "DecodeGif", gif),
+                less = Decode(kDecodeGifKernel, "DecodeGif", gif.substr(0, gif.size() - 4));
   ASSERT_TRUE(all.outcome.ok()) << all.outcome.message;
   ASSERT_TRUE(less.outcome.ok()) << less.outcome.message;
   EXPECT_EQ(all.image().dims, (std::vector<int64_t>{3, 3, 5, 3}));
@@ -134,14 +142,16 @@ TEST(Pictures, AStepThatIsGivenUpEndsThere) {
 TEST(Pictures, WhatCannotBeWrittenIsRefused) {
   const Tensor none(TENON_DT_UINT8, {0, 3, 3}), tall(TENON_DT_UINT8, {65501, 1, 1});
   const testing::Attributes png = {{"compression", int64_t{-1}}};
-  ExpectRefused(RunKernel(kEncodePngKernel, {"EncodePng", png, {}, {TENON_DT_STRING}}, {&none}), "cannot be written as PNG");
-  const testing::Attributes jpeg = {{"format", std::string()}, {"quality", int64_t{90}}, {"progressive", false}, {"optimize_size", false},
-      {"chroma_downsampling", true},
-                                    {"density_unit", std::string("in")}, {"x_density", int64_t{300}}, {"y_density", int64_t{300}},
-                                        {"xmp_metadata", std::string(70000, 'x')}};
+  ExpectRefused(RunKernel(kEncodePngKernel, {"EncodePng", png, {}, {TENON_DT_STRING}}, {&none}),
+                "cannot be written as PNG");
+  const testing::Attributes jpeg = {
+      {"format", std::string()},   {"quality", int64_t{90}},      {"progressive", false},
+      {"optimize_size", false},    {"chroma_downsampling", true}, {"density_unit", std::string("in")},
+      {"x_density", int64_t{300}}, {"y_density", int64_t{300}},   {"xmp_metadata", std::string(70000, 'x')}};
   ExpectRefused(RunKernel(kEncodeJpegKernel, {"EncodeJpeg", jpeg, {}, {TENON_DT_STRING}}, {&tall}), "cannot be a JPEG");
   const Tensor small = Waves(2, 2, 1);
-  ExpectRefused(RunKernel(kEncodeJpegKernel, {"EncodeJpeg", jpeg, {}, {TENON_DT_STRING}}, {&small}), "xmp_metadata has 70000 bytes");
+  ExpectRefused(RunKernel(kEncodeJpegKernel, {"EncodeJpeg", jpeg, {}, {TENON_DT_STRING}}, {&small}),
+                "xmp_metadata has 70000 bytes");
 }
 
 }  // namespace

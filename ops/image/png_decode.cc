@@ -14,7 +14,8 @@ using namespace sdk;
 
 namespace {
 
-// libpng's errors do not return: they jump back to where a step was begun. A step calls C functions alone and makes nothing with a destructor.
+// libpng's errors do not return: they jump back to where a step was begun. A step calls C functions alone and makes
+// nothing with a destructor.
 class PngReader {
  public:
   PngReader(const RunContext& c, std::string_view bytes) : c_(c), bytes_(bytes), rest_(bytes) {
@@ -74,7 +75,8 @@ class PngReader {
   }
   template <class Step>
   void Do(Step step) {
-    if (!Try(step)) Fail(TENON_INVALID_ARGUMENT, "the PNG of ", bytes_.size(), " bytes cannot be read: ", std::string_view(text_));
+    if (!Try(step))
+      Fail(TENON_INVALID_ARGUMENT, "the PNG of ", bytes_.size(), " bytes cannot be read: ", std::string_view(text_));
   }
   int64_t Height() const { return png_get_image_height(png_, info_); }
   int64_t Width() const { return png_get_image_width(png_, info_); }
@@ -84,24 +86,28 @@ class PngReader {
     constexpr int64_t kMostOfAByte = 1032;
     CheckSize("PNG", Height(), Width(), channels != 0 ? channels : 4);
     const int64_t raw = Height() * (1 + static_cast<int64_t>(png_get_rowbytes(png_, info_)));
-    if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_NONE && raw / kMostOfAByte > static_cast<int64_t>(bytes_.size())) Implausible(raw / kMostOfAByte);
+    if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_NONE &&
+        raw / kMostOfAByte > static_cast<int64_t>(bytes_.size()))
+      Implausible(raw / kMostOfAByte);
     const int64_t interlaced = raw - Height();  // at least so many
     if (interlaced / kMostOfAByte > static_cast<int64_t>(bytes_.size())) Implausible(interlaced / kMostOfAByte);
   }
   [[noreturn]] void Implausible(int64_t least) const {
-    Fail(TENON_INVALID_ARGUMENT, "the PNG of ", bytes_.size(), " bytes says that it is of ", Width(), " x ", Height(), " pixels, which take ", least,
-         " bytes at least: its header is wrong, or it was cut off");
+    Fail(TENON_INVALID_ARGUMENT, "the PNG of ", bytes_.size(), " bytes says that it is of ", Width(), " x ", Height(),
+         " pixels, which take ", least, " bytes at least: its header is wrong, or it was cut off");
   }
   // What libpng makes of the samples.
   void Choose(int64_t channels, bool words) {
     const int depth = png_get_bit_depth(png_, info_), kind = png_get_color_type(png_, info_);
-    const bool transparent = png_get_valid(png_, info_, PNG_INFO_tRNS) != 0, has_alpha = (kind & PNG_COLOR_MASK_ALPHA) != 0,
-        grey = (kind & PNG_COLOR_MASK_COLOR) == 0;
-    if (channels == 0) channels = kind == PNG_COLOR_TYPE_PALETTE ? (transparent ? 4 : 3) : png_get_channels(png_, info_);
+    const bool transparent = png_get_valid(png_, info_, PNG_INFO_tRNS) != 0,
+               has_alpha = (kind & PNG_COLOR_MASK_ALPHA) != 0, grey = (kind & PNG_COLOR_MASK_COLOR) == 0;
+    if (channels == 0)
+      channels = kind == PNG_COLOR_TYPE_PALETTE ? (transparent ? 4 : 3) : png_get_channels(png_, info_);
     const bool wants_alpha = channels % 2 == 0, wants_grey = channels < 3;
     if (kind == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
     if (wants_alpha && !has_alpha && transparent) png_set_tRNS_to_alpha(png_);
-    if (wants_alpha && !has_alpha && !transparent) png_set_add_alpha(png_, (1u << depth) - 1, PNG_FILLER_AFTER);  // as TensorFlow: of 2 bits 3, not 255
+    if (wants_alpha && !has_alpha && !transparent)
+      png_set_add_alpha(png_, (1u << depth) - 1, PNG_FILLER_AFTER);  // as TensorFlow: of 2 bits 3, not 255
     if (!wants_alpha && (has_alpha || transparent)) png_set_strip_alpha(png_);
     if (depth == 16 && !words) png_set_strip_16(png_);
     png_set_packing(png_);
@@ -125,7 +131,8 @@ class PngReader {
 
 }  // namespace
 
-void DecodePng(const RunContext& c, std::string_view bytes, int64_t channels, bool words, bool four_dims, Samples* out) {
+void DecodePng(const RunContext& c, std::string_view bytes, int64_t channels, bool words, bool four_dims,
+               Samples* out) {
   PngReader(c, bytes).Decode(channels, words, four_dims, out);
 }
 

@@ -36,8 +36,8 @@ class PngWriter {
     constexpr int kKinds[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGBA};
     const int kind = kKinds[channels - 1];
     Do([=, this] {
-      png_set_IHDR(png_, info_, static_cast<uint32_t>(width), static_cast<uint32_t>(height), bits, kind, PNG_INTERLACE_NONE,
-          PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+      png_set_IHDR(png_, info_, static_cast<uint32_t>(width), static_cast<uint32_t>(height), bits, kind,
+                   PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
       png_set_compression_level(png_, compression);
       png_set_compression_mem_level(png_, 9);  // the most memory, for speed
       png_write_info(png_, info_);
@@ -94,10 +94,12 @@ class PngWriter {
 
 }  // namespace
 
-std::string EncodePng(const RunContext& c, const uint8_t* pixels, int64_t height, int64_t width, int64_t channels, int bits, int compression) {
+std::string EncodePng(const RunContext& c, const uint8_t* pixels, int64_t height, int64_t width, int64_t channels,
+                      int bits, int compression) {
   constexpr int64_t kMost = 1'000'000;  // libpng's own bound
   if (height < 1 || width < 1 || height > kMost || width > kMost) {
-    Fail(TENON_INVALID_ARGUMENT, "a picture of ", width, " x ", height, " pixels cannot be written as PNG, which has 1 to ", kMost, " each way");
+    Fail(TENON_INVALID_ARGUMENT, "a picture of ", width, " x ", height,
+         " pixels cannot be written as PNG, which has 1 to ", kMost, " each way");
   }
   return PngWriter(c).Write(pixels, height, width, channels, bits, compression);
 }

@@ -19,14 +19,16 @@ void ResizeShape(ShapeContext& c) {
 
 void OriginalShape(ShapeContext& c) {
   const Shape grads = c.WithRank(0, 4), image = c.WithRank(1, 4);
-  const int64_t batch = c.Merge(grads[0], image[0], "the batches"), channels = c.Merge(grads[3], image[3], "the channels");
+  const int64_t batch = c.Merge(grads[0], image[0], "the batches"),
+                channels = c.Merge(grads[3], image[3], "the channels");
   c.SetOutput(0, {batch, image[1], image[2], channels});
 }
 
 void BicubicGradient(GradientContext& g) {
   const uint32_t type = g.type(g.input(0));
   if (type != TENON_DT_FLOAT && type != TENON_DT_DOUBLE) return;
-  g.SetDx(0, g.Op("ResizeBicubicGrad", {g.dy(0), g.input(0)}, {{"align_corners", g.Raw("align_corners")}, {"half_pixel_centers", g.Raw("half_pixel_centers")}}));
+  g.SetDx(0, g.Op("ResizeBicubicGrad", {g.dy(0), g.input(0)},
+                  {{"align_corners", g.Raw("align_corners")}, {"half_pixel_centers", g.Raw("half_pixel_centers")}}));
 }
 
 }  // namespace
@@ -35,7 +37,8 @@ TENON_OP(kResizeBicubic) = DefineOp({
     .name = "ResizeBicubic",
     .inputs = "images: T, size: int32",
     .outputs = "resized_images: float",
-    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; align_corners: bool = false; half_pixel_centers: bool = false",
+    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; align_corners: bool = "
+             "false; half_pixel_centers: bool = false",
     .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1",
     .doc = "Images of another height and width, between pixels as a cubic curve through the sixteen nearest says.",
     .shape = ShapeFunction<ResizeShape>,
@@ -56,7 +59,8 @@ TENON_OP(kResizeArea) = DefineOp({
     .name = "ResizeArea",
     .inputs = "images: T, size: int32",
     .outputs = "resized_images: float",
-    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; align_corners: bool = false",
+    .attrs =
+        "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; align_corners: bool = false",
     .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1",
     .doc = "Images of another height and width, each pixel the mean of the area that it covers.",
     .shape = ShapeFunction<ResizeShape>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SampleDistortedBoundingBox and V2: a random part of an image that shows enough of one of its boxes. Numbers are drawn in TensorFlow's order.
+// SampleDistortedBoundingBox and V2: a random part of an image that shows enough of one of its boxes. Numbers are drawn
+// in TensorFlow's order.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -58,7 +59,8 @@ struct Sides {
 int32_t Round(float x) { return static_cast<int32_t>(std::lrint(x)); }
 
 std::optional<Sides> SidesOf(const Image& image, float ratio, float least_share, float most_share, Numbers32& random) {
-  if (most_share <= 0 || ratio <= 0 || image.width <= 0 || image.height <= 0 || least_share > most_share) return std::nullopt;
+  if (most_share <= 0 || ratio <= 0 || image.width <= 0 || image.height <= 0 || least_share > most_share)
+    return std::nullopt;
   const auto width = static_cast<float>(image.width), height = static_cast<float>(image.height);
   const float least = least_share * width * height, most = most_share * width * height;
   int32_t chosen = Round(std::sqrt(least / ratio)), highest = Round(std::sqrt(most / ratio));
@@ -76,13 +78,16 @@ std::optional<Sides> SidesOf(const Image& image, float ratio, float least_share,
   if (area() < least) ++chosen;
   if (area() > most) --chosen;
   const Sides out = sides();
-  if (area() < least || area() > most || out.width > image.width || out.height > image.height || out.width <= 0 || out.height <= 0) return std::nullopt;
+  if (area() < least || area() > most || out.width > image.width || out.height > image.height || out.width <= 0 ||
+      out.height <= 0)
+    return std::nullopt;
   return out;
 }
 
 std::optional<Rectangle> Place(const Image& image, const std::optional<Sides>& sides, Numbers32& random) {
   if (!sides.has_value()) return std::nullopt;
-  const int64_t top = sides->height < image.height ? random.Below(static_cast<uint32_t>(image.height - sides->height)) : 0;
+  const int64_t top =
+      sides->height < image.height ? random.Below(static_cast<uint32_t>(image.height - sides->height)) : 0;
   const int64_t left = sides->width < image.width ? random.Below(static_cast<uint32_t>(image.width - sides->width)) : 0;
   return Rectangle{left, top, left + sides->width, top + sides->height};
 }
@@ -92,7 +97,8 @@ bool ShowsEnough(const Rectangle& crop, float share, const std::vector<Rectangle
   if (crop.area() < kLeast) return false;
   return std::any_of(boxes.begin(), boxes.end(), [&](const Rectangle& box) {
     if (box.area() < kLeast) return false;  // TensorFlow's of two negative sides is positive too
-    const Rectangle common = {std::max(crop.left, box.left), std::max(crop.top, box.top), std::min(crop.right, box.right), std::min(crop.bottom, box.bottom)};
+    const Rectangle common = {std::max(crop.left, box.left), std::max(crop.top, box.top),
+                              std::min(crop.right, box.right), std::min(crop.bottom, box.bottom)};
     const float shown = (Empty(common) ? 0.0f : common.area()) / box.area();
     return shown >= share;
   });
@@ -100,9 +106,12 @@ bool ShowsEnough(const Rectangle& crop, float share, const std::vector<Rectangle
 
 struct Sample {
   explicit Sample(CreateContext& c)
-      : stream(c), share(c.Has("min_object_covered") ? c.Float("min_object_covered") : 0), attempts(c.Int("max_attempts")),
-          whole(c.Bool("use_image_if_no_bounding_boxes")) {
-    if (share < 0 && c.Has("min_object_covered")) c.Invalid("min_object_covered must not be negative; it is ", std::to_string(share));
+      : stream(c),
+        share(c.Has("min_object_covered") ? c.Float("min_object_covered") : 0),
+        attempts(c.Int("max_attempts")),
+        whole(c.Bool("use_image_if_no_bounding_boxes")) {
+    if (share < 0 && c.Has("min_object_covered"))
+      c.Invalid("min_object_covered must not be negative; it is ", std::to_string(share));
     Read(c, "aspect_ratio_range", aspects);
     Read(c, "area_range", areas);
     if (areas[1] > 1) c.Invalid("area_range must be within (0, 1]; its end is ", std::to_string(areas[1]));
@@ -111,7 +120,8 @@ struct Sample {
   void Run(RunContext c) const {
     const Image image = ImageOf(c.input_view(0));
     const float wanted = c.input_count() > 2 ? c.input<float>(2)[0] : share;
-    if (!(wanted >= 0)) Fail(TENON_INVALID_ARGUMENT, "min_object_covered must not be negative; it is ", std::to_string(wanted));
+    if (!(wanted >= 0))
+      Fail(TENON_INVALID_ARGUMENT, "min_object_covered must not be negative; it is ", std::to_string(wanted));
     const std::vector<Rectangle> boxes = BoxesOf(c, image);
     Numbers32 random(stream.Reserve4(attempts));
     CancelPoll poll(c);
@@ -133,26 +143,36 @@ struct Sample {
     if (!c.ok()) return;
     if (value.count != 2) return c.Invalid("attribute '", attr, "' must have two numbers; it has ", value.count);
     std::copy_n(static_cast<const float*>(value.data), 2, out);
-    if (!(out[0] > 0 && out[1] > 0)) c.Invalid("attribute '", attr, "' must be positive; it is ", std::to_string(out[0]), " and ", std::to_string(out[1]));
+    if (!(out[0] > 0 && out[1] > 0))
+      c.Invalid("attribute '", attr, "' must be positive; it is ", std::to_string(out[0]), " and ",
+                std::to_string(out[1]));
   }
   static Image ImageOf(const tenon_tensor_view& size) {
-    if (Count(size) != 3) Fail(TENON_INVALID_ARGUMENT, "image_size must be height, width and channels; its shape is ", DimsOf(size));
+    if (Count(size) != 3)
+      Fail(TENON_INVALID_ARGUMENT, "image_size must be height, width and channels; its shape is ", DimsOf(size));
     const auto at = [&](int64_t i) { return IndexAt(Data<const void>(size), size.dtype, i); };
-    if (at(0) < 0 || at(1) < 0 || at(0) > INT32_MAX || at(1) > INT32_MAX) Fail(TENON_INVALID_ARGUMENT, "an image of ", at(1), " x ", at(0), " pixels has no part");
+    if (at(0) < 0 || at(1) < 0 || at(0) > INT32_MAX || at(1) > INT32_MAX)
+      Fail(TENON_INVALID_ARGUMENT, "an image of ", at(1), " x ", at(0), " pixels has no part");
     return {static_cast<int32_t>(at(0)), static_cast<int32_t>(at(1))};
   }
   std::vector<Rectangle> BoxesOf(const RunContext& c, const Image& image) const {
     const int64_t count = Count(c.input_view(1)) / 4;
     std::vector<Rectangle> boxes;
-    if (count == 0 && !whole) Fail(TENON_INVALID_ARGUMENT, "bounding_boxes has none; use_image_if_no_bounding_boxes takes the whole image instead");
+    if (count == 0 && !whole)
+      Fail(TENON_INVALID_ARGUMENT,
+           "bounding_boxes has none; use_image_if_no_bounding_boxes takes the whole image instead");
     if (count == 0) boxes.push_back({0, 0, image.width, image.height});
     for (int64_t i = 0; i < count; ++i) {
       const float* box = c.input<float>(1) + 4 * i;
       for (int k = 0; k < 4; ++k) {
-        if (!(box[k] >= 0 && box[k] <= 1)) Fail(TENON_INVALID_ARGUMENT, "bounding box ", i, " must be within [0, 1]; it has ", std::to_string(box[k]));
+        if (!(box[k] >= 0 && box[k] <= 1))
+          Fail(TENON_INVALID_ARGUMENT, "bounding box ", i, " must be within [0, 1]; it has ", std::to_string(box[k]));
       }
-      const auto pixel = [](float share, int32_t size) { return static_cast<int64_t>(share * static_cast<float>(size)); };
-      boxes.push_back({pixel(box[1], image.width), pixel(box[0], image.height), pixel(box[3], image.width), pixel(box[2], image.height)});
+      const auto pixel = [](float share, int32_t size) {
+        return static_cast<int64_t>(share * static_cast<float>(size));
+      };
+      boxes.push_back({pixel(box[1], image.width), pixel(box[0], image.height), pixel(box[3], image.width),
+                       pixel(box[2], image.height)});
     }
     return boxes;
   }
@@ -165,8 +185,8 @@ struct Sample {
       }
     });
     const auto height = static_cast<float>(image.height), width = static_cast<float>(image.width);
-    const float box[] = {static_cast<float>(crop.top) / height, static_cast<float>(crop.left) / width, static_cast<float>(crop.bottom) / height,
-        static_cast<float>(crop.right) / width};
+    const float box[] = {static_cast<float>(crop.top) / height, static_cast<float>(crop.left) / width,
+                         static_cast<float>(crop.bottom) / height, static_cast<float>(crop.right) / width};
     std::copy_n(box, 4, c.output<float>(2));
   }
 
@@ -204,11 +224,15 @@ TENON_OP(kSampleDistortedBoundingBox) = DefineOp({
     .name = "SampleDistortedBoundingBox",
     .inputs = "image_size: T, bounding_boxes: float",
     .outputs = "begin: T, size: T, bboxes: float",
-    .attrs = "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; min_object_covered: float = 0.1; aspect_ratio_range: list(float) = [0.75, "
+    .attrs =
+        "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; min_object_covered: float = 0.1; "
+        "aspect_ratio_range: list(float) = [0.75, "
         "1.33]; "
-             "area_range: list(float) = [0.05, 1.0]; max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
-    .constraints = "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) == 4",
-    .doc = "A random part of an image that shows min_object_covered of one of its boxes at least: begin and size for Slice, and where it is, of 1.",
+        "area_range: list(float) = [0.05, 1.0]; max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
+    .constraints =
+        "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) == 4",
+    .doc = "A random part of an image that shows min_object_covered of one of its boxes at least: begin and size for "
+           "Slice, and where it is, of 1.",
     .properties = "draws",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SampleShape>,
@@ -218,10 +242,12 @@ TENON_OP(kSampleDistortedBoundingBoxV2) = DefineOp({
     .name = "SampleDistortedBoundingBoxV2",
     .inputs = "image_size: T, bounding_boxes: float, min_object_covered: float",
     .outputs = "begin: T, size: T, bboxes: float",
-    .attrs = "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; aspect_ratio_range: list(float) = [0.75, 1.33]; area_range: list(float) = "
-        "[0.05, 1.0]; "
+    .attrs = "T: {uint8, int8, int16, int32, int64}; seed: int = 0; seed2: int = 0; aspect_ratio_range: list(float) = "
+             "[0.75, 1.33]; area_range: list(float) = "
+             "[0.05, 1.0]; "
              "max_attempts: int = 100; use_image_if_no_bounding_boxes: bool = false",
-    .constraints = "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) == 4; rank(min_object_covered) == 0",
+    .constraints = "rank(image_size) == 1; dim(image_size, 0) == 3; rank(bounding_boxes) == 3; dim(bounding_boxes, 2) "
+                   "== 4; rank(min_object_covered) == 0",
     .doc = "SampleDistortedBoundingBox, with min_object_covered as an input.",
     .properties = "draws",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,

@@ -19,7 +19,8 @@ void ScaleShape(ShapeContext& c) {
 void ScaleGradShape(ShapeContext& c) {
   const Shape grads = c.WithRank(0, 4), image = c.WithRank(1, 4);
   for (int i = 2; i < 4; ++i) c.Merge(c.WithRank(i, 1)[0], 2, "the numbers of scale and translation and 2");
-  const int64_t batch = c.Merge(grads[0], image[0], "the batches"), channels = c.Merge(grads[3], image[3], "the channels");
+  const int64_t batch = c.Merge(grads[0], image[0], "the batches"),
+                channels = c.Merge(grads[3], image[3], "the channels");
   c.SetOutput(0, {batch, image[1], image[2], channels});
 }
 
@@ -35,11 +36,14 @@ TENON_OP(kScaleAndTranslate) = DefineOp({
     .name = "ScaleAndTranslate",
     .inputs = "images: T, size: int32, scale: float, translation: float",
     .outputs = "resized_images: float",
-    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}; kernel_type: string = 'lanczos3'; antialias: bool = true",
-    .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1; rank(scale) == 1; dim(scale, 0) == 2; rank(translation) == 1; "
-        "dim(translation, 0) == 2",
-    .doc = "Images of the given size, of which pixel (y, x) * scale + translation is what (y, x) was. kernel_type: lanczos1, lanczos3, lanczos5, gaussian, box, "
-        "triangle, keyscubic or "
+    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}; kernel_type: string = "
+             "'lanczos3'; antialias: bool = true",
+    .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1; rank(scale) == 1; "
+                   "dim(scale, 0) == 2; rank(translation) == 1; "
+                   "dim(translation, 0) == 2",
+    .doc = "Images of the given size, of which pixel (y, x) * scale + translation is what (y, x) was. kernel_type: "
+           "lanczos1, lanczos3, lanczos5, gaussian, box, "
+           "triangle, keyscubic or "
            "mitchellcubic. antialias: what becomes smaller is smoothed first.",
     .shape = ShapeFunction<ScaleShape>,
     .gradient = GradientFunction<ScaleGradient>,
@@ -50,7 +54,8 @@ TENON_OP(kScaleAndTranslateGrad) = DefineOp({
     .inputs = "grads: T, original_image: T, scale: float, translation: float",
     .outputs = "output: T",
     .attrs = "T: {float}; kernel_type: string = 'lanczos3'; antialias: bool = true",
-    .constraints = "rank(grads) == 4; rank(original_image) == 4; rank(scale) == 1; dim(scale, 0) == 2; rank(translation) == 1; dim(translation, 0) == 2",
+    .constraints = "rank(grads) == 4; rank(original_image) == 4; rank(scale) == 1; dim(scale, 0) == 2; "
+                   "rank(translation) == 1; dim(translation, 0) == 2",
     .doc = "The gradient of ScaleAndTranslate with respect to its images.",
     .shape = ShapeFunction<ScaleGradShape>,
 });

@@ -34,28 +34,38 @@ T OverlapOf(const T* a, const T* b) {
   const auto low = [&](const T* box, int i) { return T(std::min(of(box[i]), of(box[i + 2]))); };
   const auto high = [&](const T* box, int i) { return T(std::max(of(box[i]), of(box[i + 2]))); };
   const auto minus = [&](T x, T y) { return T(of(x) - of(y)); };
-  const auto area = [&](const T* box) { return T(of(minus(high(box, 0), low(box, 0))) * of(minus(high(box, 1), low(box, 1)))); };
+  const auto area = [&](const T* box) {
+    return T(of(minus(high(box, 0), low(box, 0))) * of(minus(high(box, 1), low(box, 1))));
+  };
   const T area_a = area(a), area_b = area(b);
   if (of(area_a) <= 0 || of(area_b) <= 0) return T(0.0f);
-  const auto common = [&](int i) { return std::max(of(minus(T(std::min(of(high(a, i)), of(high(b, i)))), T(std::max(of(low(a, i)), of(low(b, i)))))), 0.0f); };
+  const auto common = [&](int i) {
+    return std::max(of(minus(T(std::min(of(high(a, i)), of(high(b, i)))), T(std::max(of(low(a, i)), of(low(b, i)))))),
+                    0.0f);
+  };
   const T both = T(common(0) * common(1));
   return T(of(both) / of(minus(T(of(area_a) + of(area_b)), both)));
 }
 
-// At most `most` of `count` things, the best first; of equal scores the earlier. overlap(i, j) -> T. poll: of long work.
+// At most `most` of `count` things, the best first; of equal scores the earlier. overlap(i, j) -> T. poll: of long
+// work.
 template <class T, class Overlap>
-Chosen<T> Suppress(sdk::CancelPoll& poll, const T* scores, int64_t count, int64_t most, const Suppression<T>& rule, const Overlap& overlap) {
+Chosen<T> Suppress(sdk::CancelPoll& poll, const T* scores, int64_t count, int64_t most, const Suppression<T>& rule,
+                   const Overlap& overlap) {
   struct Candidate {
     int32_t index;
     float score;
     size_t seen;  // of those chosen, which it was compared with
-    bool operator<(const Candidate& other) const { return score < other.score || (score == other.score && index > other.index); }
+    bool operator<(const Candidate& other) const {
+      return score < other.score || (score == other.score && index > other.index);
+    }
   };
   const bool soft = static_cast<float>(rule.sigma) > 0;
   const T scale = soft ? T(-0.5f / static_cast<float>(rule.sigma)) : T(0.0f);
   std::vector<Candidate> candidates;
   for (int64_t i = 0; i < count; ++i) {
-    if (static_cast<float>(scores[i]) > static_cast<float>(rule.least)) candidates.push_back({static_cast<int32_t>(i), static_cast<float>(scores[i]), 0});
+    if (static_cast<float>(scores[i]) > static_cast<float>(rule.least))
+      candidates.push_back({static_cast<int32_t>(i), static_cast<float>(scores[i]), 0});
   }
   std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(candidates));
   Chosen<T> chosen;
@@ -72,7 +82,9 @@ Chosen<T> Suppress(sdk::CancelPoll& poll, const T* scores, int64_t count, int64_
         suppressed = static_cast<float>(common) > static_cast<float>(rule.overlap);
         continue;
       }
-      const T weight = T(std::exp(static_cast<float>(T(static_cast<float>(T(static_cast<float>(scale) * static_cast<float>(common))) * static_cast<float>(common)))));
+      const T weight = T(
+          std::exp(static_cast<float>(T(static_cast<float>(T(static_cast<float>(scale) * static_cast<float>(common))) *
+                                        static_cast<float>(common)))));
       next.score = static_cast<float>(T(next.score * static_cast<float>(weight)));
       if (next.score <= static_cast<float>(rule.least)) break;
     }

@@ -22,7 +22,8 @@ struct ReadFile {
     *reinterpret_cast<tenon_string_cell*>(base) = {sizeof(tenon_string_cell), size};
     for (uint64_t at = 0; at < size;) {
       c.CheckCancelled();
-      at += file.Read(base + sizeof(tenon_string_cell) + at, static_cast<size_t>(std::min(kPiece, size - at)));  // as many as there were, or it fails
+      at += file.Read(base + sizeof(tenon_string_cell) + at,
+                      static_cast<size_t>(std::min(kPiece, size - at)));  // as many as there were, or it fails
     }
   }
   static constexpr uint64_t kPiece = 16 << 20;
@@ -51,7 +52,8 @@ struct MatchingFiles {
       const auto room = static_cast<int64_t>(asked *= 2);
       NewTensor(c, TENON_DT_UINT8, {&room, 1});  // which goes at once: where it fits, so do the names
     };
-    for (const std::string_view pattern : StringsOf(c.input_view(0))) AppendMatching(HostFiles(), pattern, look, &names);
+    for (const std::string_view pattern : StringsOf(c.input_view(0)))
+      AppendMatching(HostFiles(), pattern, look, &names);
     std::sort(names.begin(), names.end());
     const auto count = static_cast<int64_t>(names.size());
     SetStrings(c, 0, {&count, 1}, names);
@@ -61,9 +63,12 @@ struct MatchingFiles {
 
 }  // namespace
 
-TENON_KERNEL(kReadFileKernel) = Registration<ReadFile>("ReadFile", {.flags = TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kReadFileKernel) = Registration<ReadFile>("ReadFile", {.flags = TENON_KERNEL_EXPENSIVE,
+                                                                    .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_KERNEL(kWriteFileKernel) = Registration<WriteFile>("WriteFile", {.flags = TENON_KERNEL_EXPENSIVE});
-TENON_KERNEL(kMatchingFilesKernel) = Registration<MatchingFiles>("MatchingFiles", {.flags = TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kMatchingFilesKernel) = Registration<MatchingFiles>("MatchingFiles",
+                                                                 {.flags = TENON_KERNEL_EXPENSIVE,
+                                                                  .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 // A file may change between two steps: nothing of these is computed before one.
 constexpr uint64_t kFileTraits = TENON_OP_IO | TENON_OP_NO_FOLD | TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT;
@@ -96,7 +101,8 @@ TENON_OP(kMatchingFiles) = DefineOp({
     .inputs = "pattern: string",
     .outputs = "filenames: string",
     .constraints = "path(pattern); rank(pattern) <= 1",
-    .doc = "The files and folders whose names are of a pattern, or of one of several, sorted: * and ? stand for parts of one name.",
+    .doc = "The files and folders whose names are of a pattern, or of one of several, sorted: * and ? stand for parts "
+           "of one name.",
     .traits = kFileTraits,
     .shape = ShapeFunction<MatchingShape>,
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files, and names of files by patterns, over files in memory. What is expected is TensorFlow's answer on such a tree.
+// Whole files, and names of files by patterns, over files in memory. What is expected is TensorFlow's answer on such a
+// tree.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -35,7 +36,8 @@ class Files : public ::testing::Test {
   }
   std::string Write(const std::string& name, const std::string& text) {
     const Tensor input = testing::Strings({}, {name}), contents = testing::Strings({}, {text});
-    return step_.Run(kWriteFileKernel, {"WriteFile", {}, {TENON_DT_STRING, TENON_DT_STRING}, {}}, {&input, &contents}).text();
+    return step_.Run(kWriteFileKernel, {"WriteFile", {}, {TENON_DT_STRING, TENON_DT_STRING}, {}}, {&input, &contents})
+        .text();
   }
   testing::MemoryFiles disk_;
   testing::UseFiles use_{&disk_};
@@ -62,7 +64,9 @@ TEST_F(Files, AreReadAndWrittenWhole) {
 }
 
 TEST_F(Files, MatchAsInTensorFlow) {
-  for (const char* name : {"a.txt", "b.txt", ".h.txt", "x*y", "[z]", "s1/a.txt", "s1/t/c.txt", "s2/a.txt", "a.TXT", "ab.c", "s p.txt"}) disk_.files[std::string("/m/") + name] = "";
+  for (const char* name :
+       {"a.txt", "b.txt", ".h.txt", "x*y", "[z]", "s1/a.txt", "s1/t/c.txt", "s2/a.txt", "a.TXT", "ab.c", "s p.txt"})
+    disk_.files[std::string("/m/") + name] = "";
   for (const char* name : {"/m", "/m/s1", "/m/s1/t", "/m/s2"}) disk_.folders.insert(name);
   const auto expect = [&](const std::string& pattern, const Names& names) {
     Names whole;
@@ -101,7 +105,8 @@ TEST_F(Files, MatchInTheTimeOfBothLengths) {
   EXPECT_FALSE(sdk::glob::Matches(pattern + "b", std::string(5000, 'a')));
   EXPECT_TRUE(sdk::glob::Matches(pattern, std::string(6000, 'a')));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  for (const char* odd : {"[", "[]", "[!", "[!]", "[a-", "[a-]", "[-a]", "\\", "[\\", "[\\]", "[]]", "[!]]", "*[", "?"}) (void)sdk::glob::Matches(odd, "]");
+  for (const char* odd : {"[", "[]", "[!", "[!]", "[a-", "[a-]", "[-a]", "\\", "[\\", "[\\]", "[]]", "[!]]", "*[", "?"})
+    (void)sdk::glob::Matches(odd, "]");
   EXPECT_TRUE(sdk::glob::Matches("[]]", "]"));
   EXPECT_TRUE(sdk::glob::Matches("[a-]", "-"));
   EXPECT_FALSE(sdk::glob::Matches("[!]]", "]"));

@@ -108,7 +108,8 @@ class Records final : public StreamFormat {
   }
 };
 
-// Record i begins i hops behind the header, and is one when it and the footer are there. What one record read ahead of the next is kept, so that nothing is read twice.
+// Record i begins i hops behind the header, and is one when it and the footer are there. What one record read ahead of
+// the next is kept, so that nothing is read twice.
 class FixedLength final : public StreamFormat {
  public:
   using StreamFormat::StreamFormat;
@@ -127,7 +128,8 @@ class FixedLength final : public StreamFormat {
   }
   // Changes nothing before all has been read: it may fail, and be asked again.
   bool Read(std::string& key, std::string& value) override {
-    const auto record = static_cast<uint64_t>(options_.record_bytes), whole = record + static_cast<uint64_t>(options_.footer_bytes);
+    const auto record = static_cast<uint64_t>(options_.record_bytes),
+               whole = record + static_cast<uint64_t>(options_.footer_bytes);
     const uint64_t end = ahead_at_ + ahead_.size();
     if (begin_ > end && in().Skip(begin_ - end) < begin_ - end) return false;
     const std::string kept = begin_ < end ? ahead_.substr(begin_ - ahead_at_) : std::string();

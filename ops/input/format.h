@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a reader takes a file apart: lines, records of one length, TensorFlow's records, the whole, or nothing but its name.
+// How a reader takes a file apart: lines, records of one length, TensorFlow's records, the whole, or nothing but its
+// name.
 #ifndef TENON_OPS_INPUT_FORMAT_H_
 #define TENON_OPS_INPUT_FORMAT_H_
 
@@ -38,7 +39,8 @@ void CheckOptions(const ReaderOptions& options);
 // Of options that were checked.
 std::unique_ptr<Format> MakeFormat(const ReaderOptions& options);
 
-// RESOURCE_EXHAUSTED where the session has no room for this many bytes, which a reader is about to keep on its own heap.
+// RESOURCE_EXHAUSTED where the session has no room for this many bytes, which a reader is about to keep on its own
+// heap.
 void CheckRoom(const sdk::RunContext& c, uint64_t bytes);
 
 }  // namespace tenon::ops::input

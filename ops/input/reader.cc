@@ -31,7 +31,8 @@ Reader::~Reader() = default;
 
 void Reader::CheckSame(const ReaderOptions& other) const {
   if (options_ == other) return;
-  Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(), " exists with other attributes, or of another kind than ", other.op, "; give this one another shared_name");
+  Fail(TENON_INVALID_ARGUMENT, "the shared ", Describe(), " exists with other attributes, or of another kind than ",
+       other.op, "; give this one another shared_name");
 }
 
 // ---- From outside ----
@@ -42,8 +43,12 @@ void Reader::ReadOne(RunContext c, Done done, SharedQueue& queue) {
 void Reader::ReadUpTo(RunContext c, Done done, SharedQueue& queue, int64_t count) {
   Submit(std::make_unique<Call>(Call{Kind::kReadUpTo, c, done, shared_from_this(), &queue, count}));
 }
-void Reader::Reset(RunContext c, Done done) { Submit(std::make_unique<Call>(Call{Kind::kReset, c, done, shared_from_this()})); }
-void Reader::Serialize(RunContext c, Done done) { Submit(std::make_unique<Call>(Call{Kind::kSerialize, c, done, shared_from_this()})); }
+void Reader::Reset(RunContext c, Done done) {
+  Submit(std::make_unique<Call>(Call{Kind::kReset, c, done, shared_from_this()}));
+}
+void Reader::Serialize(RunContext c, Done done) {
+  Submit(std::make_unique<Call>(Call{Kind::kSerialize, c, done, shared_from_this()}));
+}
 void Reader::Restore(RunContext c, Done done, std::string_view state) {
   Submit(std::make_unique<Call>(Call{Kind::kRestore, c, done, shared_from_this(), nullptr, 1, std::string(state)}));
 }
@@ -85,7 +90,8 @@ void Reader::OnCancelled(void* argument, tenon_status* why) {
   std::unique_ptr<Call> out;
   {
     const std::lock_guard lock(reader->mutex_);
-    const auto at = std::find_if(reader->line_.begin(), reader->line_.end(), [cancelled](const auto& each) { return each.get() == cancelled; });
+    const auto at = std::find_if(reader->line_.begin(), reader->line_.end(),
+                                 [cancelled](const auto& each) { return each.get() == cancelled; });
     if (at != reader->line_.end()) {
       out = std::move(*at);
       reader->line_.erase(at);
@@ -112,7 +118,9 @@ void Reader::Go(Outcome scheduled) noexcept {
       failure = ToStatus(scheduled);
     } else if (!Perform()) {
       // What comes may have come, and this call ended, before it returns.
-      return TakeOne(*active_->queue, active_->context, [this](Outcome why, std::span<const tenon_tensor_view> components) { OnName(std::move(why), components); });
+      return TakeOne(
+          *active_->queue, active_->context,
+          [this](Outcome why, std::span<const tenon_tensor_view> components) { OnName(std::move(why), components); });
     }
   } catch (...) {
     failure = CurrentFailure();
@@ -182,7 +190,8 @@ void Reader::OnName(Outcome failure, std::span<const tenon_tensor_view> componen
       return End(ToStatus(failure));
     }
     if (components.size() != 1 || components[0].dtype != TENON_DT_STRING || Count(components[0]) != 1)
-      Fail(TENON_INVALID_ARGUMENT, "the ", Describe(), " takes names of files, one a time; the ", ToText(active_->queue->description()), " gives something else");
+      Fail(TENON_INVALID_ARGUMENT, "the ", Describe(), " takes names of files, one a time; the ",
+           ToText(active_->queue->description()), " gives something else");
     active_->name = StringAt(components[0], 0);
     active_->named = true;
     Schedule();
@@ -253,7 +262,9 @@ void Reader::ResetState() {
 constexpr uint32_t kStarted = 1, kFinished = 2, kProduced = 3, kWork = 4;  // fields of ReaderBaseState
 
 std::string Reader::Serialized() const {
-  if (!format_->single()) Fail(TENON_UNIMPLEMENTED, "the state of a ", options_.op, ", which may be in the middle of a file, cannot be saved");
+  if (!format_->single())
+    Fail(TENON_UNIMPLEMENTED, "the state of a ", options_.op,
+         ", which may be in the middle of a file, cannot be saved");
   WireWriter out;
   out.Varint(kStarted, static_cast<uint64_t>(state_.started));
   out.Varint(kFinished, static_cast<uint64_t>(state_.finished));
@@ -265,7 +276,9 @@ std::string Reader::Serialized() const {
 // What is refused leaves the reader as new.
 void Reader::RestoreFrom(std::string_view text) {
   ResetState();
-  if (!format_->single()) Fail(TENON_UNIMPLEMENTED, "the state of a ", options_.op, ", which may be in the middle of a file, cannot be restored");
+  if (!format_->single())
+    Fail(TENON_UNIMPLEMENTED, "the state of a ", options_.op,
+         ", which may be in the middle of a file, cannot be restored");
   State state;
   WireReader in(text);
   while (in.Next()) {
@@ -274,10 +287,14 @@ void Reader::RestoreFrom(std::string_view text) {
     else if (in.field() == kProduced) state.produced = static_cast<int64_t>(in.varint());
     else if (in.field() == kWork) state.work = in.delimited();
   }
-  if (!in.ok()) Fail(TENON_INVALID_ARGUMENT, "the state for the ", Describe(), " is no ReaderBaseState: ", text.size(), " bytes that cannot be read");
-  if (state.started < 0 || state.finished < 0 || state.produced < 0) Fail(TENON_INVALID_ARGUMENT, "the state for the ", Describe(), " has a negative number");
+  if (!in.ok())
+    Fail(TENON_INVALID_ARGUMENT, "the state for the ", Describe(), " is no ReaderBaseState: ", text.size(),
+         " bytes that cannot be read");
+  if (state.started < 0 || state.finished < 0 || state.produced < 0)
+    Fail(TENON_INVALID_ARGUMENT, "the state for the ", Describe(), " has a negative number");
   if (state.started != state.finished)
-    Fail(TENON_INVALID_ARGUMENT, "the state for the ", Describe(), " has ", state.started, " files begun and ", state.finished, " finished; there is no position in one");
+    Fail(TENON_INVALID_ARGUMENT, "the state for the ", Describe(), " has ", state.started, " files begun and ",
+         state.finished, " finished; there is no position in one");
   const std::lock_guard lock(mutex_);
   state_ = std::move(state);
 }

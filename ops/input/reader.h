@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reader: records of the files whose names a queue gives, one file after the other, for all steps that ask.
 //
-// Nobody waits in a thread that others need. Calls stand in line, and one of them reads: when it needs a file it takes a name from its queue, which comes back to it, and it reads
-// on a thread that may wait. A call that stands in line ends when its step is cancelled; one that reads, at the next piece of its file.
+// Nobody waits in a thread that others need. Calls stand in line, and one of them reads: when it needs a file it takes
+// a name from its queue, which comes back to it, and it reads on a thread that may wait. A call that stands in line
+// ends when its step is cancelled; one that reads, at the next piece of its file.
 //
-// Invariants. A call is in line, or active, or has ended; who takes it out of the line, under the mutex, ends it or makes it active, without the mutex. The file that is open, and
-// what is known of it, belong to the active call.
+// Invariants. A call is in line, or active, or has ended; who takes it out of the line, under the mutex, ends it or
+// makes it active, without the mutex. The file that is open, and what is known of it, belong to the active call.
 #ifndef TENON_OPS_INPUT_READER_H_
 #define TENON_OPS_INPUT_READER_H_
 
@@ -35,7 +36,8 @@ class Reader : public std::enable_shared_from_this<Reader> {
   // Up to `count` records, of one file.
   void ReadUpTo(sdk::RunContext c, sdk::Done done, sdk::SharedQueue& queue, int64_t count);
   void Reset(sdk::RunContext c, sdk::Done done);
-  // As TensorFlow's message ReaderBaseState, of readers whose files are one record each; UNIMPLEMENTED, as in TensorFlow, for the others.
+  // As TensorFlow's message ReaderBaseState, of readers whose files are one record each; UNIMPLEMENTED, as in
+  // TensorFlow, for the others.
   void Serialize(sdk::RunContext c, sdk::Done done);
   void Restore(sdk::RunContext c, sdk::Done done, std::string_view state);
 

@@ -38,10 +38,13 @@ struct MakeReader {
     const std::string container(c.String("container"));
     if (!c.ok()) return;
     CheckOptions(o);
-    c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(o.name), ToSpan("reader"), 0, &handle));
+    c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(o.name), ToSpan("reader"), 0,
+                                               &handle));
   }
   void Run(RunContext c) const {
-    ObjectOf<HeldReader>(c, handle, kReaderType, [this] { return std::make_unique<HeldReader>(options); }).reader->CheckSame(options);
+    ObjectOf<HeldReader>(c, handle, kReaderType, [this] {
+      return std::make_unique<HeldReader>(options);
+    }).reader->CheckSame(options);
     *c.output<tenon_resource*>(0) = handle;
   }
   ReaderOptions options;
@@ -55,7 +58,8 @@ SharedQueue& NamesOf(const RunContext& c) {
   SharedQueue& queue = QueueIn(c, 1);
   const auto types = ComponentTypes(queue);
   if (types.size() == 1 && types[0] == TENON_DT_STRING) return queue;
-  Fail(TENON_INVALID_ARGUMENT, "a reader takes names of files from a queue with one component, a string; the ", ToText(queue.description()), " has ", types.size(),
+  Fail(TENON_INVALID_ARGUMENT, "a reader takes names of files from a queue with one component, a string; the ",
+       ToText(queue.description()), " has ", types.size(),
        types.size() == 1 ? Concat(" of type ", TypeName(types[0])) : " components");
 }
 
@@ -99,7 +103,8 @@ TENON_KERNEL(kIdentityReaderV2Kernel) = Registration<MakeReader>("IdentityReader
 TENON_KERNEL(kReaderReadV2Kernel) = Registration<Read>("ReaderReadV2", kGives);
 TENON_KERNEL(kReaderReadUpToV2Kernel) = Registration<ReadUpTo>("ReaderReadUpToV2", kGives);
 TENON_KERNEL(kReaderNumRecordsProducedV2Kernel) = Registration<RecordsProduced>("ReaderNumRecordsProducedV2", kPlain);
-TENON_KERNEL(kReaderNumWorkUnitsCompletedV2Kernel) = Registration<UnitsCompleted>("ReaderNumWorkUnitsCompletedV2", kPlain);
+TENON_KERNEL(kReaderNumWorkUnitsCompletedV2Kernel) = Registration<UnitsCompleted>("ReaderNumWorkUnitsCompletedV2",
+                                                                                  kPlain);
 TENON_KERNEL(kReaderResetV2Kernel) = Registration<ResetReader>("ReaderResetV2", kPlain);
 TENON_KERNEL(kReaderSerializeStateV2Kernel) = Registration<Serialize>("ReaderSerializeStateV2", kGives);
 TENON_KERNEL(kReaderRestoreStateV2Kernel) = Registration<Restore>("ReaderRestoreStateV2", kPlain);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ops of readers mean; how a reader behaves stands in reader.h. Making one touches no file: reading does, one whose name the queue gives.
+// What the ops of readers mean; how a reader behaves stands in reader.h. Making one touches no file: reading does, one
+// whose name the queue gives.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -26,8 +27,10 @@ TENON_OP(kTextLineReaderV2) = DefineOp({
 TENON_OP(kFixedLengthRecordReaderV2) = DefineOp({
     .name = "FixedLengthRecordReaderV2",
     .outputs = "reader_handle: resource",
-    .attrs = "header_bytes: int = 0; record_bytes: int; footer_bytes: int = 0; hop_bytes: int = 0; container: string = ''; shared_name: string = ''; encoding: string = ''",
-    .doc = "A reader of records of record_bytes each, hop_bytes (0: record_bytes) from one to the next; a record's key is FILE:NUMBER. encoding: '', 'GZIP' or 'ZLIB'.",
+    .attrs = "header_bytes: int = 0; record_bytes: int; footer_bytes: int = 0; hop_bytes: int = 0; container: string = "
+             "''; shared_name: string = ''; encoding: string = ''",
+    .doc = "A reader of records of record_bytes each, hop_bytes (0: record_bytes) from one to the next; a record's key "
+           "is FILE:NUMBER. encoding: '', 'GZIP' or 'ZLIB'.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ScalarShape>,
 });
@@ -36,7 +39,8 @@ TENON_OP(kTFRecordReaderV2) = DefineOp({
     .name = "TFRecordReaderV2",
     .outputs = "reader_handle: resource",
     .attrs = "container: string = ''; shared_name: string = ''; compression_type: string = ''",
-    .doc = "A reader of TensorFlow's records; a record's key is FILE:OFFSET, of unpacked bytes. compression_type: '', 'GZIP' or 'ZLIB'.",
+    .doc = "A reader of TensorFlow's records; a record's key is FILE:OFFSET, of unpacked bytes. compression_type: '', "
+           "'GZIP' or 'ZLIB'.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<ScalarShape>,
 });
@@ -62,7 +66,8 @@ TENON_OP(kReaderReadV2) = DefineOp({
     .inputs = "reader_handle: resource, queue_handle: resource",
     .outputs = "key: string, value: string",
     .constraints = "path(queue_handle)",
-    .doc = "The reader's next record; it takes the name of its next file from the queue when it needs one. OUT_OF_RANGE when the queue is closed and empty.",
+    .doc = "The reader's next record; it takes the name of its next file from the queue when it needs one. "
+           "OUT_OF_RANGE when the queue is closed and empty.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO,
     .shape = ShapeFunction<ReadShape>,
 });
@@ -141,7 +146,8 @@ TENON_OP(kReaderRestoreStateV2) = DefineOp({
     .shape = ShapeFunction<RestoreShape>,
 });
 
-// ---- The first version: a handle is a reference to a string. They change state by what they refer to, and are not said to have any. ----
+// ---- The first version: a handle is a reference to a string. They change state by what they refer to, and are not
+// said to have any. ----
 
 static void FirstReaderShape(ShapeContext& c) { c.SetOutput(0, {2}); }
 static void FirstReadShape(ShapeContext& c) {
@@ -178,8 +184,10 @@ TENON_OP(kTextLineReader) = DefineOp({
 TENON_OP(kFixedLengthRecordReader) = DefineOp({
     .name = "FixedLengthRecordReader",
     .outputs = "reader_handle: Ref(string)",
-    .attrs = "header_bytes: int = 0; record_bytes: int; footer_bytes: int = 0; hop_bytes: int = 0; container: string = ''; shared_name: string = ''",
-    .doc = "A reader of records of record_bytes each, hop_bytes (0: record_bytes) from one to the next; a record's key is FILE:NUMBER.",
+    .attrs = "header_bytes: int = 0; record_bytes: int; footer_bytes: int = 0; hop_bytes: int = 0; container: string = "
+             "''; shared_name: string = ''",
+    .doc = "A reader of records of record_bytes each, hop_bytes (0: record_bytes) from one to the next; a record's key "
+           "is FILE:NUMBER.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<FirstReaderShape>,
     .deprecated_at = 26,
@@ -190,7 +198,8 @@ TENON_OP(kTFRecordReader) = DefineOp({
     .name = "TFRecordReader",
     .outputs = "reader_handle: Ref(string)",
     .attrs = "container: string = ''; shared_name: string = ''; compression_type: string = ''",
-    .doc = "A reader of TensorFlow's records; a record's key is FILE:OFFSET, of unpacked bytes. compression_type: '', 'GZIP' or 'ZLIB'.",
+    .doc = "A reader of TensorFlow's records; a record's key is FILE:OFFSET, of unpacked bytes. compression_type: '', "
+           "'GZIP' or 'ZLIB'.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<FirstReaderShape>,
     .deprecated_at = 26,
@@ -213,7 +222,8 @@ TENON_OP(kReaderRead) = DefineOp({
     .inputs = "reader_handle: Ref(string), queue_handle: Ref(string)",
     .outputs = "key: string, value: string",
     .constraints = "path(queue_handle)",
-    .doc = "The reader's next record; it takes the name of its next file from the queue when it needs one. OUT_OF_RANGE when the queue is closed and empty.",
+    .doc = "The reader's next record; it takes the name of its next file from the queue when it needs one. "
+           "OUT_OF_RANGE when the queue is closed and empty.",
     .traits = TENON_OP_WRITES_STATE | TENON_OP_IO,
     .shape = ShapeFunction<FirstReadShape>,
 });

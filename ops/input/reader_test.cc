@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers over a queue of the test's and files in memory: what they give, who waits, who ends, and what damaged files do. What is expected of whole files is TensorFlow's. Covers B13, M1.
+// Readers over a queue of the test's and files in memory: what they give, who waits, who ends, and what damaged files
+// do. What is expected of whole files is TensorFlow's. Covers B13, M1.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -13,9 +14,10 @@
 #include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kWholeFileReaderV2Kernel, kTextLineReaderV2Kernel, kFixedLengthRecordReaderV2Kernel, kTFRecordReaderV2Kernel, kIdentityReaderV2Kernel,
-    kReaderReadV2Kernel, kReaderReadUpToV2Kernel, kReaderNumRecordsProducedV2Kernel, kReaderNumWorkUnitsCompletedV2Kernel, kReaderResetV2Kernel, kReaderSerializeStateV2Kernel,
-    kReaderRestoreStateV2Kernel;
+extern const tenon_kernel_registration kWholeFileReaderV2Kernel, kTextLineReaderV2Kernel,
+    kFixedLengthRecordReaderV2Kernel, kTFRecordReaderV2Kernel, kIdentityReaderV2Kernel, kReaderReadV2Kernel,
+    kReaderReadUpToV2Kernel, kReaderNumRecordsProducedV2Kernel, kReaderNumWorkUnitsCompletedV2Kernel,
+    kReaderResetV2Kernel, kReaderSerializeStateV2Kernel, kReaderRestoreStateV2Kernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::reader_test {
@@ -102,7 +104,8 @@ class Readers : public ::testing::Test {
   Outcome MakeReader(const tenon_kernel_registration& kernel, testing::Attributes attributes = {}) {
     attributes.try_emplace("container", "");
     attributes.try_emplace("shared_name", "r");
-    for (const char* zero : {"skip_header_lines", "header_bytes", "record_bytes", "footer_bytes", "hop_bytes"}) attributes.try_emplace(zero, 0);
+    for (const char* zero : {"skip_header_lines", "header_bytes", "record_bytes", "footer_bytes", "hop_bytes"})
+      attributes.try_emplace(zero, 0);
     for (const char* none : {"compression_type", "encoding"}) attributes.try_emplace(none, "");
     Node node = {std::string(sdk::ToText(kernel.op)), {}, {}, {TENON_DT_RESOURCE}};
     node.attributes = std::move(attributes);
@@ -111,7 +114,8 @@ class Readers : public ::testing::Test {
     if (made.ok()) reader_ = std::move(step_.outputs[0]);
     return made;
   }
-  Pending Start(const tenon_kernel_registration& kernel, std::vector<const Tensor*> more = {}, std::vector<uint32_t> outputs = {}) {
+  Pending Start(const tenon_kernel_registration& kernel, std::vector<const Tensor*> more = {},
+                std::vector<uint32_t> outputs = {}) {
     more.insert(more.begin(), &reader_);
     return step_.Start(kernel, {std::string(sdk::ToText(kernel.op)), {}, {}, std::move(outputs)}, more);
   }
@@ -140,7 +144,9 @@ class Readers : public ::testing::Test {
     EXPECT_TRUE(step_.Run(kernel, {"Number", {}, {}, {TENON_DT_INT64}}, {&reader_}).ok());
     return Values<int64_t>(step_.outputs[0])[0];
   }
-  std::pair<int64_t, int64_t> Numbers() { return {Number(kReaderNumRecordsProducedV2Kernel), Number(kReaderNumWorkUnitsCompletedV2Kernel)}; }
+  std::pair<int64_t, int64_t> Numbers() {
+    return {Number(kReaderNumRecordsProducedV2Kernel), Number(kReaderNumWorkUnitsCompletedV2Kernel)};
+  }
   std::string State() {
     const Pending call = Start(kReaderSerializeStateV2Kernel, {}, {TENON_DT_STRING});
     EXPECT_TRUE(Settle(call));
@@ -199,7 +205,11 @@ TEST_F(Readers, SeveralRecordsAreOfOneFile) {
 
 TEST_F(Readers, RecordsOfOneLengthHop) {
   const auto values = [&](int64_t header, int64_t record, int64_t footer, int64_t hop) {
-    EXPECT_EQ(MakeReader(kFixedLengthRecordReaderV2Kernel, {{"header_bytes", header}, {"record_bytes", record}, {"footer_bytes", footer}, {"hop_bytes", hop}}).text(), "");
+    EXPECT_EQ(
+        MakeReader(kFixedLengthRecordReaderV2Kernel,
+                   {{"header_bytes", header}, {"record_bytes", record}, {"footer_bytes", footer}, {"hop_bytes", hop}})
+            .text(),
+        "");
     Give({{"f", "HHaabbccddFF"}});
     queue_.closed = true;
     std::vector<std::string> all;
@@ -227,7 +237,9 @@ TEST_F(Readers, RecordsHaveTheirOffsetsAndADamagedOneStaysSoUntilAReset) {
   std::string bad = file;
   bad[60] = 'y';
   Give({{"a", file}, {"bad", bad}, {"a", file}});
-  EXPECT_EQ(ReadAll(5), (Pairs{{"a:0", "hello"}, {"a:21", ""}, {"a:37", "xxxxxxxxxxxxxxxxxxxx"}, {"bad:0", "hello"}, {"bad:21", ""}}));
+  EXPECT_EQ(
+      ReadAll(5),
+      (Pairs{{"a:0", "hello"}, {"a:21", ""}, {"a:37", "xxxxxxxxxxxxxxxxxxxx"}, {"bad:0", "hello"}, {"bad:21", ""}}));
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(ReadAll(), Pairs());
     EXPECT_EQ(end_.text().substr(0, 50), "DATA_LOSS: corrupted record at byte 37 of bad: its");
@@ -276,7 +288,8 @@ TEST_F(Readers, StatesAreTensorFlows) {
   EXPECT_EQ(Restore(state), "");
   EXPECT_EQ(Numbers(), (std::pair<int64_t, int64_t>{5, 2}));
   EXPECT_EQ(State(), state);
-  for (const std::string& bad : {std::string("\xff"), std::string("\x08\x01"), std::string("\x08\x03\x10\x01"), std::string("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")}) {
+  for (const std::string& bad : {std::string("\xff"), std::string("\x08\x01"), std::string("\x08\x03\x10\x01"),
+                                 std::string("\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")}) {
     EXPECT_EQ(Restore(state), "");
     EXPECT_EQ(Restore(bad).substr(0, 17), "INVALID_ARGUMENT:");
     EXPECT_EQ(State(), "") << "what is refused leaves it as new";
@@ -287,20 +300,26 @@ TEST_F(Readers, StatesAreTensorFlows) {
 }
 
 TEST_F(Readers, WhatNobodyCanReadIsRefused) {
-  const auto refused = [&](const tenon_kernel_registration& kernel, const char* attribute, Attribute value, const std::string& why) {
+  const auto refused = [&](const tenon_kernel_registration& kernel, const char* attribute, Attribute value,
+                           const std::string& why) {
     testing::Attributes attributes = {{attribute, std::move(value)}};
     attributes.try_emplace("record_bytes", 1);
     EXPECT_EQ(MakeReader(kernel, attributes).text(), "INVALID_ARGUMENT: " + why);
   };
   refused(kTextLineReaderV2Kernel, "skip_header_lines", -1, "skip_header_lines must be >= 0, not -1");
-  for (const char* bytes : {"header_bytes", "footer_bytes", "hop_bytes"}) refused(kFixedLengthRecordReaderV2Kernel, bytes, -1, std::string(bytes) + " must be >= 0, not -1");
+  for (const char* bytes : {"header_bytes", "footer_bytes", "hop_bytes"})
+    refused(kFixedLengthRecordReaderV2Kernel, bytes, -1, std::string(bytes) + " must be >= 0, not -1");
   refused(kFixedLengthRecordReaderV2Kernel, "record_bytes", 0, "record_bytes must be >= 1, not 0");
-  refused(kFixedLengthRecordReaderV2Kernel, "encoding", "zip", "the compression 'zip' is none of '', 'GZIP' and 'ZLIB'");
-  refused(kTFRecordReaderV2Kernel, "compression_type", "gzip", "the compression 'gzip' is none of '', 'GZIP' and 'ZLIB'");
+  refused(kFixedLengthRecordReaderV2Kernel, "encoding", "zip",
+          "the compression 'zip' is none of '', 'GZIP' and 'ZLIB'");
+  refused(kTFRecordReaderV2Kernel, "compression_type", "gzip",
+          "the compression 'gzip' is none of '', 'GZIP' and 'ZLIB'");
   ASSERT_EQ(MakeReader(kWholeFileReaderV2Kernel).text(), "");
   queue_.type = TENON_DT_INT32;
   EXPECT_EQ(ReadAll(), Pairs());
-  EXPECT_EQ(end_.text(), "INVALID_ARGUMENT: a reader takes names of files from a queue with one component, a string; the FIFOQueue 'names' has 1 of type int32");
+  EXPECT_EQ(end_.text(),
+            "INVALID_ARGUMENT: a reader takes names of files from a queue with one component, a string; the FIFOQueue "
+            "'names' has 1 of type int32");
 }
 
 TEST_F(Readers, ThoseWhoWaitAreServedInTheirOrder) {
@@ -350,12 +369,14 @@ TEST_F(Readers, DamagedFilesEndOrGiveAnErrorThatNamesThem) {
   std::mt19937 random(7);
   std::string good;
   for (int i = 0; i < 6; ++i) sdk::AppendRecord(good, std::string(random() % 50, 'r') + "\n");
-  const tenon_kernel_registration* kinds[] = {&kTFRecordReaderV2Kernel, &kTextLineReaderV2Kernel, &kFixedLengthRecordReaderV2Kernel};
+  const tenon_kernel_registration* kinds[] = {&kTFRecordReaderV2Kernel, &kTextLineReaderV2Kernel,
+                                              &kFixedLengthRecordReaderV2Kernel};
   for (int turn = 0; turn < 3000; ++turn) {
     std::string bad = good;
     for (int i = static_cast<int>(random() % 4); i >= 0; --i) bad[random() % bad.size()] = static_cast<char>(random());
     if (turn % 3 == 0) bad.resize(random() % bad.size());
-    testing::Attributes attributes = {{"record_bytes", static_cast<int64_t>(random() % 40) + 1}, {"hop_bytes", static_cast<int64_t>(random() % 40)}};
+    testing::Attributes attributes = {{"record_bytes", static_cast<int64_t>(random() % 40) + 1},
+                                      {"hop_bytes", static_cast<int64_t>(random() % 40)}};
     const auto* kind = kinds[turn % 3];
     const char* compressions[] = {"", "", "GZIP", "ZLIB"};
     const char* compression = compressions[random() % 4];
@@ -365,7 +386,9 @@ TEST_F(Readers, DamagedFilesEndOrGiveAnErrorThatNamesThem) {
     Give({{"f", bad}});
     (void)ReadAll();
     ASSERT_FALSE(end_.ok());
-    ASSERT_TRUE(end_.code == TENON_OUT_OF_RANGE || (end_.code == TENON_DATA_LOSS && end_.text().find(" f") != std::string::npos) || end_.code == TENON_RESOURCE_EXHAUSTED)
+    ASSERT_TRUE(end_.code == TENON_OUT_OF_RANGE ||
+                (end_.code == TENON_DATA_LOSS && end_.text().find(" f") != std::string::npos) ||
+                end_.code == TENON_RESOURCE_EXHAUSTED)
         << end_.text();
     queue_.names.clear();
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reading and writing of files may take of the step that asked for it: its time, until somebody cancels it, and its memory.
+// What reading and writing of files may take of the step that asked for it: its time, until somebody cancels it, and
+// its memory.
 //
-// Files come from strangers, so what is kept of them is charged where the step's other memory is, and each loop whose length a file decides
-// polls.
+// Files come from strangers, so what is kept of them is charged where the step's other memory is, and each loop whose
+// length a file decides polls.
 #ifndef TENON_OPS_IO_BUDGET_H_
 #define TENON_OPS_IO_BUDGET_H_
 
@@ -22,7 +23,8 @@ struct Budget {
 };
 
 // The budget of a kernel's run. what: "saved", "restored"; `name` lives as long as the run.
-inline Budget BudgetOf(const sdk::RunContext& c, std::pmr::memory_resource& memory, std::string_view what, std::string_view name) {
+inline Budget BudgetOf(const sdk::RunContext& c, std::pmr::memory_resource& memory, std::string_view what,
+                       std::string_view name) {
   return {&memory, [c, what, name] {
             if (c.cancelled()) sdk::Fail(TENON_CANCELLED, "the step was cancelled while it ", what, " ", name);
           }};

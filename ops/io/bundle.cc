@@ -47,8 +47,8 @@ bool AllShardsAreThere(const tenon_files& files, std::string_view prefix, int64_
   return true;
 }
 
-// The temporary index, if it is there and counts. Its writer may not have finished, and then what it would have replaced still does; that
-// it cannot be read at the moment says nothing of that.
+// The temporary index, if it is there and counts. Its writer may not have finished, and then what it would have
+// replaced still does; that it cannot be read at the moment says nothing of that.
 std::optional<BundleIndex> LoadTemporaryIndex(const tenon_files& files, std::string_view prefix, const Budget& budget) {
   const std::string path = TemporaryPath(IndexPath(prefix));
   const std::optional<sdk::File> file = sdk::File::IfThere(files, path);
@@ -212,7 +212,8 @@ bool WithdrawIndex(const tenon_files& files, std::string_view prefix) noexcept {
 void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header, Naming naming) {
   const std::string index = IndexPath(prefix);
   sdk::SyncFolderOf(files, index);  // from here on it counts, and no old data may be written over before
-  for (int64_t shard = 0; shard < header.shards; ++shard) NameShard(files, prefix, DataPath(prefix, shard, header.shards), naming);
+  for (int64_t shard = 0; shard < header.shards; ++shard)
+    NameShard(files, prefix, DataPath(prefix, shard, header.shards), naming);
   sdk::SyncFolderOf(files, index);  // the index may not have its name before the data do
   sdk::Rename(files, TemporaryPath(index), index);
   sdk::SyncFolderOf(files, index);
@@ -347,14 +348,16 @@ void BundleWriter::AddVariants(std::string_view name, sdk::Dims dims, std::span<
   End(name, std::move(entry));
 }
 
-void BundleWriter::AddSlice(std::string_view name, sdk::Dims dims, const Slice& slice, const tenon_tensor_view& tensor) {
+void BundleWriter::AddSlice(std::string_view name, sdk::Dims dims, const Slice& slice,
+                            const tenon_tensor_view& tensor) {
   BundleEntry whole;
   whole.dtype = sdk::BaseType(tensor.dtype);
   whole.dims.assign(dims.begin(), dims.end());
   const auto [at, fresh] = entries_.emplace(name, whole);
   BundleEntry& entry = at->second;
   const std::string key = slice.Key(name);
-  if (!fresh && (entry.slices.empty() || entry.dtype != whole.dtype || entry.dims != whole.dims || entries_.count(key) != 0)) {
+  if (!fresh &&
+      (entry.slices.empty() || entry.dtype != whole.dtype || entry.dims != whole.dims || entries_.count(key) != 0)) {
     Fail(TENON_ALREADY_EXISTS, "tensor '", name, "' is to be saved twice in ", prefix_);
   }
   entry.slices.push_back(slice.Serialize());
@@ -397,11 +400,13 @@ BundleEntry BundleReader::Find(std::string_view name) const {
   return BundleEntry::Parse(at->value, name, index_path_);
 }
 
-std::vector<StoredSlice> BundleReader::FindParts(const std::string& name, const BundleEntry& entry, const Slice& wanted) {
+std::vector<StoredSlice> BundleReader::FindParts(const std::string& name, const BundleEntry& entry,
+                                                 const Slice& wanted) {
   std::vector<StoredSlice> parts;
   if (entry.slices.empty()) parts.push_back({Slice::Whole(entry.dims), name, entry});
   if (entry.slices.size() > kMostSlices) {
-    Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in ", entry.slices.size(), " slices in ", index_path_, "; at most ", kMostSlices, " are read");
+    Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in ", entry.slices.size(), " slices in ", index_path_,
+         "; at most ", kMostSlices, " are read");
   }
   int64_t found = 0;
   for (const std::string& bytes : entry.slices) {
@@ -410,7 +415,8 @@ std::vector<StoredSlice> BundleReader::FindParts(const std::string& name, const 
     Slice common;
     if (!slice.Intersect(wanted, &common)) continue;
     Slice overlap;
-    const bool twice = std::any_of(parts.begin(), parts.end(), [&](const StoredSlice& part) { return part.slice.Intersect(common, &overlap); });
+    const bool twice = std::any_of(parts.begin(), parts.end(),
+                                   [&](const StoredSlice& part) { return part.slice.Intersect(common, &overlap); });
     if (twice) Fail(TENON_DATA_LOSS, "slices of tensor '", name, "' in ", index_path_, " overlap");
     const std::string key = slice.Key(name);
     parts.push_back({slice, key, Find(key)});
@@ -425,7 +431,8 @@ std::vector<StoredSlice> BundleReader::FindParts(const std::string& name, const 
     CheckBounds(part.key, part.entry);
   }
   if (!entry.slices.empty() && found != wanted.elements()) {
-    Fail(TENON_DATA_LOSS, "of tensor '", name, "' in ", index_path_, " ", found, " of ", wanted.elements(), " elements are stored");
+    Fail(TENON_DATA_LOSS, "of tensor '", name, "' in ", index_path_, " ", found, " of ", wanted.elements(),
+         " elements are stored");
   }
   return parts;
 }
@@ -440,8 +447,9 @@ int64_t BundleReader::CheckedCount(std::string_view name, const BundleEntry& ent
   const uint64_t element = sdk::ElementSize(entry.dtype);
   uint64_t bytes = 0;
   const bool overflow = count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(count), element, &bytes);
-  // Each string takes one byte for its length at least, and all together 4 for the lengths' checksum; each variant has one of its own.
-  const bool fits = entry.dtype == TENON_DT_STRING    ? entry.size >= 4 && static_cast<uint64_t>(count) <= entry.size - 4
+  // Each string takes one byte for its length at least, and all together 4 for the lengths' checksum; each variant has
+  // one of its own.
+  const bool fits = entry.dtype == TENON_DT_STRING ? entry.size >= 4 && static_cast<uint64_t>(count) <= entry.size - 4
                     : entry.dtype == TENON_DT_VARIANT ? static_cast<uint64_t>(count) <= entry.size / 5
                                                       : bytes == entry.size;
   if (overflow || !fits) {
@@ -531,11 +539,14 @@ const sdk::File& BundleReader::ReadBytes(std::string_view name, const BundleEntr
   return file;
 }
 
-void BundleReader::Damaged(std::string_view name, const BundleEntry& entry, const sdk::File& file, std::string_view what) {
-  Fail(TENON_DATA_LOSS, "tensor '", name, "' in ", file.path(), " at byte ", entry.offset, " (", entry.size, " bytes) is damaged: ", what);
+void BundleReader::Damaged(std::string_view name, const BundleEntry& entry, const sdk::File& file,
+                           std::string_view what) {
+  Fail(TENON_DATA_LOSS, "tensor '", name, "' in ", file.path(), " at byte ", entry.offset, " (", entry.size,
+       " bytes) is damaged: ", what);
 }
 
-std::pmr::vector<std::string_view> BundleReader::ReadVariants(std::string_view name, const BundleEntry& entry, std::pmr::string* storage) {
+std::pmr::vector<std::string_view> BundleReader::ReadVariants(std::string_view name, const BundleEntry& entry,
+                                                              std::pmr::string* storage) {
   const int64_t count = CheckedCount(name, entry);
   const sdk::File& file = ReadBytes(name, entry, storage);
   std::string_view rest = *storage;
@@ -543,13 +554,15 @@ std::pmr::vector<std::string_view> BundleReader::ReadVariants(std::string_view n
   uint32_t crc = 0;
   for (int64_t i = 0; i < count; ++i) {
     uint64_t size = 0;
-    if (!sdk::TakeVarint(rest, &size) || size > rest.size()) Damaged(name, entry, file, "a variant is longer than what is there");
+    if (!sdk::TakeVarint(rest, &size) || size > rest.size())
+      Damaged(name, entry, file, "a variant is longer than what is there");
     variants.push_back(rest.substr(0, size));
     rest.remove_prefix(size);
     crc = sdk::ExtendCrc32c(crc, &size, sizeof size);
     crc = sdk::ExtendCrc32c(crc, variants.back().data(), size);
     uint32_t stored = 0;
-    if (!sdk::TakeFixed32(rest, &stored) || crc != sdk::UnmaskCrc32c(stored)) Damaged(name, entry, file, "a variant's checksum differs");
+    if (!sdk::TakeFixed32(rest, &stored) || crc != sdk::UnmaskCrc32c(stored))
+      Damaged(name, entry, file, "a variant's checksum differs");
     crc = sdk::ExtendCrc32c(crc, &stored, sizeof stored);
   }
   if (!rest.empty()) Damaged(name, entry, file, "there are bytes after the last variant");

@@ -4,11 +4,12 @@
 // The index is a table (table.h) from a tensor's name to where its bytes stand and what their checksum is; the data
 // files are the bytes one after the other.
 //
-// Writing never harms what is there. Whoever writes holds a lock (write_lock.h). Data are written under temporary names, then the index is,
-// then the data files get their names, then the index does; each of the four is durable, files and folder, before the next begins. A temporary
-// index that is complete, with all its data files there, is the moment from which the new checkpoint counts: readers take it, with the data files
-// that still have temporary names, so that no failure and no crash, whatever the disk had written by then, leaves a checkpoint half
-// old and half new. Only contents that are no finished index are removed; where they cannot be read, that is the failure.
+// Writing never harms what is there. Whoever writes holds a lock (write_lock.h). Data are written under temporary
+// names, then the index is, then the data files get their names, then the index does; each of the four is durable,
+// files and folder, before the next begins. A temporary index that is complete, with all its data files there, is the
+// moment from which the new checkpoint counts: readers take it, with the data files that still have temporary names, so
+// that no failure and no crash, whatever the disk had written by then, leaves a checkpoint half old and half new. Only
+// contents that are no finished index are removed; where they cannot be read, that is the failure.
 #ifndef TENON_OPS_IO_BUNDLE_H_
 #define TENON_OPS_IO_BUNDLE_H_
 
@@ -54,19 +55,22 @@ struct BundleHeader {
   static BundleHeader Parse(std::string_view bytes, std::string_view path);
 };
 
-// The names of the data files that were written are made durable, then the index of entries (the header not among them) is written under its
-// temporary name, durably. Where it fails, WithdrawIndex comes before the data are touched.
+// The names of the data files that were written are made durable, then the index of entries (the header not among them)
+// is written under its temporary name, durably. Where it fails, WithdrawIndex comes before the data are touched.
 void WriteIndex(const tenon_files& files, std::string_view prefix, const BundleHeader& header,
                 const std::map<std::string, BundleEntry, std::less<>>& entries);
 
 // True when there is certainly no temporary index any more, whatever happens: what it spoke of may be removed.
 bool WithdrawIndex(const tenon_files& files, std::string_view prefix) noexcept;
 
-// Gives the files that WriteIndex's index speaks of, and the index itself, their names. kBegun: some may have theirs already.
+// Gives the files that WriteIndex's index speaks of, and the index itself, their names. kBegun: some may have theirs
+// already.
 enum class Naming { kWhole, kBegun };
-void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header, Naming naming = Naming::kWhole);
+void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header,
+            Naming naming = Naming::kWhole);
 
-// What a crash left of an earlier writing of the checkpoint: finished when it is complete, else removed. The caller holds the lock.
+// What a crash left of an earlier writing of the checkpoint: finished when it is complete, else removed. The caller
+// holds the lock.
 void Recover(const tenon_files& files, std::string_view prefix, const Budget& budget);
 
 class BundleWriter {
@@ -81,7 +85,8 @@ class BundleWriter {
   void Add(std::string_view name, const tenon_tensor_view& tensor);
   // Variants, each as the bytes of its VariantTensorDataProto.
   void AddVariants(std::string_view name, sdk::Dims dims, std::span<const std::pmr::string> variants);
-  // A box of a tensor of shape `dims`; its others may follow, or stand in another checkpoint that is merged with this one.
+  // A box of a tensor of shape `dims`; its others may follow, or stand in another checkpoint that is merged with this
+  // one.
   void AddSlice(std::string_view name, sdk::Dims dims, const Slice& slice, const tenon_tensor_view& tensor);
   void Finish();
 
@@ -129,16 +134,18 @@ class BundleReader {
   // NOT_FOUND names the tensor and the checkpoint.
   BundleEntry Find(std::string_view name) const;
 
-  // The stored boxes that together hold a box of a tensor of a plain type; their bytes are there. DATA_LOSS when some of it is not stored, or
-  // twice.
+  // The stored boxes that together hold a box of a tensor of a plain type; their bytes are there. DATA_LOSS when some
+  // of it is not stored, or twice.
   std::vector<StoredSlice> FindParts(const std::string& name, const BundleEntry& entry, const Slice& wanted);
 
   // The bytes of a tensor of a plain type, checked. target: entry.size bytes.
   void Read(std::string_view name, const BundleEntry& entry, void* target);
   // The elements of a string tensor, checked; they point into storage.
-  std::pmr::vector<std::string_view> ReadStrings(std::string_view name, const BundleEntry& entry, std::pmr::string* storage);
+  std::pmr::vector<std::string_view> ReadStrings(std::string_view name, const BundleEntry& entry,
+                                                 std::pmr::string* storage);
   // Those of a variant tensor, as AddVariants() got them.
-  std::pmr::vector<std::string_view> ReadVariants(std::string_view name, const BundleEntry& entry, std::pmr::string* storage);
+  std::pmr::vector<std::string_view> ReadVariants(std::string_view name, const BundleEntry& entry,
+                                                  std::pmr::string* storage);
   // How many elements the shape has; DATA_LOSS when that does not fit the bytes that the entry names.
   int64_t CheckedCount(std::string_view name, const BundleEntry& entry) const;
   // DATA_LOSS when the data file is too short for the entry.
@@ -149,7 +156,8 @@ class BundleReader {
  private:
   const sdk::File& Shard(std::string_view name, const BundleEntry& entry);
   const sdk::File& ReadBytes(std::string_view name, const BundleEntry& entry, std::pmr::string* storage);
-  [[noreturn]] static void Damaged(std::string_view name, const BundleEntry& entry, const sdk::File& file, std::string_view what);
+  [[noreturn]] static void Damaged(std::string_view name, const BundleEntry& entry, const sdk::File& file,
+                                   std::string_view what);
   sdk::File OpenShard(int64_t shard) const;
 
   const tenon_files& files_;

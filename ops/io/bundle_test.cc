@@ -166,7 +166,9 @@ TEST_F(Checkpoint, TakesSlicesThatAreTheWhole) {
 
 // A tensor of shape [4, 3] with elements 0 to 11, stored in rows 0-1, in row 2 and in two pieces of row 3.
 Outcome SaveInParts(const std::string& prefix) {
-  const auto piece = [](std::vector<int64_t> dims, std::vector<float> values) { return Make<float>(std::move(dims), values); };
+  const auto piece = [](std::vector<int64_t> dims, std::vector<float> values) {
+    return Make<float>(std::move(dims), values);
+  };
   Named pieces;
   pieces.emplace_back("w", piece({2, 3}, {0, 1, 2, 3, 4, 5}));
   pieces.emplace_back("w", piece({1, 3}, {6, 7, 8}));
@@ -201,13 +203,16 @@ TEST_F(Checkpoint, InPartsIsRestoredInOtherPartsAndAsAWhole) {
 }
 
 TEST_F(Checkpoint, InPartsThatDoNotFitIsRefused) {
-  const auto piece = [](std::vector<int64_t> dims) { return Make<float>(std::move(dims), std::vector<float>(2, 0.0f)); };
+  const auto piece = [](std::vector<int64_t> dims) {
+    return Make<float>(std::move(dims), std::vector<float>(2, 0.0f));
+  };
   Named pieces;
   pieces.emplace_back("w", piece({2}));
   pieces.emplace_back("w", piece({2}));
   EXPECT_EQ(Save("m", pieces, {"4 0,2", "4 0,2"}).code, TENON_ALREADY_EXISTS);
   EXPECT_EQ(Save("m", pieces, {"4 0,2", "5 2,2"}).code, TENON_ALREADY_EXISTS);
-  EXPECT_EQ(Save("m", pieces, {"4 0,1", "4 2,2"}).code, TENON_INVALID_ARGUMENT) << "a slice of one element, a tensor of two";
+  EXPECT_EQ(Save("m", pieces, {"4 0,1", "4 2,2"}).code, TENON_INVALID_ARGUMENT)
+      << "a slice of one element, a tensor of two";
   ASSERT_TRUE(Save("m", pieces, {"4 0,2", "4 1,2"}).ok());
   EXPECT_EQ(Restore("m", {"w"}, {TENON_DT_FLOAT}).outcome.code, TENON_DATA_LOSS) << "they overlap";
   EXPECT_TRUE(Restore("m", {"w"}, {TENON_DT_FLOAT}, {"4 0,1"}).outcome.ok()) << "but not here";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The power goes at every moment of saving, of merging two shards, of recovering, and of what is done when one of these fails, and the disk
-// comes back with any of the changes that no sync had put in order (the model stands in tests/fakes/crash_disk.h): restoring then gives
-// the checkpoint that was there or the one that was written, whole, and the next save works. Covers J6.
+// The power goes at every moment of saving, of merging two shards, of recovering, and of what is done when one of these
+// fails, and the disk comes back with any of the changes that no sync had put in order (the model stands in
+// tests/fakes/crash_disk.h): restoring then gives the checkpoint that was there or the one that was written, whole, and
+// the next save works. Covers J6.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -27,14 +28,18 @@ using testing::Tensor;
 using testing::Values;
 using Contents = CrashDisk::Contents;
 
-// What restoring gives: a checkpoint holds one number under two names, which must be equal; kNone: there is no checkpoint.
+// What restoring gives: a checkpoint holds one number under two names, which must be equal; kNone: there is no
+// checkpoint.
 constexpr int kNone = -1;
 
-Tensor Text(const std::vector<std::string>& values) { return testing::Strings({static_cast<int64_t>(values.size())}, values); }
+Tensor Text(const std::vector<std::string>& values) {
+  return testing::Strings({static_cast<int64_t>(values.size())}, values);
+}
 Tensor Number(int value) { return Make<int32_t>({2}, {value, value}); }
 
 Outcome Save(const std::string& prefix, const std::vector<std::string>& names, int value) {
-  const Tensor p = testing::Strings({}, {prefix}), n = Text(names), s = Text(std::vector<std::string>(names.size())), tensor = Number(value);
+  const Tensor p = testing::Strings({}, {prefix}), n = Text(names), s = Text(std::vector<std::string>(names.size())),
+               tensor = Number(value);
   std::vector<const Tensor*> inputs = {&p, &n, &s};
   for (size_t i = 0; i < names.size(); ++i) inputs.push_back(&tensor);
   return KernelRunner().Run(kSaveV2Kernel, {}, inputs);
@@ -46,7 +51,8 @@ Outcome SaveInTwo(const std::string& prefix, int value) {
   if (Outcome outcome = Save(parts[0], {"a"}, value); !outcome.ok()) return outcome;
   if (Outcome outcome = Save(parts[1], {"b"}, value); !outcome.ok()) return outcome;
   const Tensor from = Text(parts), to = testing::Strings({}, {prefix});
-  return KernelRunner().Run(kMergeV2CheckpointsKernel, {"", {{"delete_old_dirs", true}, {"allow_missing_files", false}}}, {&from, &to});
+  return KernelRunner().Run(kMergeV2CheckpointsKernel,
+                            {"", {{"delete_old_dirs", true}, {"allow_missing_files", false}}}, {&from, &to});
 }
 
 using Writer = std::function<Outcome(int value)>;
@@ -91,8 +97,10 @@ class CrashOrder : public ::testing::Test {
     return disk.Now();
   }
 
-  // All that a crash could leave while `write` saves this value over `before`, whose change number fail_at fails. out_finished: there were fewer.
-  static std::set<Contents> Crashed(const Contents& before, const Writer& write, int value, int fail_at = 0, bool* out_finished = nullptr) {
+  // All that a crash could leave while `write` saves this value over `before`, whose change number fail_at fails.
+  // out_finished: there were fewer.
+  static std::set<Contents> Crashed(const Contents& before, const Writer& write, int value, int fail_at = 0,
+                                    bool* out_finished = nullptr) {
     CrashDisk disk(before);
     CrashDisk::Current() = &disk;
     disk.fail_at = fail_at;
@@ -120,7 +128,9 @@ class CrashOrder : public ::testing::Test {
   }
   void ExpectAll(const std::set<Contents>& all, int one, int other, const Writer& write) {
     for (Contents contents : all) {
-      std::erase_if(contents, [](const auto& file) { return file.first.ends_with(".lock"); });  // which nobody holds after a crash
+      std::erase_if(contents, [](const auto& file) {
+        return file.first.ends_with(".lock");
+      });  // which nobody holds after a crash
       if (HasFailure()) return;
       if (known_.emplace(contents, one, other).second) Expect(contents, one, other, write);
     }

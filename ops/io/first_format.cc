@@ -21,11 +21,12 @@ namespace proto = sdk::tensor_proto;
 namespace {
 
 // Fields of SavedTensorSlices, SavedTensorSliceMeta, SavedSliceMeta, SavedSlice.
-constexpr uint32_t kMeta = 1, kData = 2, kMetaTensor = 1, kMetaVersions = 2, kName = 1, kShape = 2, kType = 3, kSlice = 4, kDataSlice = 2, kDataValues = 3;
+constexpr uint32_t kMeta = 1, kData = 2, kMetaTensor = 1, kMetaVersions = 2, kName = 1, kShape = 2, kType = 3,
+                   kSlice = 4, kDataSlice = 2, kDataValues = 3;
 constexpr uint64_t kFirstProducer = 1;                        // version of the format
 constexpr size_t kMostFirstSlices = 16384;                    // of a tensor, which are compared with one another
 constexpr uint64_t kMostMessage = (uint64_t{1} << 31) - 1;  // bytes, as of any message
-constexpr uint64_t kMostGrowth = 64;                     // of a compressed block, so that an element takes a 64th of a byte at least
+constexpr uint64_t kMostGrowth = 64;  // of a compressed block, so that an element takes a 64th of a byte at least
 
 // ---- Values in a message's lists ----
 
@@ -46,7 +47,8 @@ void ForEachVarint(const tenon_tensor_view& tensor, const Function& function) {
   const auto visit = [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* values = sdk::Data<const T>(tensor);
-    for (int64_t i = 0, count = sdk::Count(tensor); i < count; ++i) function(static_cast<uint64_t>(static_cast<int64_t>(values[i])));
+    for (int64_t i = 0, count = sdk::Count(tensor); i < count; ++i)
+      function(static_cast<uint64_t>(static_cast<int64_t>(values[i])));
   };
   switch (tensor.dtype) {
     case TENON_DT_BOOL:
@@ -68,13 +70,17 @@ void ForEachVarint(const tenon_tensor_view& tensor, const Function& function) {
   }
 }
 
-bool LiesRaw(uint32_t dtype) { return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || proto::IsComplex(dtype) || proto::FieldOf(dtype) == proto::kFloat8; }
+bool LiesRaw(uint32_t dtype) {
+  return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || proto::IsComplex(dtype) ||
+         proto::FieldOf(dtype) == proto::kFloat8;
+}
 
 // The TensorProto of a slice, which says neither type nor shape.
 uint64_t BytesOfValues(const tenon_tensor_view& tensor) {
   uint64_t bytes = 0;
   if (tensor.dtype == TENON_DT_STRING) {
-    for (int64_t i = 0, count = sdk::Count(tensor); i < count; ++i) bytes += 1 + VarintBytes(sdk::StringAt(tensor, i).size()) + sdk::StringAt(tensor, i).size();
+    for (int64_t i = 0, count = sdk::Count(tensor); i < count; ++i)
+      bytes += 1 + VarintBytes(sdk::StringAt(tensor, i).size()) + sdk::StringAt(tensor, i).size();
     return bytes;
   }
   if (LiesRaw(tensor.dtype)) return static_cast<uint64_t>(sdk::Count(tensor)) * sdk::ElementSize(tensor.dtype);
@@ -104,10 +110,14 @@ std::pmr::string EncodeSlice(const FirstPiece& piece, const Slice& slice, const 
   sdk::PutVarint(saved_head, kData << 3 | 2);
   sdk::PutVarint(saved_head, name_and_slice.size() + tensor_head.size() + head.size() + values);
   if (values > kMostMessage - 4096 - 2 * piece.name.size())
-    Fail(TENON_UNIMPLEMENTED, "tensor '", piece.name, "' takes ", values, " bytes in a checkpoint of the first format, which has no messages so large; SaveV2 has no such bound, nor have slices");
+    Fail(TENON_UNIMPLEMENTED, "tensor '", piece.name, "' takes ", values,
+         " bytes in a checkpoint of the first format, which has no messages so large; SaveV2 has no such bound, nor "
+         "have slices");
   std::pmr::string out(budget.memory);
   out.reserve(saved_head.size() + name_and_slice.size() + tensor_head.size() + head.size() + values);
-  for (const std::string_view part : {std::string_view(saved_head), std::string_view(name_and_slice), std::string_view(tensor_head), std::string_view(head)}) out += part;
+  for (const std::string_view part : {std::string_view(saved_head), std::string_view(name_and_slice),
+                                      std::string_view(tensor_head), std::string_view(head)})
+    out += part;
   if (strings) {
     for (int64_t i = 0, count = sdk::Count(tensor); i < count; ++i) {
       out += proto::MemberHead(field, sdk::StringAt(tensor, i).size());
@@ -142,25 +152,32 @@ std::vector<int64_t> WholeDims(const FirstPiece& piece) {
   const Dims dims = sdk::DimsOf(*piece.tensor);
   return piece.spec.whole ? std::vector<int64_t>(dims.begin(), dims.end()) : piece.spec.dims;
 }
-Slice SliceOf(const FirstPiece& piece) { return piece.spec.whole ? Slice::Whole(sdk::DimsOf(*piece.tensor)) : piece.spec.slice; }
+Slice SliceOf(const FirstPiece& piece) {
+  return piece.spec.whole ? Slice::Whole(sdk::DimsOf(*piece.tensor)) : piece.spec.slice;
+}
 
 }  // namespace
 
-void WriteFirstFormat(const tenon_files& files, std::string_view path, const std::vector<FirstPiece>& pieces, const Budget& budget) {
+void WriteFirstFormat(const tenon_files& files, std::string_view path, const std::vector<FirstPiece>& pieces,
+                      const Budget& budget) {
   if (path.empty()) Fail(TENON_INVALID_ARGUMENT, "filename is empty");
   std::map<std::string, Saved, std::less<>> tensors;
   std::map<std::string, const FirstPiece*> by_key;
   for (const FirstPiece& piece : pieces) {
     budget.poll();
-    if (proto::FieldOf(piece.tensor->dtype) == 0) Fail(TENON_UNIMPLEMENTED, "tensor '", piece.name, "' of type ", sdk::TypeName(piece.tensor->dtype), " cannot be saved in the first format");
+    if (proto::FieldOf(piece.tensor->dtype) == 0)
+      Fail(TENON_UNIMPLEMENTED, "tensor '", piece.name, "' of type ", sdk::TypeName(piece.tensor->dtype),
+           " cannot be saved in the first format");
     const Slice slice = SliceOf(piece);
-    const auto [at, added] = tensors.try_emplace(std::string(piece.name), Saved{WholeDims(piece), piece.tensor->dtype, {}});
+    const auto [at, added] =
+        tensors.try_emplace(std::string(piece.name), Saved{WholeDims(piece), piece.tensor->dtype, {}});
     Saved& saved = at->second;
     if (!added && (saved.dims != WholeDims(piece) || saved.dtype != piece.tensor->dtype))
       Fail(TENON_INVALID_ARGUMENT, "tensor '", piece.name, "' is saved twice, with different shapes or types");
     Slice common;
     for (const Slice& other : saved.slices)
-      if (other == slice || other.Intersect(slice, &common)) Fail(TENON_INVALID_ARGUMENT, "tensor '", piece.name, "' is saved twice, with slices that overlap");
+      if (other == slice || other.Intersect(slice, &common))
+        Fail(TENON_INVALID_ARGUMENT, "tensor '", piece.name, "' is saved twice, with slices that overlap");
     saved.slices.push_back(slice);
     by_key.emplace(slice.Key(piece.name), &piece);
   }
@@ -207,7 +224,8 @@ void WriteFirstFormat(const tenon_files& files, std::string_view path, const std
 
 // ---- Read ----
 
-FirstReader::FirstReader(const tenon_files& files, std::string_view pattern, const Budget& budget) : pattern_(pattern), budget_(budget) {
+FirstReader::FirstReader(const tenon_files& files, std::string_view pattern, const Budget& budget)
+    : pattern_(pattern), budget_(budget) {
   std::vector<std::string> paths;
   sdk::AppendMatching(files, pattern, [&](size_t) { budget_.poll(); }, &paths);
   if (paths.empty()) Fail(TENON_NOT_FOUND, "there is no checkpoint ", pattern, ": no file matches it");
@@ -224,7 +242,9 @@ FirstReader::FirstReader(const tenon_files& files, std::string_view pattern, con
 void FirstReader::AddTable(size_t table) {
   TableLookup& lookup = by_number_[table]->lookup;
   const auto found = lookup.Find("");
-  if (!found.has_value()) Fail(TENON_DATA_LOSS, "the checkpoint ", lookup.path(), " says nothing of what it holds; is it of the first format?");
+  if (!found.has_value())
+    Fail(TENON_DATA_LOSS, "the checkpoint ", lookup.path(),
+         " says nothing of what it holds; is it of the first format?");
   WireReader all(*found);
   while (all.Next()) {
     if (all.field() != kMeta) continue;
@@ -256,16 +276,22 @@ void FirstReader::AddTensor(std::string_view meta, size_t table) {
   } catch (const sdk::KernelError&) {
     Fail(TENON_DATA_LOSS, "the checkpoint ", path, " has no valid shape for tensor '", name, "'");
   }
-  if (proto::FieldOf(tensor.dtype) == 0) Fail(TENON_DATA_LOSS, "the checkpoint ", path, " has tensor '", name, "' of type ", tensor.dtype, ", which is none that is saved");
+  if (proto::FieldOf(tensor.dtype) == 0)
+    Fail(TENON_DATA_LOSS, "the checkpoint ", path, " has tensor '", name, "' of type ", tensor.dtype,
+         ", which is none that is saved");
   const auto [at, added] = tensors_.try_emplace(std::string(name), tensor);
-  if (!added && (at->second.dims != tensor.dims || at->second.dtype != tensor.dtype)) Fail(TENON_DATA_LOSS, "the files of ", pattern_, " have different tensors of the name '", name, "'");
-  if (at->second.slices.size() + slices.size() > kMostFirstSlices) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in more than ", kMostFirstSlices, " slices in ", pattern_);
-  for (const std::string_view slice : slices) at->second.slices.push_back({Slice::Parse(slice, tensor.dims, name), table});
+  if (!added && (at->second.dims != tensor.dims || at->second.dtype != tensor.dtype))
+    Fail(TENON_DATA_LOSS, "the files of ", pattern_, " have different tensors of the name '", name, "'");
+  if (at->second.slices.size() + slices.size() > kMostFirstSlices)
+    Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in more than ", kMostFirstSlices, " slices in ", pattern_);
+  for (const std::string_view slice : slices)
+    at->second.slices.push_back({Slice::Parse(slice, tensor.dims, name), table});
 }
 
 const FirstReader::Tensor& FirstReader::Find(std::string_view name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) Fail(TENON_NOT_FOUND, "Tensor name \"", name, "\" not found in checkpoint files ", pattern_);
+  if (found == tensors_.end())
+    Fail(TENON_NOT_FOUND, "Tensor name \"", name, "\" not found in checkpoint files ", pattern_);
   return found->second;
 }
 
@@ -286,17 +312,21 @@ std::string_view FirstReader::ValuesOf(std::string_view name, const Tensor::Stor
     }
     there &= all.ok();
   }
-  if (!there) Fail(TENON_DATA_LOSS, "the checkpoint ", lookup.path(), " lacks values of tensor '", name, "' that it is said to hold");
+  if (!there)
+    Fail(TENON_DATA_LOSS, "the checkpoint ", lookup.path(), " lacks values of tensor '", name,
+         "' that it is said to hold");
   return values;
 }
 
 namespace {
 
 [[noreturn]] void WrongCount(std::string_view name, std::string_view pattern, uint64_t found, uint64_t wanted) {
-  Fail(TENON_DATA_LOSS, "a slice of tensor '", name, "' in ", pattern, " has ", found, " values where ", wanted, " belong");
+  Fail(TENON_DATA_LOSS, "a slice of tensor '", name, "' in ", pattern, " has ", found, " values where ", wanted,
+       " belong");
 }
 
-void ReadValues(std::string_view message, uint32_t dtype, uint64_t count, std::string_view name, std::string_view pattern, char* output) {
+void ReadValues(std::string_view message, uint32_t dtype, uint64_t count, std::string_view name,
+                std::string_view pattern, char* output) {
   const uint64_t size = sdk::ElementSize(dtype), each = proto::IsComplex(dtype) ? 2 : 1;
   proto::Parts parts{output, size / each, count * each, dtype == TENON_DT_BOOL};
   WireReader reader(message);
@@ -310,13 +340,16 @@ void ReadValues(std::string_view message, uint32_t dtype, uint64_t count, std::s
 
 }  // namespace
 
-void FirstReader::Restore(const sdk::RunContext& c, std::string_view name, std::string_view shape_and_slice, uint32_t dtype, int32_t index) {
+void FirstReader::Restore(const sdk::RunContext& c, std::string_view name, std::string_view shape_and_slice,
+                          uint32_t dtype, int32_t index) {
   const Tensor& tensor = Find(name);
   if (tensor.dtype != dtype)
-    Fail(TENON_INVALID_ARGUMENT, "tensor '", name, "' is of type ", sdk::TypeName(tensor.dtype), " in ", pattern_, ", but ", sdk::TypeName(dtype), " is asked for");
+    Fail(TENON_INVALID_ARGUMENT, "tensor '", name, "' is of type ", sdk::TypeName(tensor.dtype), " in ", pattern_,
+         ", but ", sdk::TypeName(dtype), " is asked for");
   const SliceSpec spec = SliceSpec::Parse(shape_and_slice, name);
   if (!spec.whole && spec.dims != tensor.dims)
-    Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", shape_and_slice, "' of tensor '", name, "' names another shape than ", Dims(tensor.dims));
+    Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", shape_and_slice, "' of tensor '", name,
+         "' names another shape than ", Dims(tensor.dims));
   const Slice wanted = spec.whole ? Slice::Whole(tensor.dims) : spec.slice;
   const int64_t count = wanted.elements();
   std::vector<const Tensor::Stored*> parts;
@@ -326,21 +359,26 @@ void FirstReader::Restore(const sdk::RunContext& c, std::string_view name, std::
     Slice common, overlap;
     if (!stored.slice.Intersect(wanted, &common)) continue;
     for (const Tensor::Stored* part : parts)
-      if (part->slice.Intersect(common, &overlap)) Fail(TENON_DATA_LOSS, "slices of tensor '", name, "' in ", pattern_, " overlap");
+      if (part->slice.Intersect(common, &overlap))
+        Fail(TENON_DATA_LOSS, "slices of tensor '", name, "' in ", pattern_, " overlap");
     parts.push_back(&stored);
     found += common.elements();
     // Before memory is asked for.
-    if (static_cast<uint64_t>(stored.slice.elements()) / kMostGrowth > bytes_) Fail(TENON_DATA_LOSS, "tensor '", name, "' has more elements than the files of ", pattern_, " can hold");
+    if (static_cast<uint64_t>(stored.slice.elements()) / kMostGrowth > bytes_)
+      Fail(TENON_DATA_LOSS, "tensor '", name, "' has more elements than the files of ", pattern_, " can hold");
   }
-  if (found != count) Fail(TENON_DATA_LOSS, "of tensor '", name, "' in ", pattern_, " ", found, " of ", count, " elements are stored");
+  if (found != count)
+    Fail(TENON_DATA_LOSS, "of tensor '", name, "' in ", pattern_, " ", found, " of ", count, " elements are stored");
   if (dtype == TENON_DT_STRING) {
-    if (parts.size() > 1 || (count > 0 && !(parts[0]->slice == wanted))) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' of strings cannot be restored in parts");
+    if (parts.size() > 1 || (count > 0 && !(parts[0]->slice == wanted)))
+      Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' of strings cannot be restored in parts");
     std::pmr::vector<std::string_view> texts(budget_.memory);
     if (count > 0) {
       WireReader reader(ValuesOf(name, *parts[0]));
       while (reader.Next())
         if (reader.field() == proto::kStrings) texts.push_back(reader.delimited());
-      if (!reader.ok() || static_cast<int64_t>(texts.size()) != count) WrongCount(name, pattern_, texts.size(), static_cast<uint64_t>(count));
+      if (!reader.ok() || static_cast<int64_t>(texts.size()) != count)
+        WrongCount(name, pattern_, texts.size(), static_cast<uint64_t>(count));
     }
     return sdk::SetStrings(c, index, Dims(wanted.length), texts);
   }

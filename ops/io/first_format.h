@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints in TensorFlow's first format: one table (table.h), or several that a pattern names, of SavedTensorSlices messages.
+// Checkpoints in TensorFlow's first format: one table (table.h), or several that a pattern names, of SavedTensorSlices
+// messages.
 //
-// Under the key "" stands what tensors there are, with their shapes, types and slices; under the key of each slice its values, as a TensorProto's lists.
-// Written under a temporary name and renamed when all is durable, by one writer at a time (write_lock.h): what was there stays until then. Read are the index and the blocks of what is asked for.
+// Under the key "" stands what tensors there are, with their shapes, types and slices; under the key of each slice its
+// values, as a TensorProto's lists. Written under a temporary name and renamed when all is durable, by one writer at a
+// time (write_lock.h): what was there stays until then. Read are the index and the blocks of what is asked for.
 #ifndef TENON_OPS_IO_FIRST_FORMAT_H_
 #define TENON_OPS_IO_FIRST_FORMAT_H_
 
@@ -28,7 +30,8 @@ struct FirstPiece {
 };
 
 // INVALID_ARGUMENT: pieces of one name that do not fit together; UNIMPLEMENTED: a type that has no values in a message.
-void WriteFirstFormat(const tenon_files& files, std::string_view path, const std::vector<FirstPiece>& pieces, const Budget& budget);
+void WriteFirstFormat(const tenon_files& files, std::string_view path, const std::vector<FirstPiece>& pieces,
+                      const Budget& budget);
 
 class FirstReader {
  public:
@@ -47,11 +50,13 @@ class FirstReader {
   // NOT_FOUND names the tensor and the files.
   const Tensor& Find(std::string_view name) const;
   // Reads a tensor, or a slice of it, into output `index` of the kernel, which it allocates. dtype: that it must have.
-  void Restore(const sdk::RunContext& c, std::string_view name, std::string_view shape_and_slice, uint32_t dtype, int32_t index);
+  void Restore(const sdk::RunContext& c, std::string_view name, std::string_view shape_and_slice, uint32_t dtype,
+               int32_t index);
 
  private:
   struct OpenTable {
-    OpenTable(sdk::File opened, const Budget& budget) : file(std::move(opened)), source(file), lookup(source, file.path(), budget) {}
+    OpenTable(sdk::File opened, const Budget& budget)
+        : file(std::move(opened)), source(file), lookup(source, file.path(), budget) {}
     sdk::File file;
     TableFile source;
     TableLookup lookup;

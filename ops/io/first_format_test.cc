@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of the first format: TensorFlow's are read, what is saved comes back, and what is damaged or lies is said to be so. Covers B6.
+// Checkpoints of the first format: TensorFlow's are read, what is saved comes back, and what is damaged or lies is said
+// to be so. Covers B6.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ struct One {
   std::vector<Tensor> tensors;
 };
 One RestoreFirst(const std::string& pattern, const std::string& name, uint32_t dtype, const char* spec = nullptr) {
-  const Tensor p = testing::Strings({}, {pattern}), n = testing::Strings({}, {name}), s = testing::Strings({}, {spec == nullptr ? "" : spec});
+  const Tensor p = testing::Strings({}, {pattern}), n = testing::Strings({}, {name}),
+               s = testing::Strings({}, {spec == nullptr ? "" : spec});
   std::vector<const Tensor*> inputs = {&p, &n};
   if (spec != nullptr) inputs.push_back(&s);
   KernelRunner step;
@@ -80,7 +82,9 @@ TEST_F(FirstFormat, OfTensorFlowIsRead) {
 
 TEST_F(FirstFormat, ManyBlocksAndLargeValues) {
   Named many;
-  for (int i = 0; i < 40; ++i) many.emplace_back("layer/" + std::to_string(i), Make<float>({30000}, std::vector<float>(30000, static_cast<float>(i))));
+  for (int i = 0; i < 40; ++i)
+    many.emplace_back("layer/" + std::to_string(i),
+                      Make<float>({30000}, std::vector<float>(30000, static_cast<float>(i))));
   many.emplace_back("long", testing::Strings({}, {std::string(700000, 'x')}));
   ASSERT_TRUE(SaveFirst("m", many).ok());
   EXPECT_EQ(FirstDifference("m", many), "");
@@ -95,7 +99,8 @@ TEST_F(FirstFormat, SlicesOfSeveralFilesMakeATensor) {
   const One whole = RestoreFirst("d/m-?", "w", TENON_DT_FLOAT);
   ASSERT_TRUE(whole.outcome.ok()) << whole.outcome.message;
   EXPECT_EQ(testing::Values<float>(whole.tensors[0]), (std::vector<float>{1, 2, 3, 4, 5, 6}));
-  EXPECT_NE(RestoreFirst("d/m-0", "w", TENON_DT_FLOAT).outcome.message.find("2 of 6 elements are stored"), std::string::npos);
+  EXPECT_NE(RestoreFirst("d/m-0", "w", TENON_DT_FLOAT).outcome.message.find("2 of 6 elements are stored"),
+            std::string::npos);
   EXPECT_TRUE(RestoreFirst("d/m-0", "w", TENON_DT_FLOAT, "3 2 0,1:-").outcome.ok());
 }
 

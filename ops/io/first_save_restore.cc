@@ -12,7 +12,8 @@ using namespace sdk;
 namespace {
 
 std::string_view OneString(const RunContext& c, int32_t input, const char* what) {
-  if (Count(c.input_view(input)) != 1) Fail(TENON_INVALID_ARGUMENT, what, " must be one string; its shape is ", DimsOf(c.input_view(input)));
+  if (Count(c.input_view(input)) != 1)
+    Fail(TENON_INVALID_ARGUMENT, what, " must be one string; its shape is ", DimsOf(c.input_view(input)));
   return StringAt(c.input_view(input), 0);
 }
 
@@ -24,16 +25,19 @@ struct FirstSave {
     const std::string_view path = OneString(c, 0, "filename");
     const auto count = static_cast<size_t>(c.input_count() - kFirst);
     const std::vector<std::string_view> names = StringsOf(c.input_view(1));
-    if (names.size() != count) Fail(TENON_INVALID_ARGUMENT, "there are ", count, " tensors, but ", names.size(), " names");
+    if (names.size() != count)
+      Fail(TENON_INVALID_ARGUMENT, "there are ", count, " tensors, but ", names.size(), " names");
     std::vector<std::string_view> specs(count);
     if constexpr (kSlices) specs = StringsOf(c.input_view(2));
-    if (specs.size() != count) Fail(TENON_INVALID_ARGUMENT, "there are ", count, " tensors, but ", specs.size(), " shapes_and_slices");
+    if (specs.size() != count)
+      Fail(TENON_INVALID_ARGUMENT, "there are ", count, " tensors, but ", specs.size(), " shapes_and_slices");
     std::vector<io::FirstPiece> pieces;
     for (size_t i = 0; i < count; ++i) {
       const tenon_tensor_view& tensor = c.input_view(kFirst + static_cast<int32_t>(i));
       io::SliceSpec spec = io::SliceSpec::Parse(specs[i], names[i]);
       if (!spec.whole && !std::ranges::equal(DimsOf(tensor), spec.slice.length))
-        Fail(TENON_INVALID_ARGUMENT, "shapes_and_slices '", specs[i], "' of tensor '", names[i], "' names another shape than ", DimsOf(tensor));
+        Fail(TENON_INVALID_ARGUMENT, "shapes_and_slices '", specs[i], "' of tensor '", names[i],
+             "' names another shape than ", DimsOf(tensor));
       pieces.push_back({names[i], std::move(spec), &tensor});
     }
     StepMemory memory(c);
@@ -83,7 +87,8 @@ TENON_OP(kSave) = DefineOp({
     .inputs = "filename: string, tensor_names: string, data: T",
     .attrs = "T: list(type) >= 1",
     .constraints = "path(filename); rank(filename) == 0; rank(tensor_names) == 1",
-    .doc = "Writes tensors into one file, a checkpoint of the first format, all or nothing. SaveV2 is what to use for new ones.",
+    .doc = "Writes tensors into one file, a checkpoint of the first format, all or nothing. SaveV2 is what to use for "
+           "new ones.",
     .traits = kTraits,
     .shape = ShapeFunction<FirstSaveShape>,
 });
@@ -93,7 +98,8 @@ TENON_OP(kSaveSlices) = DefineOp({
     .inputs = "filename: string, tensor_names: string, shapes_and_slices: string, data: T",
     .attrs = "T: list(type) >= 1",
     .constraints = "path(filename); rank(filename) == 0; rank(tensor_names) == 1; rank(shapes_and_slices) == 1",
-    .doc = "Save of slices of tensors: shapes_and_slices has for each the whole tensor's shape and the slice, \"4 5 0,2:-\", or nothing for a whole one.",
+    .doc = "Save of slices of tensors: shapes_and_slices has for each the whole tensor's shape and the slice, \"4 5 "
+           "0,2:-\", or nothing for a whole one.",
     .traits = kTraits,
     .shape = ShapeFunction<SaveSlicesShape>,
 });
@@ -104,7 +110,8 @@ TENON_OP(kRestore) = DefineOp({
     .outputs = "tensor: dt",
     .attrs = "dt: type; preferred_shard: int = -1",
     .constraints = "path(file_pattern); rank(file_pattern) == 0; rank(tensor_name) == 0",
-    .doc = "Reads a tensor from the files, checkpoints of the first format, that file_pattern matches. preferred_shard is of no consequence: all indices are read.",
+    .doc = "Reads a tensor from the files, checkpoints of the first format, that file_pattern matches. preferred_shard "
+           "is of no consequence: all indices are read.",
     .traits = kTraits,
     .shape = ShapeFunction<FirstRestoreShape>,
 });
@@ -115,7 +122,8 @@ TENON_OP(kRestoreSlice) = DefineOp({
     .outputs = "tensor: dt",
     .attrs = "dt: type; preferred_shard: int = -1",
     .constraints = "path(file_pattern); rank(file_pattern) == 0; rank(tensor_name) == 0; rank(shape_and_slice) == 0",
-    .doc = "Restore of a slice of a tensor: shape_and_slice has the whole tensor's shape and the slice, \"4 5 0,2:-\", or nothing for the whole.",
+    .doc = "Restore of a slice of a tensor: shape_and_slice has the whole tensor's shape and the slice, \"4 5 0,2:-\", "
+           "or nothing for the whole.",
     .traits = kTraits,
     .shape = ShapeFunction<FirstRestoreShape>,
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that mean harm or cannot be read for a while, and a second writer: no checkpoint is lost, and neither time nor memory goes beyond
-// what the files are worth. Work is counted in calls of the file system.
+// Files that mean harm or cannot be read for a while, and a second writer: no checkpoint is lost, and neither time nor
+// memory goes beyond what the files are worth. Work is counted in calls of the file system.
 #include <gtest/gtest.h>
 
 #include "bundle.h"
@@ -32,7 +32,9 @@ KernelRunner Runner() {
   return step;
 }
 
-Tensor Text(const std::vector<std::string>& values) { return testing::Strings({static_cast<int64_t>(values.size())}, values); }
+Tensor Text(const std::vector<std::string>& values) {
+  return testing::Strings({static_cast<int64_t>(values.size())}, values);
+}
 
 Outcome Save(const std::string& prefix, const std::string& name, const Tensor& tensor) {
   const Tensor p = testing::Strings({}, {prefix}), n = Text({name}), s = Text({""});
@@ -50,7 +52,8 @@ Outcome Restore(const std::string& prefix, float* out) {
 }
 Outcome Merge(const std::vector<std::string>& prefixes, const std::string& destination) {
   const Tensor from = Text(prefixes), to = testing::Strings({}, {destination});
-  return Runner().Run(kMergeV2CheckpointsKernel, {"", {{"delete_old_dirs", false}, {"allow_missing_files", false}}}, {&from, &to});
+  return Runner().Run(kMergeV2CheckpointsKernel, {"", {{"delete_old_dirs", false}, {"allow_missing_files", false}}},
+                      {&from, &to});
 }
 
 class HostileFiles : public ::testing::Test {
@@ -78,8 +81,10 @@ class HostileFiles : public ::testing::Test {
 // ---- What cannot be read at the moment ----
 
 TEST_F(HostileFiles, AFailureToReadLosesNoCheckpoint) {
-  // What a read may end with for a while: too many files, no memory, a loose cable (which the system calls an error of input), a slow server.
-  for (const uint32_t code : {TENON_RESOURCE_EXHAUSTED, TENON_DATA_LOSS, TENON_UNAVAILABLE, TENON_PERMISSION_DENIED, TENON_OUT_OF_RANGE}) {
+  // What a read may end with for a while: too many files, no memory, a loose cable (which the system calls an error of
+  // input), a slow server.
+  for (const uint32_t code :
+       {TENON_RESOURCE_EXHAUSTED, TENON_DATA_LOSS, TENON_UNAVAILABLE, TENON_PERMISSION_DENIED, TENON_OUT_OF_RANGE}) {
     for (const char* operation : {"open_read", "read_at"}) {
       for (const bool temporary_only : {true, false}) {
         disk = MemoryFiles();
@@ -223,7 +228,9 @@ TEST_F(HostileFiles, AnIndexOfMoreShardsThanThereAreFilesIsNoWork) {
   disk.files["m.index.tmp"] = IndexOf(INT32_MAX);
   disk.calls = 0;
   // A bound, so that the test ends where there is none.
-  disk.on_call = [&](std::string_view, std::string_view) -> uint32_t { return disk.calls > 100000 ? TENON_INTERNAL : TENON_OK; };
+  disk.on_call = [&](std::string_view, std::string_view) -> uint32_t {
+    return disk.calls > 100000 ? TENON_INTERNAL : TENON_OK;
+  };
   EXPECT_EQ(Value("m"), 1);
   const Outcome saved = Save("m", 2);
   EXPECT_TRUE(saved.ok()) << saved.message;
@@ -288,7 +295,8 @@ std::string TableOfOneBlock(uint64_t times) {
   const size_t index_size = file.size() - index_at;
   finish(file, index_at);
   std::string footer;
-  for (uint64_t number : {uint64_t{0}, uint64_t{0}, uint64_t{index_at}, uint64_t{index_size}}) sdk::PutVarint(footer, number);
+  for (uint64_t number : {uint64_t{0}, uint64_t{0}, uint64_t{index_at}, uint64_t{index_size}})
+    sdk::PutVarint(footer, number);
   footer.resize(40, '\0');
   sdk::PutFixed64(footer, 0xdb4775248b80fb57u);
   return file + footer;
@@ -320,7 +328,8 @@ TEST_F(HostileFiles, KeysThatAreLargerThanTheFileAreRefused) {
   };
   add(0, "");
   add(0, first);
-  for (int i = 1; i < 20000; ++i) add(first.size(), {std::string(1, static_cast<char>(i >> 8)) + static_cast<char>(i & 0xff)});
+  for (int i = 1; i < 20000; ++i)
+    add(first.size(), {std::string(1, static_cast<char>(i >> 8)) + static_cast<char>(i & 0xff)});
   sdk::PutFixed32(block, 0);
   sdk::PutFixed32(block, 1);
   const size_t size = block.size();
@@ -340,7 +349,8 @@ TEST_F(HostileFiles, KeysThatAreLargerThanTheFileAreRefused) {
   const size_t index_size = block.size() - index_at;
   finish(block, index_at);
   std::string footer;
-  for (uint64_t number : {uint64_t{0}, uint64_t{0}, uint64_t{index_at}, uint64_t{index_size}}) sdk::PutVarint(footer, number);
+  for (uint64_t number : {uint64_t{0}, uint64_t{0}, uint64_t{index_at}, uint64_t{index_size}})
+    sdk::PutVarint(footer, number);
   footer.resize(40, '\0');
   sdk::PutFixed64(footer, 0xdb4775248b80fb57u);
   disk.files["m.index"] = block + footer;

@@ -47,8 +47,8 @@ struct Parts {
   void AddEntry(const io::Table::Entry& raw, const io::BundleReader& reader) {
     io::BundleEntry entry = io::BundleEntry::Parse(raw.value, raw.key, reader.index_path());
     if (entry.shard >= reader.header().shards)
-      Fail(TENON_DATA_LOSS, "tensor '", raw.key, "' stands in shard ", entry.shard, " of ", reader.header().shards, ", as ",
-           reader.index_path(), " says");
+      Fail(TENON_DATA_LOSS, "tensor '", raw.key, "' stands in shard ", entry.shard, " of ", reader.header().shards,
+           ", as ", reader.index_path(), " says");
     entry.shard += entry.slices.empty() ? header.shards : 0;
     const auto at = entries.find(raw.key);
     if (at == entries.end()) {
@@ -71,7 +71,8 @@ struct Parts {
     shards.push_back(reader.header().shards);
     header.shards += reader.header().shards;  // of at most 2^31 checkpoints, each less than 2^31
     if (header.shards > INT32_MAX)
-      Fail(TENON_INVALID_ARGUMENT, "the checkpoints to merge have ", header.shards, " data files; no index can name so many");
+      Fail(TENON_INVALID_ARGUMENT, "the checkpoints to merge have ", header.shards,
+           " data files; no index can name so many");
   }
 };
 
@@ -87,9 +88,11 @@ struct Merge {
     sdk::StepMemory memory(c);
     const io::Budget budget = io::BudgetOf(c, memory, "merged", destination);
     const std::vector<std::string_view> sources = StringsOf(c.input_view(0));
-    if (sources.size() == 1 && sources[0] == destination) return void(io::BundleReader(files, destination, budget));  // nothing to do
+    if (sources.size() == 1 && sources[0] == destination)
+      return void(io::BundleReader(files, destination, budget));  // nothing to do
     if (std::find(sources.begin(), sources.end(), destination) != sources.end())
-      Fail(TENON_INVALID_ARGUMENT, "destination_prefix ", destination, " is one of the checkpoints to merge, which would be lost if merging failed");
+      Fail(TENON_INVALID_ARGUMENT, "destination_prefix ", destination,
+           " is one of the checkpoints to merge, which would be lost if merging failed");
     const Parts parts = ReadParts(files, sources, destination, budget);
     MoveTogether(files, parts, destination, budget);
     RemoveSources(files, parts, destination);
@@ -115,7 +118,8 @@ struct Merge {
   }
 
   // A step that has ended meanwhile, on a machine that stood still, must not touch what came after it.
-  static void MoveTogether(const tenon_files& files, const Parts& parts, std::string_view destination, const io::Budget& budget) {
+  static void MoveTogether(const tenon_files& files, const Parts& parts, std::string_view destination,
+                           const io::Budget& budget) {
     budget.poll();
     MakeFolders(files, FolderOf(destination));
     io::WriteLock lock(files, destination);
@@ -162,7 +166,8 @@ TENON_OP(kMergeV2Checkpoints) = DefineOp({
     .name = "MergeV2Checkpoints",
     .inputs = "checkpoint_prefixes: string, destination_prefix: string",
     .attrs = "delete_old_dirs: bool = true; allow_missing_files: bool = false",
-    .constraints = "path(checkpoint_prefixes); path(destination_prefix); rank(checkpoint_prefixes) == 1; rank(destination_prefix) == 0",
+    .constraints = "path(checkpoint_prefixes); path(destination_prefix); rank(checkpoint_prefixes) == 1; "
+                   "rank(destination_prefix) == 0",
     .doc = "Makes one checkpoint of several by renaming their data files and writing one index.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<MergeShape>,

@@ -39,7 +39,8 @@ struct Save {
     const size_t count = static_cast<size_t>(c.input_count()) - 3;
     const Request request = ReadRequest(c, count);
     std::vector<io::SliceSpec> specs;
-    for (size_t i = 0; i < count; ++i) specs.push_back(ReadSpec(request, i, DimsOf(c.input_view(static_cast<int32_t>(i) + 3))));
+    for (size_t i = 0; i < count; ++i)
+      specs.push_back(ReadSpec(request, i, DimsOf(c.input_view(static_cast<int32_t>(i) + 3))));
     sdk::StepMemory memory(c);
     const io::Budget budget = io::BudgetOf(c, memory, "saved", request.prefix);
     io::BundleWriter writer(HostFiles(), request.prefix, budget);
@@ -52,10 +53,12 @@ struct Save {
     }
     writer.Finish();
   }
-  static void SaveVariants(const RunContext& c, io::BundleWriter& writer, std::string_view name, const io::SliceSpec& spec, const tenon_tensor_view& tensor, const io::Budget& budget) {
+  static void SaveVariants(const RunContext& c, io::BundleWriter& writer, std::string_view name,
+                           const io::SliceSpec& spec, const tenon_tensor_view& tensor, const io::Budget& budget) {
     if (!spec.whole) Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is of variants, which are not saved in parts");
     std::pmr::vector<std::pmr::string> variants(budget.memory);
-    for (int64_t i = 0; i < Count(tensor); ++i) variants.push_back(io::EncodeVariant(c, name, VariantOf(tensor, i), budget));
+    for (int64_t i = 0; i < Count(tensor); ++i)
+      variants.push_back(io::EncodeVariant(c, name, VariantOf(tensor, i), budget));
     writer.AddVariants(name, DimsOf(tensor), variants);
   }
   // A slice that leaves nothing out is the whole.
@@ -81,7 +84,8 @@ struct Restore {
     const io::Budget budget = io::BudgetOf(c, memory, "restored", request.prefix);
     if (IsFirstFormat(request.prefix)) {
       io::FirstReader reader(HostFiles(), request.prefix, budget);
-      for (size_t i = 0; i < dtypes.size(); ++i) reader.Restore(c, request.names[i], request.specs[i], dtypes[i], static_cast<int32_t>(i));
+      for (size_t i = 0; i < dtypes.size(); ++i)
+        reader.Restore(c, request.names[i], request.specs[i], dtypes[i], static_cast<int32_t>(i));
       return;
     }
     for (int more = kTriesMore; !RestoreAll(c, request, budget, more > 0); --more) {
@@ -91,7 +95,8 @@ struct Restore {
   static bool IsFirstFormat(std::string_view prefix) {
     const std::string index = io::IndexPath(prefix);
     const tenon_files& files = HostFiles();
-    return files.exists(ToSpan(index)) == 0 && files.exists(ToSpan(io::TemporaryPath(index))) == 0 && files.exists(ToSpan(prefix)) != 0;
+    return files.exists(ToSpan(index)) == 0 && files.exists(ToSpan(io::TemporaryPath(index))) == 0 &&
+           files.exists(ToSpan(prefix)) != 0;
   }
   // False: somebody wrote the checkpoint anew meanwhile, so that what was read is of the old one and of the new one.
   bool RestoreAll(const RunContext& c, const Request& request, const io::Budget& budget, bool may_try_again) const {
@@ -108,7 +113,8 @@ struct Restore {
     }
     return true;
   }
-  void RestoreOne(const RunContext& c, io::BundleReader& reader, const Request& request, const io::Budget& budget, size_t i) const {
+  void RestoreOne(const RunContext& c, io::BundleReader& reader, const Request& request, const io::Budget& budget,
+                  size_t i) const {
     const std::string_view name = request.names[i];
     const io::BundleEntry entry = reader.Find(name);
     if (entry.dtype != dtypes[i]) {
@@ -134,7 +140,8 @@ struct Restore {
       std::pmr::string storage(budget.memory);
       const std::pmr::vector<std::string_view> variants = reader.ReadVariants(name, entry, &storage);
       c.AllocOutput(index, entry.dims);
-      for (size_t k = 0; k < variants.size(); ++k) c.output<tenon_variant*>(index)[k] = io::DecodeVariant(c, name, variants[k], budget);
+      for (size_t k = 0; k < variants.size(); ++k)
+        c.output<tenon_variant*>(index)[k] = io::DecodeVariant(c, name, variants[k], budget);
       return;
     }
     if (ElementSize(entry.dtype) == 0) {
@@ -148,7 +155,8 @@ struct Restore {
 
   // A box of the tensor, of what is stored of it.
   static void RestoreParts(const RunContext& c, io::BundleReader& reader, const std::string& name,
-                           const io::BundleEntry& entry, const io::Slice& wanted, const io::Budget& budget, int32_t index) {
+                           const io::BundleEntry& entry, const io::Slice& wanted, const io::Budget& budget,
+                           int32_t index) {
     const uint64_t element = ElementSize(entry.dtype);
     if (element == 0 || entry.dtype == TENON_DT_STRING) {
       Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' of type ", TypeName(entry.dtype), " cannot be restored in parts");
@@ -205,7 +213,8 @@ TENON_OP(kRestoreV2) = DefineOp({
     .outputs = "tensors: dtypes",
     .attrs = "dtypes: list(type) >= 1",
     .constraints = "path(prefix); rank(prefix) == 0; rank(tensor_names) == 1; rank(shape_and_slices) == 1",
-    .doc = "Reads tensors from a checkpoint by name, also from one of the first format; every byte's checksum is verified.",
+    .doc = "Reads tensors from a checkpoint by name, also from one of the first format; every byte's checksum is "
+           "verified.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<RestoreShape>,
 });

@@ -36,7 +36,8 @@ void AppendText(std::string& out, std::string_view text) {
   out.append("\0\x01", 2);
 }
 
-// In n bytes, 7 n - 1 bits beside the sign; the first bits say how many bytes, and are all turned over in negative numbers.
+// In n bytes, 7 n - 1 bits beside the sign; the first bits say how many bytes, and are all turned over in negative
+// numbers.
 void AppendSigned(std::string& out, int64_t value) {
   const uint64_t magnitude = static_cast<uint64_t>(value < 0 ? ~value : value);
   const int bits = 64 - std::countl_zero(magnitude) + 1;
@@ -51,14 +52,19 @@ void AppendSigned(std::string& out, int64_t value) {
 
 bool IsBoxOf(const Slice& slice, Dims dims) {
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (slice.start[d] < 0 || slice.length[d] < 0 || slice.start[d] > dims[d] || slice.length[d] > dims[d] - slice.start[d]) return false;
+    if (slice.start[d] < 0 || slice.length[d] < 0 || slice.start[d] > dims[d] ||
+        slice.length[d] > dims[d] - slice.start[d])
+      return false;
   }
   return true;
 }
 
 }  // namespace
 
-Slice Slice::Whole(Dims dims) { return {std::vector<int64_t>(dims.size(), 0), std::vector<int64_t>(dims.begin(), dims.end()), std::vector<bool>(dims.size(), true)}; }
+Slice Slice::Whole(Dims dims) {
+  return {std::vector<int64_t>(dims.size(), 0), std::vector<int64_t>(dims.begin(), dims.end()),
+          std::vector<bool>(dims.size(), true)};
+}
 
 int64_t Slice::elements() const {
   int64_t count = 1;
@@ -137,7 +143,8 @@ SliceSpec SliceSpec::Parse(std::string_view text, std::string_view tensor) {
   const auto number = [&](std::string_view digits) {
     int64_t value = -1;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) bad("is not of the form '2 3 -:0,3'");
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 0)
+      bad("is not of the form '2 3 -:0,3'");
     return value;
   };
   std::string_view rest = text;

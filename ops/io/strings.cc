@@ -36,7 +36,8 @@ struct Join {
     }
     std::vector<std::string> out(static_cast<size_t>(Count(dims)));
     for (size_t element = 0; element < out.size(); ++element) {
-      if (element % kBetweenPolls == 0 && c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it joined strings");
+      if (element % kBetweenPolls == 0 && c.cancelled())
+        Fail(TENON_CANCELLED, "the step was cancelled while it joined strings");
       for (int32_t i = 0; i < c.input_count(); ++i) {
         if (i != 0) out[element] += separator;
         const bool scalar = DimsOf(c.input_view(i)).empty();

@@ -25,7 +25,7 @@ constexpr int kRestartInterval = 16;
 constexpr char kUncompressed = 0;
 constexpr char kSnappy = 1;
 constexpr uint64_t kMostBlock = uint64_t{1} << 31;   // bytes of one block; of an index are written some 2^18
-constexpr uint64_t kMostTableGrowth = 64;                 // keys and values may be so many times as large as the file, and
+constexpr uint64_t kMostTableGrowth = 64;            // keys and values may be so many times as large as the file, and
 constexpr uint64_t kAlwaysAllowed = uint64_t{1} << 16;  // so many bytes more
 constexpr uint64_t kTableChunk = uint64_t{1} << 20;       // read and summed between two polls
 constexpr uint64_t kEntriesBetweenPolls = 1024;
@@ -127,7 +127,8 @@ std::string SuccessorOf(std::string_view last) {
 
 class TableBuilder::Parts {
  public:
-  Parts(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory) : put_(std::move(put)), data(kRestartInterval, memory), index(1, memory) {}
+  Parts(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory)
+      : put_(std::move(put)), data(kRestartInterval, memory), index(1, memory) {}
   Handle Finish(Block& block) { return block.Finish(written_, [this](std::string_view bytes) { Put(bytes); }); }
   void Put(std::string_view bytes) {
     put_(bytes);
@@ -144,7 +145,8 @@ class TableBuilder::Parts {
   bool full = false;  // the block ends before the next entry
 };
 
-TableBuilder::TableBuilder(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory) : parts_(std::make_unique<Parts>(std::move(put), memory)) {}
+TableBuilder::TableBuilder(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory)
+    : parts_(std::make_unique<Parts>(std::move(put), memory)) {}
 TableBuilder::~TableBuilder() = default;
 
 void TableBuilder::FinishBlock(const std::string& separator) {
@@ -207,7 +209,8 @@ std::pmr::string ReadBlock(const Reading& reading, const Handle& handle) {
   const uint64_t limit = reading.source.size() - kFooterSize;
   if (handle.offset > limit || handle.size > limit - handle.offset ||
       limit - handle.offset - handle.size < kTrailerSize) {
-    Damaged(reading.path, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ", reading.source.size());
+    Damaged(reading.path, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ",
+            reading.source.size());
   }
   if (handle.size > kMostBlock) {
     Damaged(reading.path, handle.offset, "a block has ", handle.size, " bytes; at most ", kMostBlock, " are read");
@@ -222,7 +225,8 @@ std::pmr::string ReadBlock(const Reading& reading, const Handle& handle) {
   TakeFixed32(trailer, &stored);
   const uint32_t found = sdk::Crc32c(std::string_view(block).substr(0, handle.size + 1));
   if (sdk::UnmaskCrc32c(stored) != found) {
-    Damaged(reading.path, handle.offset, "the block's checksum is ", found, ", but ", sdk::UnmaskCrc32c(stored), " was stored");
+    Damaged(reading.path, handle.offset, "the block's checksum is ", found, ", but ", sdk::UnmaskCrc32c(stored),
+            " was stored");
   }
   const char compression = block[handle.size];
   block.resize(handle.size);
@@ -238,7 +242,8 @@ std::pmr::string ReadBlock(const Reading& reading, const Handle& handle) {
 
 // Calls visit(key, value) for each entry of the block.
 template <class Visit>
-void ForEachEntry(std::string_view block, std::string_view path, uint64_t offset, std::pmr::memory_resource* memory, Visit&& visit) {
+void ForEachEntry(std::string_view block, std::string_view path, uint64_t offset, std::pmr::memory_resource* memory,
+                  Visit&& visit) {
   uint32_t restarts = 0;
   std::string_view tail = block.size() < 4 ? std::string_view() : block.substr(block.size() - 4);
   if (!TakeFixed32(tail, &restarts) || restarts > (block.size() - 4) / 4) {
@@ -268,7 +273,8 @@ Handle ReadFooter(const Reading& reading) {
   std::string_view magic_bytes = footer.substr(kFooterSize - 8);
   uint64_t magic = 0;
   sdk::TakeFixed64(magic_bytes, &magic);
-  if (magic != kMagic) Damaged(reading.path, size - 8, "a table ends with other bytes; is it complete, and an index file?");
+  if (magic != kMagic)
+    Damaged(reading.path, size - 8, "a table ends with other bytes; is it complete, and an index file?");
   TakeHandle(footer, reading.path, size - kFooterSize);  // of the meta-index, which says nothing that is needed
   return TakeHandle(footer, reading.path, size - kFooterSize);
 }
@@ -287,19 +293,23 @@ Table::Table(TableSource& source, std::string_view path, const Budget& budget)
   const Reading reading{source, path, budget};
   const Handle index = ReadFooter(reading);
   uint64_t room = kAlwaysAllowed;
-  if (__builtin_mul_overflow(source.size(), kMostTableGrowth, &room) || __builtin_add_overflow(room, kAlwaysAllowed, &room)) room = UINT64_MAX;
+  if (__builtin_mul_overflow(source.size(), kMostTableGrowth, &room) ||
+      __builtin_add_overflow(room, kAlwaysAllowed, &room))
+    room = UINT64_MAX;
   uint64_t free_from = 0;  // blocks before it have been read
 
   const std::pmr::string index_block = ReadBlock(reading, index);
   ForEachEntry(index_block, path, index.offset, budget.memory, [&](std::string_view, std::string_view position) {
     const Handle handle = TakeHandle(position, path, index.offset);
-    if (handle.offset < free_from) Damaged(path, handle.offset, "a block begins before the end of the block before it, at ", free_from);
+    if (handle.offset < free_from)
+      Damaged(path, handle.offset, "a block begins before the end of the block before it, at ", free_from);
     const std::pmr::string block = ReadBlock(reading, handle);
     free_from = handle.offset + handle.size + kTrailerSize;
     ForEachEntry(block, path, handle.offset, budget.memory, [&](std::string_view key, std::string_view value) {
       if (entries_.size() % kEntriesBetweenPolls == 0) budget.poll();
       if (!entries_.empty() && entries_.back().key >= key) Damaged(path, handle.offset, "the keys do not ascend");
-      if (key.size() > room || value.size() > room - key.size()) Damaged(path, handle.offset, "its keys and values are far larger than the file");
+      if (key.size() > room || value.size() > room - key.size())
+        Damaged(path, handle.offset, "its keys and values are far larger than the file");
       room -= key.size() + value.size();
       entries_.push_back({Keep(key, *bytes_), Keep(value, *bytes_)});
     });
@@ -307,7 +317,12 @@ Table::Table(TableSource& source, std::string_view path, const Budget& budget)
 }
 
 TableLookup::TableLookup(TableSource& source, std::string path, const Budget& budget)
-    : source_(source), path_(std::move(path)), budget_(budget), keys_(std::make_unique<std::pmr::monotonic_buffer_resource>(budget.memory)), places_(budget.memory), block_(budget.memory) {
+    : source_(source),
+      path_(std::move(path)),
+      budget_(budget),
+      keys_(std::make_unique<std::pmr::monotonic_buffer_resource>(budget.memory)),
+      places_(budget.memory),
+      block_(budget.memory) {
   const Reading reading{source_, path_, budget_};
   const Handle index = ReadFooter(reading);
   const std::pmr::string index_block = ReadBlock(reading, index);
@@ -315,16 +330,22 @@ TableLookup::TableLookup(TableSource& source, std::string path, const Budget& bu
   ForEachEntry(index_block, path_, index.offset, budget_.memory, [&](std::string_view key, std::string_view position) {
     if (places_.size() % kEntriesBetweenPolls == 0) budget_.poll();
     const Handle handle = TakeHandle(position, path_, index.offset);
-    if (handle.offset < free_from) Damaged(path_, handle.offset, "a block begins before the end of the block before it, at ", free_from);
-    if (handle.size > source_.size() || handle.offset > source_.size() - handle.size) Damaged(path_, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ", source_.size());
-    if (!places_.empty() && places_.back().last_key >= key) Damaged(path_, index.offset, "the keys of the index do not ascend");
+    if (handle.offset < free_from)
+      Damaged(path_, handle.offset, "a block begins before the end of the block before it, at ", free_from);
+    if (handle.size > source_.size() || handle.offset > source_.size() - handle.size)
+      Damaged(path_, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ",
+              source_.size());
+    if (!places_.empty() && places_.back().last_key >= key)
+      Damaged(path_, index.offset, "the keys of the index do not ascend");
     free_from = handle.offset + handle.size + kTrailerSize;
     places_.push_back({Keep(key, *keys_), handle.offset, handle.size});
   });
 }
 
 std::optional<std::string_view> TableLookup::Find(std::string_view key) {
-  const auto place = std::lower_bound(places_.begin(), places_.end(), key, [](const Place& each, std::string_view wanted) { return each.last_key < wanted; });
+  const auto place =
+      std::lower_bound(places_.begin(), places_.end(), key,
+                       [](const Place& each, std::string_view wanted) { return each.last_key < wanted; });
   if (place == places_.end()) return std::nullopt;
   if (block_offset_ != place->offset) {
     block_offset_ = UINT64_MAX;

@@ -32,7 +32,8 @@ std::string BuildTable(const std::vector<TableEntry>& entries);
 class TableBuilder {
  public:
   // put(bytes) writes the file's next bytes.
-  explicit TableBuilder(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  explicit TableBuilder(std::function<void(std::string_view)> put,
+                        std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   ~TableBuilder();
   void Add(std::string_view key, std::string_view value);
   void Finish();
@@ -81,8 +82,8 @@ class TableFile final : public TableSource {
 
 // All entries of a table, in order. DATA_LOSS names the path and the byte offset of what does not fit.
 //
-// Each block is read and summed once, and what the keys' shared prefixes and compression make of the file is bounded by its size, so that
-// neither time nor memory is beyond what the file's bytes are worth.
+// Each block is read and summed once, and what the keys' shared prefixes and compression make of the file is bounded by
+// its size, so that neither time nor memory is beyond what the file's bytes are worth.
 class Table {
  public:
   struct Entry {

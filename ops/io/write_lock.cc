@@ -32,11 +32,12 @@ std::string Holder(const tenon_files& files, const std::string& path) {
 
 }  // namespace
 
-WriteLock::WriteLock(const tenon_files& files, std::string_view prefix) : files_(files), path_(std::string(prefix) + ".lock") {
+WriteLock::WriteLock(const tenon_files& files, std::string_view prefix)
+    : files_(files), path_(std::string(prefix) + ".lock") {
   if (auto file = sdk::File::IfNobodyWrites(files_, path_)) file_.emplace(*std::move(file));
   if (!file_) {
-    sdk::Fail(TENON_ABORTED, "the checkpoint ", prefix, " is being written by ", Holder(files_, path_), ", which has ", path_,
-              " open; nothing was changed");
+    sdk::Fail(TENON_ABORTED, "the checkpoint ", prefix, " is being written by ", Holder(files_, path_), ", which has ",
+              path_, " open; nothing was changed");
   }
   try {
     const std::string holder = ThisProcess() + "\n";

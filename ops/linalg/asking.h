@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a factorization of Eigen's asks whether its step was given up. The compiler is told to include this first (CMakeLists.txt).
+// How a factorization of Eigen's asks whether its step was given up. The compiler is told to include this first
+// (CMakeLists.txt).
 //
-// A factorization is one call, which may last for hours. Wherever it begins with something Eigen asserts that sizes fit, by a macro that may be defined and may throw: here it
-// asserts nothing (as without debugging), and asks at those places between which little is done. Results are those of Eigen without this.
+// A factorization is one call, which may last for hours. Wherever it begins with something Eigen asserts that sizes
+// fit, by a macro that may be defined and may throw: here it asserts nothing (as without debugging), and asks at those
+// places between which little is done. Results are those of Eigen without this.
 #ifndef TENON_OPS_LINALG_ASKING_H_
 #define TENON_OPS_LINALG_ASKING_H_
 
@@ -13,7 +15,8 @@
 
 namespace tenon::ops::linalg {
 
-// The run that this thread computes for, and what it may yet do before it asks. Plugins are not unmapped, so that the quick model is in order.
+// The run that this thread computes for, and what it may yet do before it asks. Plugins are not unmapped, so that the
+// quick model is in order.
 struct Asking {
   const sdk::RunContext* run;
   int64_t left;
@@ -57,9 +60,10 @@ consteval int64_t WorkAfter(std::string_view assertion) {
 
 }  // namespace tenon::ops::linalg
 
-#define eigen_assert(x)                                                                                               \
-  do {                                                                                                                \
-    if constexpr (::tenon::ops::linalg::WorkAfter(#x) > 0) ::tenon::ops::linalg::Ask(::tenon::ops::linalg::WorkAfter(#x)); \
+#define eigen_assert(x)                                               \
+  do {                                                                \
+    if constexpr (::tenon::ops::linalg::WorkAfter(#x) > 0)            \
+      ::tenon::ops::linalg::Ask(::tenon::ops::linalg::WorkAfter(#x)); \
   } while (false)
 
 #endif  // TENON_OPS_LINALG_ASKING_H_

@@ -20,18 +20,22 @@ struct CholeskyKernel {
         const Eigen::LLT<Matrix<T>> factors(Load<T>(c, 0, stack, i));
         Matrix<T> lower = factors.matrixL();
         // As TensorFlow says that a matrix is not positive definite.
-        if (factors.info() != Eigen::Success) lower.template triangularView<Eigen::Lower>().setConstant(std::numeric_limits<RealOf<T>>::quiet_NaN());
+        if (factors.info() != Eigen::Success)
+          lower.template triangularView<Eigen::Lower>().setConstant(std::numeric_limits<RealOf<T>>::quiet_NaN());
         Store(lower, c.output<T>(0) + i * stack.size());
       });
     });
   }
 };
 
-// l^-H P(l^H dl) l^-1, made Hermitian, where P takes the lower triangle with half of the diagonal. Triangles above l's are not read.
+// l^-H P(l^H dl) l^-1, made Hermitian, where P takes the lower triangle with half of the diagonal. Triangles above l's
+// are not read.
 Output InputGradient(NodeBuilder& g, Output l, Output dl) {
   const Output product = Product(g, l, true, dl, false);
   const Output middle = Band(g, WithDiagonal(g, product, Halved(g, DiagonalOf(g, product))), -1, 0);
-  const auto solve = [&](Output x) { return g.Op("MatrixTriangularSolve", {l, x}, {{"lower", true}, {"adjoint", true}}); };
+  const auto solve = [&](Output x) {
+    return g.Op("MatrixTriangularSolve", {l, x}, {{"lower", true}, {"adjoint", true}});
+  };
   return HermitianPart(g, solve(Adjoint(g, solve(middle))));
 }
 
@@ -41,11 +45,14 @@ void DecomposeCholeskyGrad(DecomposeContext& d) {
   d.SetOutput(0, InputGradient(d, Band(d, d.input(0), -1, 0), Band(d, d.input(1), -1, 0)));
 }
 
-void CholeskyGradShape(ShapeContext& c) { c.SetOutput(0, c.Merge(SquareShape(c, 0), SquareShape(c, 1), "the shapes of l and grad")); }
+void CholeskyGradShape(ShapeContext& c) {
+  c.SetOutput(0, c.Merge(SquareShape(c, 0), SquareShape(c, 1), "the shapes of l and grad"));
+}
 
 }  // namespace
 
-TENON_KERNEL(kCholeskyKernel) = Registration<CholeskyKernel>("Cholesky", {.constraints = Constraints<Stored::Constraint<"T">>::list});
+TENON_KERNEL(kCholeskyKernel) =
+    Registration<CholeskyKernel>("Cholesky", {.constraints = Constraints<Stored::Constraint<"T">>::list});
 
 TENON_OP(kCholesky) = DefineOp({
     .name = "Cholesky",
@@ -53,7 +60,8 @@ TENON_OP(kCholesky) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {double, float, half, complex64, complex128}",
     .constraints = "rank(input) >= 2; dim(input, -1) == dim(input, -2)",
-    .doc = "The lower L with a positive diagonal such that L adjoint(L) is the Hermitian matrix whose lower triangle is the input's. Of one that is not positive definite, a triangle of NaN.",
+    .doc = "The lower L with a positive diagonal such that L adjoint(L) is the Hermitian matrix whose lower triangle "
+           "is the input's. Of one that is not positive definite, a triangle of NaN.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<SameSquareShape>,
     .gradient = GradientFunction<CholeskyGradient>,

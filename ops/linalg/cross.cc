@@ -24,13 +24,16 @@ T Difference(T a, T b, T c, T d) {
 struct CrossKernel {
   void Run(RunContext c) const {
     const Dims dims = DimsOf(c.input_view(0)), others = DimsOf(c.input_view(1));
-    if (!std::equal(dims.begin(), dims.end(), others.begin(), others.end())) Fail(TENON_INVALID_ARGUMENT, "both inputs must be of same shape; they are ", dims, " and ", others);
-    if (dims.empty() || dims.back() != 3) Fail(TENON_INVALID_ARGUMENT, "cross-products are only defined for 3-element vectors; the shape is ", dims);
+    if (!std::equal(dims.begin(), dims.end(), others.begin(), others.end()))
+      Fail(TENON_INVALID_ARGUMENT, "both inputs must be of same shape; they are ", dims, " and ", others);
+    if (dims.empty() || dims.back() != 3)
+      Fail(TENON_INVALID_ARGUMENT, "cross-products are only defined for 3-element vectors; the shape is ", dims);
     Numbers::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(Count(dims) / 3, 4, [&](int64_t begin, int64_t end) {
         for (int64_t i = 3 * begin; i < 3 * end; i += 3) {
           const T *a = c.input<T>(0) + i, *b = c.input<T>(1) + i;
-          const T product[] = {Difference(a[1], b[2], a[2], b[1]), Difference(a[2], b[0], a[0], b[2]), Difference(a[0], b[1], a[1], b[0])};
+          const T product[] = {Difference(a[1], b[2], a[2], b[1]), Difference(a[2], b[0], a[0], b[2]),
+                               Difference(a[0], b[1], a[1], b[0])};
           std::copy_n(product, 3, c.output<T>(0) + i);
         }
       });
@@ -51,7 +54,8 @@ void CrossGradient(GradientContext& g) {
 
 }  // namespace
 
-TENON_KERNEL(kCrossKernel) = Registration<CrossKernel>("Cross", {.constraints = Constraints<Numbers::Constraint<"T">>::list});
+TENON_KERNEL(kCrossKernel) = Registration<CrossKernel>("Cross",
+                                                       {.constraints = Constraints<Numbers::Constraint<"T">>::list});
 
 TENON_OP(kCross) = DefineOp({
     .name = "Cross",

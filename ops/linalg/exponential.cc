@@ -29,7 +29,8 @@ struct Exponential {
 
 }  // namespace
 
-TENON_KERNEL(kMatrixExponentialKernel) = Registration<Exponential>("MatrixExponential", {.constraints = Constraints<Stored::Constraint<"T">>::list});
+TENON_KERNEL(kMatrixExponentialKernel) =
+    Registration<Exponential>("MatrixExponential", {.constraints = Constraints<Stored::Constraint<"T">>::list});
 
 TENON_OP(kMatrixExponential) = DefineOp({
     .name = "MatrixExponential",

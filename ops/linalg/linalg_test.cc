@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factors multiplied together again, of matrices larger than the golden cases', where Eigen works by blocks; and matrices of zeros, NaN, huge and tiny numbers, and
-// without elements, of which nothing is asked but an end and no memory of others.
+// Factors multiplied together again, of matrices larger than the golden cases', where Eigen works by blocks; and
+// matrices of zeros, NaN, huge and tiny numbers, and without elements, of which nothing is asked but an end and no
+// memory of others.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -87,7 +88,8 @@ template <class T>
 double Distance(const Dense<T>& a, const Dense<T>& b) {
   if (a.rows != b.rows || a.columns != b.columns) return std::numeric_limits<double>::infinity();
   double most = 0;
-  for (size_t i = 0; i < a.values.size(); ++i) most = std::max(most, static_cast<double>(std::abs(a.values[i] - b.values[i])));
+  for (size_t i = 0; i < a.values.size(); ++i)
+    most = std::max(most, static_cast<double>(std::abs(a.values[i] - b.values[i])));
   return most;
 }
 
@@ -124,10 +126,12 @@ TYPED_TEST(Factors, OfInversesAndSolutionsAreTheMatrix) {
   const Dense<T> a = Random<T>(kSide, kSide, 1, 10), b = Random<T>(kSide, 3, 2);
   for (const bool adjoint : {false, true}) {
     const Dense<T> matrix = adjoint ? Adjoint(a) : a;
-    const Result inverse = Kernel<T>("MatrixInverse").Attr("adjoint", adjoint).Run({a.tensor()}, {Out<T>({kSide, kSide})});
+    const Result inverse =
+        Kernel<T>("MatrixInverse").Attr("adjoint", adjoint).Run({a.tensor()}, {Out<T>({kSide, kSide})});
     ASSERT_EQ(inverse.text(), "");
     EXPECT_LT(Distance(Product(matrix, Of<T>(inverse[0])), Diagonal(std::vector<T>(kSide, T(1)))), this->kNear);
-    const Result solved = Kernel<T>("MatrixSolve").Attr("adjoint", adjoint).Run({a.tensor(), b.tensor()}, {Out<T>({kSide, 3})});
+    const Result solved =
+        Kernel<T>("MatrixSolve").Attr("adjoint", adjoint).Run({a.tensor(), b.tensor()}, {Out<T>({kSide, 3})});
     ASSERT_EQ(solved.text(), "");
     EXPECT_LT(Distance(Product(matrix, Of<T>(solved[0])), b), this->kNear);
     for (const bool lower : {false, true}) {
@@ -135,7 +139,10 @@ TYPED_TEST(Factors, OfInversesAndSolutionsAreTheMatrix) {
       for (int64_t i = 0; i < kSide; ++i)
         for (int64_t k = 0; k < kSide; ++k)
           if (lower ? k > i : k < i) triangle.at(i, k) = 0;
-      const Result by_triangle = Kernel<T>("MatrixTriangularSolve").Attr("lower", lower).Attr("adjoint", adjoint).Run({a.tensor(), b.tensor()}, {Out<T>({kSide, 3})});
+      const Result by_triangle = Kernel<T>("MatrixTriangularSolve")
+                                     .Attr("lower", lower)
+                                     .Attr("adjoint", adjoint)
+                                     .Run({a.tensor(), b.tensor()}, {Out<T>({kSide, 3})});
       ASSERT_EQ(by_triangle.text(), "");
       EXPECT_LT(Distance(Product(adjoint ? Adjoint(triangle) : triangle, Of<T>(by_triangle[0])), b), this->kNear);
     }
@@ -145,7 +152,9 @@ TYPED_TEST(Factors, OfInversesAndSolutionsAreTheMatrix) {
 TYPED_TEST(Factors, OfLowerUpperAndOrder) {
   using T = TypeParam;
   const Dense<T> a = Random<T>(kSide, kSide, 3);
-  const Result r = Kernel<T>("Lu").Attr("output_idx_type", Type{TENON_DT_INT32}).Run({a.tensor()}, {Out<T>({kSide, kSide}), Out<int32_t>({kSide})});
+  const Result r = Kernel<T>("Lu")
+                       .Attr("output_idx_type", Type{TENON_DT_INT32})
+                       .Run({a.tensor()}, {Out<T>({kSide, kSide}), Out<int32_t>({kSide})});
   ASSERT_EQ(r.text(), "");
   Dense<T> lower = Of<T>(r[0]), upper = lower, ordered = a;
   const std::vector<int32_t> order = Values<int32_t>(r[1]);
@@ -167,7 +176,9 @@ TYPED_TEST(Factors, OfCholeskyAndOfEigenvalues) {
   const Dense<T> factor = Of<T>(lower[0]);
   EXPECT_EQ(factor.at(0, 1), T(0));
   EXPECT_LT(Distance(Product(factor, Adjoint(factor)), a), 100 * this->kNear);
-  const Result eigen = Kernel<T>("SelfAdjointEigV2").Attr("compute_v", true).Run({a.tensor()}, {Out<T>({kSide}), Out<T>({kSide, kSide})});
+  const Result eigen = Kernel<T>("SelfAdjointEigV2")
+                           .Attr("compute_v", true)
+                           .Run({a.tensor()}, {Out<T>({kSide}), Out<T>({kSide, kSide})});
   ASSERT_EQ(eigen.text(), "");
   const Dense<T> vectors = Of<T>(eigen[1]);
   EXPECT_LT(Distance(Product(Product(vectors, Diagonal(Values<T>(eigen[0]))), Adjoint(vectors)), a), 100 * this->kNear);
@@ -180,20 +191,28 @@ TYPED_TEST(Factors, OfOrthogonalAndOfSingularValues) {
     const int64_t thin = std::min(rows, columns);
     for (const bool full : {false, true}) {
       const int64_t width = full ? rows : thin;
-      const Result r = Kernel<T>("Qr").Attr("full_matrices", full).Run({a.tensor()}, {Out<T>({rows, width}), Out<T>({width, columns})});
+      const Result r = Kernel<T>("Qr")
+                           .Attr("full_matrices", full)
+                           .Run({a.tensor()}, {Out<T>({rows, width}), Out<T>({width, columns})});
       ASSERT_EQ(r.text(), "");
       const Dense<T> q = Of<T>(r[0]);
       EXPECT_LT(Distance(Product(q, Of<T>(r[1])), a), this->kNear);
-      EXPECT_LT(Distance(Product(Adjoint(q), q), Diagonal(std::vector<T>(static_cast<size_t>(width), T(1)))), this->kNear);
+      EXPECT_LT(Distance(Product(Adjoint(q), q), Diagonal(std::vector<T>(static_cast<size_t>(width), T(1)))),
+                this->kNear);
       const int64_t left = full ? rows : thin, right = full ? columns : thin;
-      const Result s = Kernel<T>("Svd").Attr("compute_uv", true).Attr("full_matrices", full).Run({a.tensor()}, {Out<T>({thin}), Out<T>({rows, left}), Out<T>({columns, right})});
+      const Result s = Kernel<T>("Svd")
+                           .Attr("compute_uv", true)
+                           .Attr("full_matrices", full)
+                           .Run({a.tensor()}, {Out<T>({thin}), Out<T>({rows, left}), Out<T>({columns, right})});
       ASSERT_EQ(s.text(), "");
       const Dense<T> u = Of<T>(s[1]), v = Of<T>(s[2]);
       Dense<T> values = Zeros<T>(left, right);
       for (int64_t i = 0; i < thin; ++i) values.at(i, i) = Values<T>(s[0])[static_cast<size_t>(i)];
       EXPECT_LT(Distance(Product(Product(u, values), Adjoint(v)), a), this->kNear);
-      EXPECT_LT(Distance(Product(Adjoint(u), u), Diagonal(std::vector<T>(static_cast<size_t>(left), T(1)))), this->kNear);
-      EXPECT_LT(Distance(Product(Adjoint(v), v), Diagonal(std::vector<T>(static_cast<size_t>(right), T(1)))), this->kNear);
+      EXPECT_LT(Distance(Product(Adjoint(u), u), Diagonal(std::vector<T>(static_cast<size_t>(left), T(1)))),
+                this->kNear);
+      EXPECT_LT(Distance(Product(Adjoint(v), v), Diagonal(std::vector<T>(static_cast<size_t>(right), T(1)))),
+                this->kNear);
     }
   }
 }
@@ -220,8 +239,8 @@ TYPED_TEST(Factors, OfSquareRootsAndLogarithmsAreTheMatrix) {
 template <class T>
 void ForEachHard(const std::function<void(const Tensor&)>& run) {
   using Real = decltype(std::abs(T()));
-  const Real largest = std::numeric_limits<Real>::max(), least = std::numeric_limits<Real>::denorm_min(), none = std::numeric_limits<Real>::quiet_NaN(),
-             infinite = std::numeric_limits<Real>::infinity();
+  const Real largest = std::numeric_limits<Real>::max(), least = std::numeric_limits<Real>::denorm_min(),
+             none = std::numeric_limits<Real>::quiet_NaN(), infinite = std::numeric_limits<Real>::infinity();
   for (const Real odd : {Real(0), largest, -largest, least, none, infinite, -infinite})
     for (const int64_t place : {-1, 0, 1, 4, 15}) {
       Dense<T> matrix = place < 0 ? Zeros<T>(4, 4) : Random<T>(4, 4, 7);
@@ -253,10 +272,17 @@ TYPED_TEST(Factors, OfHardMatricesEnd) {
     }
     if constexpr (sdk::kIsComplex<T>) ExpectAnEnd(Kernel<T>("MatrixLogarithm").Run({a}, one), "MatrixLogarithm");
     ExpectAnEnd(Kernel<T>("MatrixDeterminant").Run({a}, {Out<T>()}), "MatrixDeterminant");
-    ExpectAnEnd(Kernel<T>("Lu").Attr("output_idx_type", Type{TENON_DT_INT32}).Run({a}, {Out<T>({4, 4}), Out<int32_t>({4})}), "Lu");
+    ExpectAnEnd(
+        Kernel<T>("Lu").Attr("output_idx_type", Type{TENON_DT_INT32}).Run({a}, {Out<T>({4, 4}), Out<int32_t>({4})}),
+        "Lu");
     ExpectAnEnd(Kernel<T>("Qr").Attr("full_matrices", true).Run({a}, {Out<T>({4, 4}), Out<T>({4, 4})}), "Qr");
-    ExpectAnEnd(Kernel<T>("Svd").Attr("compute_uv", true).Attr("full_matrices", true).Run({a}, {Out<T>({4}), Out<T>({4, 4}), Out<T>({4, 4})}), "Svd");
-    ExpectAnEnd(Kernel<T>("SelfAdjointEigV2").Attr("compute_v", true).Run({a}, {Out<T>({4}), Out<T>({4, 4})}), "SelfAdjointEigV2");
+    ExpectAnEnd(Kernel<T>("Svd")
+                    .Attr("compute_uv", true)
+                    .Attr("full_matrices", true)
+                    .Run({a}, {Out<T>({4}), Out<T>({4, 4}), Out<T>({4, 4})}),
+                "Svd");
+    ExpectAnEnd(Kernel<T>("SelfAdjointEigV2").Attr("compute_v", true).Run({a}, {Out<T>({4}), Out<T>({4, 4})}),
+                "SelfAdjointEigV2");
     for (const bool fast : {false, true})
       ExpectAnEnd(Kernel<T>("MatrixSolveLs").Attr("fast", fast).Run({a, a, Scalar<double>(0)}, one), "MatrixSolveLs");
   });
@@ -273,19 +299,27 @@ TEST(Empty, MatricesAreNotRead) {
   }
   EXPECT_EQ(Kernel<float>("MatrixDeterminant").Run({none}, {Out<float>({0})}).text(), "");
   EXPECT_EQ(Kernel<float>("MatrixDiagPart").Run({none}, {Out<float>({0, kHuge})}).text(), "");
-  EXPECT_EQ(Kernel<float>("MatrixSetDiag").Run({none, Make<float>({0, kHuge}, {})}, {Out<float>({0, kHuge, kHuge})}).text(), "");
+  EXPECT_EQ(
+      Kernel<float>("MatrixSetDiag").Run({none, Make<float>({0, kHuge}, {})}, {Out<float>({0, kHuge, kHuge})}).text(),
+      "");
 }
 
 TEST(Diagonals, ThatAMatrixDoesNotHaveAreRefused) {
   const Tensor a = Make<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   const auto part = [&](int32_t lower, int32_t upper, testing::Dimensions out) {
-    return Kernel<float>("MatrixDiagPartV3").Attr("align", std::string("LEFT_RIGHT")).Run({a, testing::Vector<int32_t>({lower, upper}), Scalar<float>(9)}, {Out<float>(std::move(out))});
+    return Kernel<float>("MatrixDiagPartV3")
+        .Attr("align", std::string("LEFT_RIGHT"))
+        .Run({a, testing::Vector<int32_t>({lower, upper}), Scalar<float>(9)}, {Out<float>(std::move(out))});
   };
   const Result good = part(-1, 1, {3, 2});
   ASSERT_EQ(good.text(), "");
   EXPECT_EQ(Values<float>(good[0]), (std::vector<float>{2, 6, 1, 5, 9, 4}));
-  for (const auto& [lower, upper] : {std::pair<int32_t, int32_t>{-2, 0}, {0, 3}, {1, 0}, {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()}})
-    EXPECT_EQ(part(lower, upper, {3, 2}).code, static_cast<uint32_t>(TENON_INVALID_ARGUMENT)) << lower << " to " << upper;
+  for (const auto& [lower, upper] : {std::pair<int32_t, int32_t>{-2, 0},
+                                     {0, 3},
+                                     {1, 0},
+                                     {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()}})
+    EXPECT_EQ(part(lower, upper, {3, 2}).code, static_cast<uint32_t>(TENON_INVALID_ARGUMENT))
+        << lower << " to " << upper;
 }
 
 // ---- Steps that are given up ----
@@ -327,10 +361,16 @@ TEST_P(GivenUp, EndsInTheMiddleOfAMatrix) {
   }
 }
 
-Result Square(KernelCase* kernel, const Dense<double>& a) { return kernel->Run({a.tensor()}, {Out<double>({a.rows, a.rows})}); }
-Result Solved(KernelCase* kernel, const Dense<double>& a) { return kernel->Run({a.tensor(), a.tensor()}, {Out<double>({a.rows, a.rows})}); }
+Result Square(KernelCase* kernel, const Dense<double>& a) {
+  return kernel->Run({a.tensor()}, {Out<double>({a.rows, a.rows})});
+}
+Result Solved(KernelCase* kernel, const Dense<double>& a) {
+  return kernel->Run({a.tensor(), a.tensor()}, {Out<double>({a.rows, a.rows})});
+}
 std::function<Result(KernelCase*, const Dense<double>&)> LeastSquares(bool fast) {
-  return [fast](KernelCase* kernel, const Dense<double>& a) { return kernel->Attr("fast", fast).Run({a.tensor(), a.tensor(), Scalar<double>(1)}, {Out<double>({a.rows, a.rows})}); };
+  return [fast](KernelCase* kernel, const Dense<double>& a) {
+    return kernel->Attr("fast", fast).Run({a.tensor(), a.tensor(), Scalar<double>(1)}, {Out<double>({a.rows, a.rows})});
+  };
 }
 
 constexpr int64_t kLong = 500;
@@ -368,7 +408,9 @@ TEST(GivenUpLogarithm, EndsInTheMiddleOfAMatrix) {
   const Dense<T> a = Random<T>(100, 100, 6, 20);
   const auto run = [&](int64_t last) {
     int64_t asks = 0;
-    const Result result = Kernel<T>("MatrixLogarithm").GivenUpWhen([&] { return ++asks >= last; }).Run({a.tensor()}, {Out<T>({100, 100})});
+    const Result result = Kernel<T>("MatrixLogarithm")
+                              .GivenUpWhen([&] { return ++asks >= last; })
+                              .Run({a.tensor()}, {Out<T>({100, 100})});
     return std::pair(result.code, asks);
   };
   const auto [whole, asks] = run(std::numeric_limits<int64_t>::max());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is computed through L and U with rows exchanged: Lu, MatrixInverse, MatrixDeterminant, LogMatrixDeterminant, MatrixSolve.
+// What is computed through L and U with rows exchanged: Lu, MatrixInverse, MatrixDeterminant, LogMatrixDeterminant,
+// MatrixSolve.
 #include <Eigen/LU>
 
 #include "matrix.h"
@@ -14,12 +15,14 @@ namespace {
 template <class T>
 using Factors = Eigen::PartialPivLU<Matrix<T>>;
 
-// Where a pivot is exactly 0 there is no inverse, nor where the first one is no number; nothing is said of matrices that nearly have none.
+// Where a pivot is exactly 0 there is no inverse, nor where the first one is no number; nothing is said of matrices
+// that nearly have none.
 template <class T>
 void CheckPivots(const Factors<T>& factors, std::string_view what) {
   const auto& lu = factors.matrixLU();
   for (int64_t i = 0; i < lu.rows(); ++i)
-    if (i == 0 ? !(std::abs(lu(i, i)) > 0) : lu(i, i) == sdk::Wide<T>(0)) Fail(TENON_INVALID_ARGUMENT, what, " is not invertible: pivot ", i, " is ", std::abs(lu(i, i)));
+    if (i == 0 ? !(std::abs(lu(i, i)) > 0) : lu(i, i) == sdk::Wide<T>(0))
+      Fail(TENON_INVALID_ARGUMENT, what, " is not invertible: pivot ", i, " is ", std::abs(lu(i, i)));
 }
 
 struct Inverse {
@@ -45,7 +48,8 @@ struct Solve {
   void Run(RunContext c) const {
     const Stack stack = Stack::OfSquare(c.input_view(0)), right = Stack::Of(c.input_view(1));
     CheckOneBatch(stack, right);
-    if (stack.rows != right.rows) Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", stack.rows, " and ", right.rows, " rows");
+    if (stack.rows != right.rows)
+      Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", stack.rows, " and ", right.rows, " rows");
     if (right.size() == 0) return;
     Stored::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       ForEachMatrix(c, stack.count, stack.rows, [&](int64_t i) {
@@ -72,7 +76,8 @@ struct PackedFactors {
         // Row k of L U is row order[k] of the input.
         const Eigen::PermutationMatrix<Eigen::Dynamic> order = factors.permutationP().transpose();
         for (int64_t row = 0; row < stack.rows; ++row) {
-          if (c.output_view(1).dtype == TENON_DT_INT64) c.output<int64_t>(1)[i * stack.rows + row] = order.indices()(row);
+          if (c.output_view(1).dtype == TENON_DT_INT64)
+            c.output<int64_t>(1)[i * stack.rows + row] = order.indices()(row);
           else c.output<int32_t>(1)[i * stack.rows + row] = order.indices()(row);
         }
       });
@@ -181,7 +186,8 @@ TENON_OP(kMatrixInverse) = DefineOp({
     .outputs = "output: T",
     .attrs = "adjoint: bool = false; T: {double, float, half, complex64, complex128}",
     .constraints = kSquare,
-    .doc = "The inverses of square matrices, or of their adjoints. A matrix without an inverse is an error where a pivot is 0.",
+    .doc = "The inverses of square matrices, or of their adjoints. A matrix without an inverse is an error where a "
+           "pivot is 0.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<SameSquareShape>,
     .gradient = GradientFunction<InverseGradient>,
@@ -192,7 +198,8 @@ TENON_OP(kMatrixSolve) = DefineOp({
     .inputs = "matrix: T, rhs: T",
     .outputs = "output: T",
     .attrs = "adjoint: bool = false; T: {double, float, half, complex64, complex128}",
-    .constraints = "rank(matrix) >= 2; rank(rhs) == rank(matrix); dim(matrix, -1) == dim(matrix, -2); dim(matrix, -1) == dim(rhs, -2)",
+    .constraints = "rank(matrix) >= 2; rank(rhs) == rank(matrix); dim(matrix, -1) == dim(matrix, -2); dim(matrix, -1) "
+                   "== dim(rhs, -2)",
     .doc = "The x of matrix x = rhs, or of adjoint(matrix) x = rhs.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<SolveShape>,

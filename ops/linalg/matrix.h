@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels share: stacks of matrices, which are the last two dims of tensors, as Eigen's.
 //
-// Halves are computed as floats and rounded once. A matrix is copied into Eigen's order (columns first), because what its factorizations do to it they do in place.
-// Scratch of a factorization is Eigen's own, a few times the matrix; who finds no memory ends with RESOURCE_EXHAUSTED. Whether the step was given up is asked within each
-// factorization (asking.h).
+// Halves are computed as floats and rounded once. A matrix is copied into Eigen's order (columns first), because what
+// its factorizations do to it they do in place. Scratch of a factorization is Eigen's own, a few times the matrix; who
+// finds no memory ends with RESOURCE_EXHAUSTED. Whether the step was given up is asked within each factorization
+// (asking.h).
 #ifndef TENON_OPS_LINALG_MATRIX_H_
 #define TENON_OPS_LINALG_MATRIX_H_
 
@@ -54,14 +55,16 @@ struct Stack {
   }
   static Stack OfSquare(const tenon_tensor_view& view) {
     const Stack stack = Of(view);
-    if (stack.rows != stack.columns) sdk::Fail(TENON_INVALID_ARGUMENT, "Input matrix must be square; the shape is ", DimsOf(view));
+    if (stack.rows != stack.columns)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Input matrix must be square; the shape is ", DimsOf(view));
     return stack;
   }
 };
 
 inline void CheckOneBatch(const Stack& a, const Stack& b) {
   if (!std::equal(a.batch.begin(), a.batch.end(), b.batch.begin(), b.batch.end()))
-    sdk::Fail(TENON_INVALID_ARGUMENT, "All input tensors must have the same outer dimensions; they have ", a.batch, " and ", b.batch);
+    sdk::Fail(TENON_INVALID_ARGUMENT, "All input tensors must have the same outer dimensions; they have ", a.batch,
+              " and ", b.batch);
 }
 
 // function(begin, count) for each so many of the rows that the question whether the step was given up does not wait.
@@ -81,16 +84,19 @@ Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic> LoadAs(const T* from, int6
   InPieces(rows, columns, [&](int64_t begin, int64_t count) {
     if constexpr (sdk::kIsHalf<T>) {
       for (int64_t row = begin; row < begin + count; ++row)
-        for (int64_t column = 0; column < columns; ++column) matrix(row, column) = Number(static_cast<float>(from[row * columns + column]));
+        for (int64_t column = 0; column < columns; ++column)
+          matrix(row, column) = Number(static_cast<float>(from[row * columns + column]));
     } else {
-      matrix.middleRows(begin, count) = Eigen::Map<const Rows<T>>(from + begin * columns, count, columns).template cast<Number>();
+      matrix.middleRows(begin, count) =
+          Eigen::Map<const Rows<T>>(from + begin * columns, count, columns).template cast<Number>();
     }
   });
   return matrix;
 }
 // Matrix `index` of an input's stack.
 template <class Number, class T>
-Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic> LoadAs(const sdk::RunContext& c, int32_t input, const Stack& stack, int64_t index) {
+Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic> LoadAs(const sdk::RunContext& c, int32_t input,
+                                                             const Stack& stack, int64_t index) {
   return LoadAs<Number>(c.input<T>(input) + index * stack.size(), stack.rows, stack.columns);
 }
 template <class T>
@@ -102,14 +108,16 @@ PreciseMatrix<T> LoadPrecise(const sdk::RunContext& c, int32_t input, const Stac
   return LoadAs<Precise<T>, T>(c, input, stack, index);
 }
 
-// Rows first, one after the other; values: an expression of Eigen's whose elements cost nothing, of what T is computed in or more precise.
+// Rows first, one after the other; values: an expression of Eigen's whose elements cost nothing, of what T is computed
+// in or more precise.
 template <class T, class Expression>
 void StorePrecise(const Expression& values, T* to) {
   const int64_t columns = values.cols();
   InPieces(values.rows(), columns, [&](int64_t begin, int64_t count) {
     if constexpr (sdk::kIsHalf<T>) {
       for (int64_t row = begin; row < begin + count; ++row)
-        for (int64_t column = 0; column < columns; ++column) to[row * columns + column] = T(static_cast<float>(values.coeff(row, column)));
+        for (int64_t column = 0; column < columns; ++column)
+          to[row * columns + column] = T(static_cast<float>(values.coeff(row, column)));
     } else {
       Eigen::Map<Rows<T>>(to + begin * columns, count, columns) = values.middleRows(begin, count).template cast<T>();
     }
@@ -123,7 +131,8 @@ void Store(const Expression& values, T* to) {
   else Eigen::Map<Rows<T>>(to, values.rows(), values.cols()) = values;
 }
 
-// function(index) for each of `count` matrices, shared among threads; `size` is about the cube root of the operations that one takes.
+// function(index) for each of `count` matrices, shared among threads; `size` is about the cube root of the operations
+// that one takes.
 template <class Function>
 void ForEachMatrix(const sdk::RunContext& c, int64_t count, int64_t size, const Function& function) {
   const double n = static_cast<double>(size);

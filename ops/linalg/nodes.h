@@ -41,7 +41,9 @@ inline Output DiagonalOf(NodeBuilder& g, Output x) { return g.Op("MatrixDiagPart
 inline Output WithDiagonal(NodeBuilder& g, Output x, Output diagonal) { return g.Op("MatrixSetDiag", {x, diagonal}); }
 inline Output DiagonalMatrix(NodeBuilder& g, Output diagonal) { return g.Op("MatrixDiag", {diagonal}); }
 // Of a complex number.
-inline Output RealPart(NodeBuilder& g, Output x) { return g.Cast(x, g.type(x) == TENON_DT_COMPLEX64 ? TENON_DT_FLOAT : TENON_DT_DOUBLE); }
+inline Output RealPart(NodeBuilder& g, Output x) {
+  return g.Cast(x, g.type(x) == TENON_DT_COMPLEX64 ? TENON_DT_FLOAT : TENON_DT_DOUBLE);
+}
 inline Output Halved(NodeBuilder& g, Output x) { return g.Mul(x, g.Scalar(0.5, x)); }
 // (x + its adjoint) / 2
 inline Output HermitianPart(NodeBuilder& g, Output x) { return Halved(g, g.Add(x, Adjoint(g, x))); }
@@ -55,7 +57,9 @@ inline Output Part(NodeBuilder& g, Output x, int dim, std::optional<Output> begi
   };
   const bool inner = dim == -2;
   return g.Op("StridedSlice", {x, bound(begin), bound(end), inner ? g.Vector({1, 1, 1}) : g.Vector({1, 1})},
-              {{"ellipsis_mask", 1}, {"begin_mask", (inner ? 4 : 0) | (begin.has_value() ? 0 : 2)}, {"end_mask", (inner ? 4 : 0) | (end.has_value() ? 0 : 2)}});
+              {{"ellipsis_mask", 1},
+               {"begin_mask", (inner ? 4 : 0) | (begin.has_value() ? 0 : 2)},
+               {"end_mask", (inner ? 4 : 0) | (end.has_value() ? 0 : 2)}});
 }
 // The size of dim -1 or -2 of x, a vector of one number.
 inline Output SizeOf(NodeBuilder& g, Output x, int dim) {

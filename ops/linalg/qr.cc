@@ -63,15 +63,21 @@ void QrGradient(GradientContext& g) {
   const Shape shape = g.shape(a);
   const bool full = g.Bool("full_matrices");
   if (full && shape[-2] > shape[-1] && shape[-1] >= 0)
-    return g.Fail(TENON_UNIMPLEMENTED, "no gradient of Qr with full_matrices of matrices of more rows than columns: which columns complete q is nowhere said. Without full_matrices there is one");
+    return g.Fail(TENON_UNIMPLEMENTED,
+                  "no gradient of Qr with full_matrices of matrices of more rows than columns: which columns complete "
+                  "q is nowhere said. Without full_matrices there is one");
   if (full && (shape[-2] < 0 || shape[-1] < 0))
-    return g.Fail(TENON_UNIMPLEMENTED, "no gradient of Qr with full_matrices where rows and columns are not known before a step; the shape is ", shape);
+    return g.Fail(
+        TENON_UNIMPLEMENTED,
+        "no gradient of Qr with full_matrices where rows and columns are not known before a step; the shape is ",
+        shape);
   if (shape[-1] >= 0 && shape[-2] >= shape[-1]) return g.SetDx(0, TallGradient(g, q, r, g.dy(0), g.dy(1)));
   // The columns beyond a square are no more than q times theirs of r. There may be none of them.
   const Output side = SizeOf(g, r, -2), dr = g.dy(1);
   const Output beyond = Part(g, a, -1, side, std::nullopt), dbeyond = Part(g, dr, -1, side, std::nullopt);
   const Output dq = g.Add(g.dy(0), Product(g, beyond, false, dbeyond, true));
-  const Output dsquare = TallGradient(g, q, Part(g, r, -1, std::nullopt, side), dq, Part(g, dr, -1, std::nullopt, side));
+  const Output dsquare =
+      TallGradient(g, q, Part(g, r, -1, std::nullopt, side), dq, Part(g, dr, -1, std::nullopt, side));
   g.SetDx(0, g.Concat({dsquare, Product(g, q, dbeyond)}, -1));
 }
 
@@ -85,7 +91,8 @@ TENON_OP(kQr) = DefineOp({
     .outputs = "q: T, r: T",
     .attrs = "full_matrices: bool = false; T: {double, float, half, complex64, complex128}",
     .constraints = "rank(input) >= 2",
-    .doc = "q with orthonormal columns and an upper triangle r whose product is the input; with full_matrices q is square.",
+    .doc = "q with orthonormal columns and an upper triangle r whose product is the input; with full_matrices q is "
+           "square.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<QrShape>,
     .gradient = GradientFunction<QrGradient>,

@@ -18,9 +18,11 @@ struct SelfAdjointEigKernel {
     if (stack.size() == 0) return;
     Stored::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       ForEachMatrix(c, stack.count, 2 * stack.rows, [&](int64_t i) {
-        const Eigen::SelfAdjointEigenSolver<PreciseMatrix<T>> factors(LoadPrecise<T>(c, 0, stack, i), vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+        const Eigen::SelfAdjointEigenSolver<PreciseMatrix<T>> factors(
+            LoadPrecise<T>(c, 0, stack, i), vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
         if (factors.info() != Eigen::Success)
-          Fail(TENON_INVALID_ARGUMENT, "Self-adjoint eigen decomposition was not successful: that of matrix ", i, " does not converge. Is all of it finite?");
+          Fail(TENON_INVALID_ARGUMENT, "Self-adjoint eigen decomposition was not successful: that of matrix ", i,
+               " does not converge. Is all of it finite?");
         StorePrecise(factors.eigenvalues(), c.output<T>(0) + i * stack.rows);
         if (vectors) StorePrecise(factors.eigenvectors(), c.output<T>(1) + i * stack.size());
       });
@@ -41,7 +43,8 @@ void SelfAdjointEigGradient(GradientContext& g) {
   Output v = g.output(1);
   if (!vectors) v = {g.Node("SelfAdjointEigV2", {g.input(0)}, {{"compute_v", true}}), 1, 0};
   Output middle = DiagonalMatrix(g, g.dy(0));
-  if (vectors && g.has_dy(1)) middle = g.Add(middle, g.Mul(ReciprocalGaps(g, g.output(0)), Product(g, v, true, g.dy(1), false)));
+  if (vectors && g.has_dy(1))
+    middle = g.Add(middle, g.Mul(ReciprocalGaps(g, g.output(0)), Product(g, v, true, g.dy(1), false)));
   const Output dx = Product(g, v, false, Product(g, v, false, middle, true), true);
   const Output lower = Band(g, g.Add(dx, Adjoint(g, dx)), -1, 0);
   g.SetDx(0, WithDiagonal(g, lower, Halved(g, DiagonalOf(g, lower))));
@@ -60,7 +63,8 @@ void SelfAdjointEigShape(ShapeContext& c) {
 
 }  // namespace
 
-TENON_KERNEL(kSelfAdjointEigV2Kernel) = Registration<SelfAdjointEigKernel>("SelfAdjointEigV2", {.constraints = Constraints<Stored::Constraint<"T">>::list});
+TENON_KERNEL(kSelfAdjointEigV2Kernel) =
+    Registration<SelfAdjointEigKernel>("SelfAdjointEigV2", {.constraints = Constraints<Stored::Constraint<"T">>::list});
 
 TENON_OP(kSelfAdjointEigV2) = DefineOp({
     .name = "SelfAdjointEigV2",
@@ -68,7 +72,8 @@ TENON_OP(kSelfAdjointEigV2) = DefineOp({
     .outputs = "e: T, v: T",
     .attrs = "compute_v: bool = true; T: {double, float, half, complex64, complex128}",
     .constraints = "rank(input) >= 2; dim(input, -1) == dim(input, -2)",
-    .doc = "Eigenvalues, the smallest first, and the eigenvectors, which are v's columns, of the Hermitian matrices whose lower triangles are the input's.",
+    .doc = "Eigenvalues, the smallest first, and the eigenvectors, which are v's columns, of the Hermitian matrices "
+           "whose lower triangles are the input's.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<EigShape>,
     .gradient = GradientFunction<SelfAdjointEigGradient>,

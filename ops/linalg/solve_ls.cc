@@ -17,7 +17,8 @@ struct SolveLs {
   void Run(RunContext c) const {
     const Stack stack = Stack::Of(c.input_view(0)), right = Stack::Of(c.input_view(1));
     CheckOneBatch(stack, right);
-    if (stack.rows != right.rows) Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", stack.rows, " and ", right.rows, " rows");
+    if (stack.rows != right.rows)
+      Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", stack.rows, " and ", right.rows, " rows");
     const double regularizer = *c.input<double>(2);
     const int64_t size = stack.columns * right.columns;
     if (size == 0 || stack.count == 0) return;
@@ -30,7 +31,8 @@ struct SolveLs {
         if (!fast) {
           // Whose rank is that which the given numbers have, not that of doubles.
           Eigen::CompleteOrthogonalDecomposition<PreciseMatrix<T>> factors;
-          factors.setThreshold(static_cast<double>(Eigen::NumTraits<sdk::Wide<T>>::epsilon()) * static_cast<double>(std::min(stack.rows, stack.columns)));
+          factors.setThreshold(static_cast<double>(Eigen::NumTraits<sdk::Wide<T>>::epsilon()) *
+                               static_cast<double>(std::min(stack.rows, stack.columns)));
           factors.compute(matrix.template cast<Precise<T>>());
           return StorePrecise(PreciseMatrix<T>(factors.solve(rhs.template cast<Precise<T>>())), out);
         }
@@ -40,7 +42,8 @@ struct SolveLs {
         gramian.diagonal().array() += sdk::Wide<T>(static_cast<RealOf<T>>(regularizer));
         const Eigen::LLT<Matrix<T>> factors(gramian);
         if (factors.info() != Eigen::Success)
-          Fail(TENON_INVALID_ARGUMENT, "Input matrix was rank deficient or ill-conditioned: matrix ", i, ". Try fast = false, or a larger l2_regularizer");
+          Fail(TENON_INVALID_ARGUMENT, "Input matrix was rank deficient or ill-conditioned: matrix ", i,
+               ". Try fast = false, or a larger l2_regularizer");
         if (tall) Store(factors.solve(matrix.adjoint() * rhs), out);
         else Store(matrix.adjoint() * factors.solve(rhs), out);
       });
@@ -53,7 +56,8 @@ void SolveLsShape(ShapeContext& c) {
   const Shape matrix = c.WithRankAtLeast(0, 2), right = c.WithRankAtLeast(1, 2);
   c.WithRank(2, 0);
   c.Merge(matrix[-2], right[-2], "the rows of matrix and of rhs");
-  c.SetOutput(0, Join(c.Merge(matrix.Slice(0, -2), right.Slice(0, -2), "the batch dims"), Shape{matrix[-1], right[-1]}));
+  c.SetOutput(0,
+              Join(c.Merge(matrix.Slice(0, -2), right.Slice(0, -2), "the batch dims"), Shape{matrix[-1], right[-1]}));
 }
 
 struct Both {
@@ -67,7 +71,9 @@ Output Factor(GradientContext& g, Output a, bool of_columns) {
   return g.Op("Cholesky", {WithDiagonal(g, gramian, g.Add(diagonal, g.Cast(g.input(2), g.type(a))))});
 }
 Output SolveBy(GradientContext& g, Output factor, Output right) {
-  const auto solve = [&](Output x, bool adjoint) { return g.Op("MatrixTriangularSolve", {factor, x}, {{"lower", true}, {"adjoint", adjoint}}); };
+  const auto solve = [&](Output x, bool adjoint) {
+    return g.Op("MatrixTriangularSolve", {factor, x}, {{"lower", true}, {"adjoint", adjoint}});
+  };
   return solve(solve(right, false), true);
 }
 
@@ -86,7 +92,9 @@ Both Wide(GradientContext& g, Output a, Output b, Output dy) {
 }
 
 void SolveLsGradient(GradientContext& g) {
-  if (!g.Bool("fast")) return g.Fail(TENON_UNIMPLEMENTED, "no gradient of MatrixSolveLs with fast = false: a matrix whose rank is not full has none");
+  if (!g.Bool("fast"))
+    return g.Fail(TENON_UNIMPLEMENTED,
+                  "no gradient of MatrixSolveLs with fast = false: a matrix whose rank is not full has none");
   const Output a = g.input(0), b = g.input(1), x = g.output(0), dy = g.dy(0);
   const Shape shape = g.shape(a);
   const auto set = [&](Output matrix, Output right) {
@@ -101,22 +109,26 @@ void SolveLsGradient(GradientContext& g) {
   const Output is_tall = g.Reshape(g.Op("GreaterEqual", {SizeOf(g, a, -2), SizeOf(g, a, -1)}), g.Vector({}));
   const auto when = [&](Output value) { return g.Node("Switch", {value, is_tall}); };
   const int64_t as = when(a), bs = when(b), xs = when(x), dys = when(dy);
-  const Both tall = Tall(g, {as, 1, 0}, {bs, 1, 0}, {xs, 1, 0}, {dys, 1, 0}), wide = Wide(g, {as, 0, 0}, {bs, 0, 0}, {dys, 0, 0});
+  const Both tall = Tall(g, {as, 1, 0}, {bs, 1, 0}, {xs, 1, 0}, {dys, 1, 0}),
+             wide = Wide(g, {as, 0, 0}, {bs, 0, 0}, {dys, 0, 0});
   const auto merged = [&](Output one, Output other) { return g.Op("Merge", {one, other}, {{"N", 2}}); };
   set(merged(wide.matrix, tall.matrix), merged(wide.right, tall.right));
 }
 
 }  // namespace
 
-TENON_KERNEL(kMatrixSolveLsKernel) = Registration<SolveLs>("MatrixSolveLs", {.constraints = Constraints<Stored::Constraint<"T">>::list});
+TENON_KERNEL(kMatrixSolveLsKernel) = Registration<SolveLs>("MatrixSolveLs",
+                                                           {.constraints = Constraints<Stored::Constraint<"T">>::list});
 
 TENON_OP(kMatrixSolveLs) = DefineOp({
     .name = "MatrixSolveLs",
     .inputs = "matrix: T, rhs: T, l2_regularizer: double",
     .outputs = "output: T",
     .attrs = "T: {double, float, half, complex64, complex128}; fast: bool = true",
-    .constraints = "rank(matrix) >= 2; rank(rhs) == rank(matrix); dim(matrix, -2) == dim(rhs, -2); rank(l2_regularizer) == 0",
-    .doc = "The x with the smallest |matrix x - rhs|^2 + l2_regularizer |x|^2, or where rows are fewer than columns the shortest x. fast: by the normal equations, which lose half "
+    .constraints =
+        "rank(matrix) >= 2; rank(rhs) == rank(matrix); dim(matrix, -2) == dim(rhs, -2); rank(l2_regularizer) == 0",
+    .doc = "The x with the smallest |matrix x - rhs|^2 + l2_regularizer |x|^2, or where rows are fewer than columns "
+           "the shortest x. fast: by the normal equations, which lose half "
            "of the digits and need full rank; else by an orthogonal decomposition, without the regularizer.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<SolveLsShape>,

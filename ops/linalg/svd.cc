@@ -59,7 +59,8 @@ struct SvdKernel {
           return;
         }
         const bool wide = stack.rows < stack.columns;
-        const TallSvd<Precise<T>> factors(wide ? PreciseMatrix<T>(matrix.adjoint()) : matrix, vectors, wide ? right : left);
+        const TallSvd<Precise<T>> factors(wide ? PreciseMatrix<T>(matrix.adjoint()) : matrix, vectors,
+                                          wide ? right : left);
         StorePrecise(factors.values, s);
         if (!vectors) return;
         StorePrecise(wide ? factors.short_side : factors.long_side, u);
@@ -87,7 +88,8 @@ void SvdShape(ShapeContext& c) {
   c.SetOutput(2, Join(batch, Shape{columns, full ? columns : count}));
 }
 
-// What the part of vectors outside of the others' span gives: (dv1^H (1 - v1 v1^H) - (v1^H dv2) v2^H), of as many rows as v1 has columns. v2, dv2: what completes v1, if anything.
+// What the part of vectors outside of the others' span gives: (dv1^H (1 - v1 v1^H) - (v1^H dv2) v2^H), of as many rows
+// as v1 has columns. v2, dv2: what completes v1, if anything.
 Output Outside(GradientContext& g, Output v1, Output dv1, std::optional<Output> v2, std::optional<Output> dv2) {
   const Output gv1 = Adjoint(g, dv1);
   const Output outside = g.Sub(gv1, Product(g, Product(g, gv1, v1), false, v1, true));
@@ -95,7 +97,8 @@ Output Outside(GradientContext& g, Output v1, Output dv1, std::optional<Output> 
   return g.Sub(outside, Product(g, Product(g, v1, true, *dv2, false), false, *v2, true));
 }
 
-// Townsend's rules (2016). Where singular values are equal their vectors are anybody's, and these have no gradient: the reciprocal of their gap is taken for 0.
+// Townsend's rules (2016). Where singular values are equal their vectors are anybody's, and these have no gradient: the
+// reciprocal of their gap is taken for 0.
 void SvdGradient(GradientContext& g) {
   const Output a = g.input(0);
   const Shape shape = g.shape(a);
@@ -108,18 +111,28 @@ void SvdGradient(GradientContext& g) {
   }
   const int64_t rows = shape[-2], columns = shape[-1];
   if (full && (rows < 0 || columns < 0))
-    return g.Fail(TENON_UNIMPLEMENTED, "no gradient of Svd's vectors with full_matrices where rows and columns are not known before a step; the shape is ", shape);
+    return g.Fail(TENON_UNIMPLEMENTED,
+                  "no gradient of Svd's vectors with full_matrices where rows and columns are not known before a step; "
+                  "the shape is ",
+                  shape);
   if (full && std::abs(rows - columns) > 1)
-    return g.Fail(TENON_UNIMPLEMENTED, "no gradient of Svd with full_matrices where rows and columns differ by more than 1 (the shape is ", shape,
-                  "): which vectors complete the others is nowhere said. Without full_matrices there is one");
+    return g.Fail(TENON_UNIMPLEMENTED,
+                  "no gradient of Svd with full_matrices where rows and columns differ by more than 1 (the shape is ",
+                  shape, "): which vectors complete the others is nowhere said. Without full_matrices there is one");
   const Output s = g.output(0);
-  const auto first = [&](Output x) { return full && rows != columns ? Part(g, x, -1, std::nullopt, SizeOf(g, s, -1)) : x; };
-  const auto others = [&](Output x, bool has) { return has ? std::optional(Part(g, x, -1, SizeOf(g, s, -1), std::nullopt)) : std::nullopt; };
+  const auto first = [&](Output x) {
+    return full && rows != columns ? Part(g, x, -1, std::nullopt, SizeOf(g, s, -1)) : x;
+  };
+  const auto others = [&](Output x, bool has) {
+    return has ? std::optional(Part(g, x, -1, SizeOf(g, s, -1), std::nullopt)) : std::nullopt;
+  };
   const Output u = first(g.output(1)), v = first(g.output(2)), du = first(g.dy(1)), dv = first(g.dy(2));
-  const Output gaps = ReciprocalGaps(g, g.Mul(s, s)), values = DiagonalMatrix(g, s), inverses = DiagonalMatrix(g, SafeReciprocal(g, s));
+  const Output gaps = ReciprocalGaps(g, g.Mul(s, s)), values = DiagonalMatrix(g, s),
+               inverses = DiagonalMatrix(g, SafeReciprocal(g, s));
   const Output udu = Product(g, u, true, du, false), vdv = Product(g, v, true, dv, false);
   const auto twice = [&](Output x) { return g.Add(x, Adjoint(g, x)); };
-  Output middle = g.Add(DiagonalMatrix(g, g.dy(0)), g.Add(Product(g, twice(g.Mul(gaps, udu)), values), Product(g, values, twice(g.Mul(gaps, vdv)))));
+  Output middle = g.Add(DiagonalMatrix(g, g.dy(0)), g.Add(Product(g, twice(g.Mul(gaps, udu)), values),
+                                                          Product(g, values, twice(g.Mul(gaps, vdv)))));
   if (IsComplex(g.type(a))) {
     // The phases of the vectors, which the factorization chose: as if the longer side's did not count.
     const bool tall = rows > columns && columns >= 0;
@@ -151,7 +164,8 @@ TENON_OP(kSvd) = DefineOp({
     .outputs = "s: T, u: T, v: T",
     .attrs = "compute_uv: bool = true; full_matrices: bool = false; T: {double, float, half, complex64, complex128}",
     .constraints = "rank(input) >= 2",
-    .doc = "Singular values, the largest first, and left and right vectors, such that u diag(s) adjoint(v) is the input; with full_matrices u and v are square.",
+    .doc = "Singular values, the largest first, and left and right vectors, such that u diag(s) adjoint(v) is the "
+           "input; with full_matrices u and v are square.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<SvdShape>,
     .gradient = GradientFunction<SvdGradient>,

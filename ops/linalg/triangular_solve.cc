@@ -29,8 +29,10 @@ int64_t Operand(Dims out, Dims operand, int64_t index) {
 struct TriangularSolve {
   explicit TriangularSolve(CreateContext& c) : lower(c.Bool("lower")), adjoint(c.Bool("adjoint")) {}
   void Run(RunContext c) const {
-    const Stack stack = Stack::OfSquare(c.input_view(0)), right = Stack::Of(c.input_view(1)), out = Stack::Of(c.output_view(0));
-    if (stack.rows != right.rows) Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", stack.rows, " and ", right.rows, " rows");
+    const Stack stack = Stack::OfSquare(c.input_view(0)), right = Stack::Of(c.input_view(1)),
+                out = Stack::Of(c.output_view(0));
+    if (stack.rows != right.rows)
+      Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", stack.rows, " and ", right.rows, " rows");
     if (out.size() == 0) return;
     Solved::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       ForEachMatrix(c, out.count, out.rows, [&](int64_t i) {
@@ -51,18 +53,23 @@ struct TriangularSolve {
   bool lower, adjoint;
 };
 
-// Of a lower triangle the bands are the diagonal and those below it, each element in its row's column; of an upper one those above, the farthest first, and the diagonal,
-// each element in the column of its row.
+// Of a lower triangle the bands are the diagonal and those below it, each element in its row's column; of an upper one
+// those above, the farthest first, and the diagonal, each element in the column of its row.
 struct BandedSolve {
   explicit BandedSolve(CreateContext& c) : lower(c.Bool("lower")), adjoint(c.Bool("adjoint")) {}
   void Run(RunContext c) const {
-    const Stack bands = Stack::Of(c.input_view(0)), right = Stack::Of(c.input_view(1)), out = Stack::Of(c.output_view(0));
+    const Stack bands = Stack::Of(c.input_view(0)), right = Stack::Of(c.input_view(1)),
+                out = Stack::Of(c.output_view(0));
     const int64_t n = bands.columns;
-    if (bands.rows < 1 || bands.rows > n) Fail(TENON_INVALID_ARGUMENT, "there are ", bands.rows, " bands of a matrix of ", n, " rows; there must be one at least, and no more than rows");
-    if (n != right.rows) Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", n, " and ", right.rows, " rows");
+    if (bands.rows < 1 || bands.rows > n)
+      Fail(TENON_INVALID_ARGUMENT, "there are ", bands.rows, " bands of a matrix of ", n,
+           " rows; there must be one at least, and no more than rows");
+    if (n != right.rows)
+      Fail(TENON_INVALID_ARGUMENT, "Input matrix and rhs are incompatible: ", n, " and ", right.rows, " rows");
     if (out.size() == 0) return;
     Stored::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      const double rows = static_cast<double>(n), cost = 200 + rows * static_cast<double>(bands.rows) * static_cast<double>(right.columns);
+      const double rows = static_cast<double>(n),
+                   cost = 200 + rows * static_cast<double>(bands.rows) * static_cast<double>(right.columns);
       c.ParallelFor(out.count, cost, [&](int64_t begin, int64_t end) {
         const AsksFor asks(c);
         for (int64_t i = begin; i < end; ++i) Solve<T>(c, bands, right, out, i);
@@ -77,7 +84,8 @@ struct BandedSolve {
     const int64_t n = bands.columns, reach = bands.rows - 1;
     const Matrix<T> matrix = Load<T>(c, 0, bands, Operand(out.batch, bands.batch, index));
     Rows<Number> x = Load<T>(c, 1, right, Operand(out.batch, right.batch, index));
-    // Element [row, column] of the triangle that is solved, which is the adjoint of the given one where that is asked for.
+    // Element [row, column] of the triangle that is solved, which is the adjoint of the given one where that is asked
+    // for.
     const auto at = [&](int64_t row, int64_t column) {
       if (adjoint) std::swap(row, column);
       const Number value = lower ? matrix(row - column, row) : matrix(reach - (column - row), row);
@@ -85,7 +93,9 @@ struct BandedSolve {
       else return value;
     };
     for (int64_t row = 0; row < n; ++row)
-      if (row == 0 ? !(std::abs(at(row, row)) > 0) : at(row, row) == Number(0)) Fail(TENON_INVALID_ARGUMENT, "Input matrix is not invertible: element ", row, " of its diagonal is ", std::abs(at(row, row)));
+      if (row == 0 ? !(std::abs(at(row, row)) > 0) : at(row, row) == Number(0))
+        Fail(TENON_INVALID_ARGUMENT, "Input matrix is not invertible: element ", row, " of its diagonal is ",
+             std::abs(at(row, row)));
     AskNow();
     const bool down = lower != adjoint;
     for (int64_t step = 0; step < n; ++step) {
@@ -113,7 +123,9 @@ void TriangularSolveShape(ShapeContext& c) {
 void BandedSolveShape(ShapeContext& c) {
   const Shape bands = c.WithRankAtLeast(0, 2), right = c.WithRankAtLeast(1, 2);
   const int64_t rows = c.Merge(bands[-1], right[-2], "the columns of the bands and the rows of rhs");
-  if (bands[-2] == 0 || (rows >= 0 && bands[-2] > rows)) return c.Invalid("there are ", bands[-2], " bands of a matrix of ", rows, " rows; there must be one at least, and no more than rows");
+  if (bands[-2] == 0 || (rows >= 0 && bands[-2] > rows))
+    return c.Invalid("there are ", bands[-2], " bands of a matrix of ", rows,
+                     " rows; there must be one at least, and no more than rows");
   if (!bands.known_rank() || !right.known_rank()) return;
   c.SetOutput(0, Join(c.Broadcast(bands.Slice(0, -2), right.Slice(0, -2)), Shape{rows, right[-1]}));
 }
@@ -121,7 +133,8 @@ void BandedSolveShape(ShapeContext& c) {
 // The gradient of rhs by the adjoint, and of the whole matrix, as if it were no triangle.
 std::pair<Output, Output> SolveGradients(GradientContext& g, std::string_view op) {
   const bool adjoint = g.Bool("adjoint");
-  const Output x = g.output(0), right = g.Op(op, {g.input(0), g.dy(0)}, {{"lower", g.Bool("lower")}, {"adjoint", !adjoint}});
+  const Output x = g.output(0),
+               right = g.Op(op, {g.input(0), g.dy(0)}, {{"lower", g.Bool("lower")}, {"adjoint", !adjoint}});
   const Output matrix = g.Neg(adjoint ? Product(g, x, false, right, true) : Product(g, right, false, x, true));
   return {matrix, right};
 }
@@ -145,16 +158,20 @@ void BandedSolveGradient(GradientContext& g) {
 
 }  // namespace
 
-TENON_KERNEL(kMatrixTriangularSolveKernel) = Registration<TriangularSolve>("MatrixTriangularSolve", {.constraints = Constraints<Solved::Constraint<"T">>::list});
-TENON_KERNEL(kBandedTriangularSolveKernel) = Registration<BandedSolve>("BandedTriangularSolve", {.constraints = Constraints<Stored::Constraint<"T">>::list});
+TENON_KERNEL(kMatrixTriangularSolveKernel) =
+    Registration<TriangularSolve>("MatrixTriangularSolve", {.constraints = Constraints<Solved::Constraint<"T">>::list});
+TENON_KERNEL(kBandedTriangularSolveKernel) =
+    Registration<BandedSolve>("BandedTriangularSolve", {.constraints = Constraints<Stored::Constraint<"T">>::list});
 
 TENON_OP(kMatrixTriangularSolve) = DefineOp({
     .name = "MatrixTriangularSolve",
     .inputs = "matrix: T, rhs: T",
     .outputs = "output: T",
     .attrs = "lower: bool = true; adjoint: bool = false; T: {bfloat16, double, float, half, complex64, complex128}",
-    .constraints = "rank(matrix) >= 2; rank(rhs) >= 2; dim(matrix, -1) == dim(matrix, -2); dim(matrix, -1) == dim(rhs, -2)",
-    .doc = "The x of matrix x = rhs, or of adjoint(matrix) x = rhs, where the lower (or upper) triangle of matrix is all that is read of it. Where its diagonal has a 0, x is not finite.",
+    .constraints =
+        "rank(matrix) >= 2; rank(rhs) >= 2; dim(matrix, -1) == dim(matrix, -2); dim(matrix, -1) == dim(rhs, -2)",
+    .doc = "The x of matrix x = rhs, or of adjoint(matrix) x = rhs, where the lower (or upper) triangle of matrix is "
+           "all that is read of it. Where its diagonal has a 0, x is not finite.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<TriangularSolveShape>,
     .gradient = GradientFunction<TriangularSolveGradient>,
@@ -166,7 +183,8 @@ TENON_OP(kBandedTriangularSolve) = DefineOp({
     .outputs = "output: T",
     .attrs = "lower: bool = true; adjoint: bool = false; T: {double, float, half, complex64, complex128}",
     .constraints = "rank(matrix) >= 2; rank(rhs) >= 2; dim(matrix, -1) == dim(rhs, -2)",
-    .doc = "As MatrixTriangularSolve, where matrix has the triangle's bands as rows: from the diagonal downwards when lower, else down to the diagonal; aligned LEFT_RIGHT.",
+    .doc = "As MatrixTriangularSolve, where matrix has the triangle's bands as rows: from the diagonal downwards when "
+           "lower, else down to the diagonal; aligned LEFT_RIGHT.",
     .shape = ShapeFunction<BandedSolveShape>,
     .gradient = GradientFunction<BandedSolveGradient>,
 });

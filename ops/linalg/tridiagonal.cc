@@ -12,7 +12,8 @@ using namespace linalg;
 
 namespace {
 
-// Rows of the compact form: above the diagonal (its last element is not read), the diagonal, below it (its first is not read).
+// Rows of the compact form: above the diagonal (its last element is not read), the diagonal, below it (its first is not
+// read).
 template <class T>
 struct ThreeDiagonals {
   const T *above, *main, *below;
@@ -94,14 +95,17 @@ class Elimination {
 };
 
 struct TridiagonalSolve {
-  explicit TridiagonalSolve(CreateContext& c) : pivoting(c.Bool("partial_pivoting")), perturb(c.Bool("perturb_singular")) {
+  explicit TridiagonalSolve(CreateContext& c)
+      : pivoting(c.Bool("partial_pivoting")), perturb(c.Bool("perturb_singular")) {
     if (perturb && !pivoting) c.Invalid("Setting perturb_singular requires partial_pivoting");
   }
   void Run(RunContext c) const {
     const Stack diagonals = Stack::Of(c.input_view(0)), right = Stack::Of(c.input_view(1));
     CheckOneBatch(diagonals, right);
-    if (diagonals.rows != 3) Fail(TENON_INVALID_ARGUMENT, "Expected diagonals to have 3 rows; there are ", diagonals.rows);
-    if (diagonals.columns != right.rows) Fail(TENON_INVALID_ARGUMENT, "diagonals of ", diagonals.columns, " elements and a rhs of ", right.rows, " rows");
+    if (diagonals.rows != 3)
+      Fail(TENON_INVALID_ARGUMENT, "Expected diagonals to have 3 rows; there are ", diagonals.rows);
+    if (diagonals.columns != right.rows)
+      Fail(TENON_INVALID_ARGUMENT, "diagonals of ", diagonals.columns, " elements and a rhs of ", right.rows, " rows");
     const int64_t n = diagonals.columns;
     if (right.size() == 0) return;
     Computed::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -111,10 +115,12 @@ struct TridiagonalSolve {
           const T* const from = c.input<T>(0) + i * diagonals.size();
           Rows<T> x(right.rows, right.columns);
           InPieces(right.rows, right.columns, [&](int64_t row, int64_t count) {
-            x.middleRows(row, count) = Eigen::Map<const Rows<T>>(c.input<T>(1) + i * right.size() + row * right.columns, count, right.columns);
+            x.middleRows(row, count) =
+                Eigen::Map<const Rows<T>>(c.input<T>(1) + i * right.size() + row * right.columns, count, right.columns);
           });
           Elimination<T> elimination({from, from + n, from + 2 * n, n}, perturb);
-          if (!(pivoting ? elimination.Pivoted(x) : elimination.Plain(x))) x.setConstant(std::numeric_limits<RealOf<T>>::quiet_NaN());
+          if (!(pivoting ? elimination.Pivoted(x) : elimination.Plain(x)))
+            x.setConstant(std::numeric_limits<RealOf<T>>::quiet_NaN());
           Store(x, c.output<T>(0) + i * right.size());
         }
       });
@@ -130,7 +136,9 @@ struct TridiagonalMatMul {
     for (int32_t k = 0; k < 3; ++k) {
       const Stack diagonal = Stack::Of(c.input_view(k));
       CheckOneBatch(diagonal, right);
-      if (diagonal.rows != 1 || diagonal.columns != n) Fail(TENON_INVALID_ARGUMENT, "input ", k, " must be a row of ", n, " elements for each matrix; its shape is ", DimsOf(c.input_view(k)));
+      if (diagonal.rows != 1 || diagonal.columns != n)
+        Fail(TENON_INVALID_ARGUMENT, "input ", k, " must be a row of ", n, " elements for each matrix; its shape is ",
+             DimsOf(c.input_view(k)));
     }
     if (right.size() == 0) return;
     Computed::Dispatch(c.input_view(3).dtype, [&]<class T>(Tag<T>) {
@@ -157,10 +165,12 @@ struct TridiagonalMatMul {
 
 // Rows (dim -2) or elements (dim -1) moved one place towards the front or the back, with zeros behind or before them.
 Output Forward(GradientContext& g, Output x, int dim) {
-  return g.Concat({Part(g, x, dim, g.Vector({1}), std::nullopt), g.ZerosLike(Part(g, x, dim, std::nullopt, g.Vector({1})))}, dim);
+  return g.Concat(
+      {Part(g, x, dim, g.Vector({1}), std::nullopt), g.ZerosLike(Part(g, x, dim, std::nullopt, g.Vector({1})))}, dim);
 }
 Output Backward(GradientContext& g, Output x, int dim) {
-  return g.Concat({g.ZerosLike(Part(g, x, dim, std::nullopt, g.Vector({1}))), Part(g, x, dim, std::nullopt, g.Vector({-1}))}, dim);
+  return g.Concat(
+      {g.ZerosLike(Part(g, x, dim, std::nullopt, g.Vector({1}))), Part(g, x, dim, std::nullopt, g.Vector({-1}))}, dim);
 }
 
 // The three diagonals of dy x^H, each a row.
@@ -174,7 +184,9 @@ void TridiagonalSolveGradient(GradientContext& g) {
   const Output diagonals = g.Conj(g.input(0));
   const auto row = [&](int64_t k) { return Part(g, diagonals, -2, g.Vector({k}), g.Vector({k + 1})); };
   const Output adjoint = g.Concat({Forward(g, row(2), -1), row(1), Backward(g, row(0), -1)}, -2);
-  const Output right = g.Op("TridiagonalSolve", {adjoint, g.dy(0)}, {{"partial_pivoting", g.Bool("partial_pivoting")}, {"perturb_singular", g.Bool("perturb_singular")}});
+  const Output right =
+      g.Op("TridiagonalSolve", {adjoint, g.dy(0)},
+           {{"partial_pivoting", g.Bool("partial_pivoting")}, {"perturb_singular", g.Bool("perturb_singular")}});
   const auto parts = DiagonalsOfProduct(g, right, g.output(0));
   g.SetDx(0, g.Neg(g.Concat({parts[0], parts[1], parts[2]}, -2)));
   g.SetDx(1, right);
@@ -195,7 +207,8 @@ void TridiagonalSolveShape(ShapeContext& c) {
   const Shape diagonals = c.WithRankAtLeast(0, 2), right = c.WithRankAtLeast(1, 2);
   const Shape batch = c.Merge(diagonals.Slice(0, -2), right.Slice(0, -2), "the batch dims");
   c.Merge(diagonals[-2], 3, "the number of diagonals and 3");
-  c.SetOutput(0, Join(batch, Shape{c.Merge(diagonals[-1], right[-2], "the elements of diagonals and the rows of rhs"), right[-1]}));
+  c.SetOutput(0, Join(batch, Shape{c.Merge(diagonals[-1], right[-2], "the elements of diagonals and the rows of rhs"),
+                                   right[-1]}));
 }
 void TridiagonalMatMulShape(ShapeContext& c) {
   const Shape right = c.WithRankAtLeast(3, 2);
@@ -212,16 +225,21 @@ void TridiagonalMatMulShape(ShapeContext& c) {
 
 }  // namespace
 
-TENON_KERNEL(kTridiagonalSolveKernel) = Registration<TridiagonalSolve>("TridiagonalSolve", {.constraints = Constraints<Computed::Constraint<"T">>::list});
-TENON_KERNEL(kTridiagonalMatMulKernel) = Registration<TridiagonalMatMul>("TridiagonalMatMul", {.constraints = Constraints<Computed::Constraint<"T">>::list});
+TENON_KERNEL(kTridiagonalSolveKernel) =
+    Registration<TridiagonalSolve>("TridiagonalSolve", {.constraints = Constraints<Computed::Constraint<"T">>::list});
+TENON_KERNEL(kTridiagonalMatMulKernel) =
+    Registration<TridiagonalMatMul>("TridiagonalMatMul", {.constraints = Constraints<Computed::Constraint<"T">>::list});
 
 TENON_OP(kTridiagonalSolve) = DefineOp({
     .name = "TridiagonalSolve",
     .inputs = "diagonals: T, rhs: T",
     .outputs = "output: T",
     .attrs = "partial_pivoting: bool = true; perturb_singular: bool = false; T: {double, float, complex64, complex128}",
-    .constraints = "rank(diagonals) >= 2; rank(rhs) == rank(diagonals); dim(diagonals, -2) == 3; dim(diagonals, -1) == dim(rhs, -2)",
-    .doc = "The x of a x = rhs, of which a's diagonals are rows: that above the main one, the main one, that below it. perturb_singular: pivots that are 0 beside the largest row are made a little larger; else x is NaN where a pivot is 0.",
+    .constraints = "rank(diagonals) >= 2; rank(rhs) == rank(diagonals); dim(diagonals, -2) == 3; dim(diagonals, -1) == "
+                   "dim(rhs, -2)",
+    .doc = "The x of a x = rhs, of which a's diagonals are rows: that above the main one, the main one, that below it. "
+           "perturb_singular: pivots that are 0 beside the largest row are made a little larger; else x is NaN where a "
+           "pivot is 0.",
     .shape = ShapeFunction<TridiagonalSolveShape>,
     .gradient = GradientFunction<TridiagonalSolveGradient>,
 });
@@ -231,8 +249,10 @@ TENON_OP(kTridiagonalMatMul) = DefineOp({
     .inputs = "superdiag: T, maindiag: T, subdiag: T, rhs: T",
     .outputs = "output: T",
     .attrs = "T: {double, float, complex64, complex128}",
-    .constraints = "rank(rhs) >= 2; rank(superdiag) == rank(rhs); rank(maindiag) == rank(rhs); rank(subdiag) == rank(rhs)",
-    .doc = "The matrix of these three diagonals times rhs; the last element of superdiag and the first of subdiag are not read.",
+    .constraints =
+        "rank(rhs) >= 2; rank(superdiag) == rank(rhs); rank(maindiag) == rank(rhs); rank(subdiag) == rank(rhs)",
+    .doc = "The matrix of these three diagonals times rhs; the last element of superdiag and the first of subdiag are "
+           "not read.",
     .shape = ShapeFunction<TridiagonalMatMulShape>,
     .gradient = GradientFunction<TridiagonalMatMulGradient>,
 });

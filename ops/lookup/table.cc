@@ -35,23 +35,31 @@ bool CanBeKey(uint32_t dtype) {
 }  // namespace
 
 Table::Table(Charge charge, TableOptions options) : charge_(std::move(charge)), options_(std::move(options)) {
-  if (!CanBeKey(options_.key)) Refuse(TENON_UNIMPLEMENTED, Concat("keys of ", TypeName(options_.key), "; strings, whole numbers and bools can be keys"));
-  if (options_.key == TENON_DT_STRING && !options_.key_row.empty()) Refuse(TENON_UNIMPLEMENTED, "keys that are rows of strings; rows of numbers can be keys");
-  if (options_.value != TENON_DT_STRING && ElementSize(options_.value) == 0) Refuse(TENON_UNIMPLEMENTED, Concat("values of ", TypeName(options_.value)));
+  if (!CanBeKey(options_.key))
+    Refuse(TENON_UNIMPLEMENTED,
+           Concat("keys of ", TypeName(options_.key), "; strings, whole numbers and bools can be keys"));
+  if (options_.key == TENON_DT_STRING && !options_.key_row.empty())
+    Refuse(TENON_UNIMPLEMENTED, "keys that are rows of strings; rows of numbers can be keys");
+  if (options_.value != TENON_DT_STRING && ElementSize(options_.value) == 0)
+    Refuse(TENON_UNIMPLEMENTED, Concat("values of ", TypeName(options_.value)));
 }
 
 void Table::Refuse(uint32_t code, const std::string& why) const { Fail(code, "table '", options_.name, "': ", why); }
 
 void Table::CheckSame(const TableOptions& o) const {
-  if (o.key == options_.key && o.value == options_.value && o.row == options_.row && o.fixed == options_.fixed && o.key_row == options_.key_row && o.reserved == options_.reserved) return;
-  Refuse(TENON_FAILED_PRECONDITION, Concat("it is from ", TypeName(options_.key), " to ", TypeName(options_.value), ", and made again from ", TypeName(o.key),
-                                           " to ", TypeName(o.value), " or of another kind"));
+  if (o.key == options_.key && o.value == options_.value && o.row == options_.row && o.fixed == options_.fixed &&
+      o.key_row == options_.key_row && o.reserved == options_.reserved)
+    return;
+  Refuse(TENON_FAILED_PRECONDITION,
+         Concat("it is from ", TypeName(options_.key), " to ", TypeName(options_.value), ", and made again from ",
+                TypeName(o.key), " to ", TypeName(o.value), " or of another kind"));
 }
 
 void Table::CheckTypes(uint32_t key, uint32_t value) const {
   if (key != options_.key || (value != TENON_DT_INVALID && value != options_.value))
-    Refuse(TENON_INVALID_ARGUMENT, Concat("it is from ", TypeName(options_.key), " to ", TypeName(options_.value), ", not from ", TypeName(key),
-                                          value == TENON_DT_INVALID ? std::string() : Concat(" to ", TypeName(value))));
+    Refuse(TENON_INVALID_ARGUMENT,
+           Concat("it is from ", TypeName(options_.key), " to ", TypeName(options_.value), ", not from ", TypeName(key),
+                  value == TENON_DT_INVALID ? std::string() : Concat(" to ", TypeName(value))));
 }
 
 int64_t Table::row_count() const { return Count(Dims(options_.row)); }
@@ -65,33 +73,42 @@ std::string_view Table::KeyAt(const tenon_tensor_view& keys, int64_t index) cons
 
 Dims Table::KeyDims(const tenon_tensor_view& keys) const {
   const Dims dims = DimsOf(keys), row(options_.key_row);
-  if (dims.size() < row.size() || !std::ranges::equal(dims.last(row.size()), row)) Refuse(TENON_INVALID_ARGUMENT, Concat("keys of shape ", ShapeOf(dims), "; a key has shape ", ShapeOf(row)));
+  if (dims.size() < row.size() || !std::ranges::equal(dims.last(row.size()), row))
+    Refuse(TENON_INVALID_ARGUMENT, Concat("keys of shape ", ShapeOf(dims), "; a key has shape ", ShapeOf(row)));
   return dims.first(dims.size() - row.size());
 }
 
-bool Table::IsReserved(std::string_view key) const { return std::ranges::find(options_.reserved, key) != options_.reserved.end(); }
+bool Table::IsReserved(std::string_view key) const {
+  return std::ranges::find(options_.reserved, key) != options_.reserved.end();
+}
 
 void Table::CheckUnreserved(const tenon_tensor_view& keys) const {
   if (options_.reserved.empty()) return;
   for (int64_t i = 0, count = KeyCount(keys); i < count; ++i)
-    if (const std::string_view key = KeyAt(keys, i); IsReserved(key)) Refuse(TENON_INVALID_ARGUMENT, Concat("Using the ", key == options_.reserved[0] ? "empty_key" : "deleted_key", " as a table key is not allowed: key ", i));
+    if (const std::string_view key = KeyAt(keys, i); IsReserved(key))
+      Refuse(TENON_INVALID_ARGUMENT, Concat("Using the ", key == options_.reserved[0] ? "empty_key" : "deleted_key",
+                                            " as a table key is not allowed: key ", i));
 }
 
 void Table::CheckEntries(const tenon_tensor_view& keys, const tenon_tensor_view& values) const {
   CheckTypes(keys.dtype, values.dtype);
   const Dims k = KeyDims(keys), v = DimsOf(values);
-  const bool fits = v.size() == k.size() + options_.row.size() && std::equal(k.begin(), k.end(), v.begin()) &&
-                    std::equal(options_.row.begin(), options_.row.end(), v.begin() + static_cast<std::ptrdiff_t>(k.size()));
+  const bool fits =
+      v.size() == k.size() + options_.row.size() && std::equal(k.begin(), k.end(), v.begin()) &&
+      std::equal(options_.row.begin(), options_.row.end(), v.begin() + static_cast<std::ptrdiff_t>(k.size()));
   if (!fits)
-    Refuse(TENON_INVALID_ARGUMENT, Concat("keys of shape ", ShapeOf(k), " and values of shape ", ShapeOf(v), " do not belong together; a value has shape ", ShapeOf(options_.row)));
+    Refuse(TENON_INVALID_ARGUMENT, Concat("keys of shape ", ShapeOf(k), " and values of shape ", ShapeOf(v),
+                                          " do not belong together; a value has shape ", ShapeOf(options_.row)));
 }
 
 bool Table::HasValue(const Entries& entries, size_t row, const tenon_tensor_view& values, int64_t index) const {
   const int64_t count = row_count();
   if (options_.value != TENON_DT_STRING)
-    return std::memcmp(entries.bytes.data() + row * row_bytes(), Data<const char>(values) + static_cast<uint64_t>(index) * row_bytes(), row_bytes()) == 0;
+    return std::memcmp(entries.bytes.data() + row * row_bytes(),
+                       Data<const char>(values) + static_cast<uint64_t>(index) * row_bytes(), row_bytes()) == 0;
   for (int64_t i = 0; i < count; ++i)
-    if (entries.texts[row * static_cast<size_t>(count) + static_cast<size_t>(i)] != StringAt(values, index * count + i)) return false;
+    if (entries.texts[row * static_cast<size_t>(count) + static_cast<size_t>(i)] != StringAt(values, index * count + i))
+      return false;
   return true;
 }
 
@@ -99,14 +116,18 @@ void Table::SetValue(Entries* entries, size_t row, const tenon_tensor_view& valu
   const int64_t count = row_count();
   if (options_.value != TENON_DT_STRING) {
     entries->bytes.resize(std::max<size_t>(entries->bytes.size(), (row + 1) * row_bytes()));
-    if (row_bytes() != 0) std::memcpy(entries->bytes.data() + row * row_bytes(), Data<const char>(values) + static_cast<uint64_t>(index) * row_bytes(), row_bytes());
+    if (row_bytes() != 0)
+      std::memcpy(entries->bytes.data() + row * row_bytes(),
+                  Data<const char>(values) + static_cast<uint64_t>(index) * row_bytes(), row_bytes());
     return;
   }
   entries->texts.resize(std::max<size_t>(entries->texts.size(), (row + 1) * static_cast<size_t>(count)));
-  for (int64_t i = 0; i < count; ++i) entries->texts[row * static_cast<size_t>(count) + static_cast<size_t>(i)] = StringAt(values, index * count + i);
+  for (int64_t i = 0; i < count; ++i)
+    entries->texts[row * static_cast<size_t>(count) + static_cast<size_t>(i)] = StringAt(values, index * count + i);
 }
 
-void Table::Add(const RunContext& c, Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values, bool once) const {
+void Table::Add(const RunContext& c, Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values,
+                bool once) const {
   entries->memory.AskOf(c);
   CancelPoll poll(c);
   for (int64_t i = 0, count = KeyCount(keys); i < count; ++i) {
@@ -134,24 +155,29 @@ bool Table::Equal(const Entries& a, const Entries& b) const {
     const auto at = b.rows.find(entry.first);
     if (at == b.rows.end()) return false;
     if (options_.value == TENON_DT_STRING)
-      return std::equal(a.texts.begin() + static_cast<std::ptrdiff_t>(entry.second * texts), a.texts.begin() + static_cast<std::ptrdiff_t>((entry.second + 1) * texts),
+      return std::equal(a.texts.begin() + static_cast<std::ptrdiff_t>(entry.second * texts),
+                        a.texts.begin() + static_cast<std::ptrdiff_t>((entry.second + 1) * texts),
                         b.texts.begin() + static_cast<std::ptrdiff_t>(at->second * texts));
-    return row_bytes() == 0 || std::memcmp(a.bytes.data() + entry.second * row_bytes(), b.bytes.data() + at->second * row_bytes(), row_bytes()) == 0;
+    return row_bytes() == 0 || std::memcmp(a.bytes.data() + entry.second * row_bytes(),
+                                           b.bytes.data() + at->second * row_bytes(), row_bytes()) == 0;
   });
 }
 
 void Table::Fill(const RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values) {
   CheckEntries(keys, values);
-  if (!options_.fixed) Refuse(TENON_UNIMPLEMENTED, "it is mutable and needs no initialisation; insert or import entries");
+  if (!options_.fixed)
+    Refuse(TENON_UNIMPLEMENTED, "it is mutable and needs no initialisation; insert or import entries");
   auto entries = std::make_unique<Entries>(c);
   Add(c, entries.get(), keys, values, true);
   const std::unique_lock lock(mutex_);
-  if (filled_ && !Equal(*entries, *entries_)) Refuse(TENON_FAILED_PRECONDITION, "it was initialised before, with other entries");
+  if (filled_ && !Equal(*entries, *entries_))
+    Refuse(TENON_FAILED_PRECONDITION, "it was initialised before, with other entries");
   if (!filled_) entries_ = std::move(entries);
   filled_ = true;
 }
 
-tenon_status* Table::FillOnce(tenon_frame* frame, const tenon_tensor_view* keys, const tenon_tensor_view* values) noexcept {
+tenon_status* Table::FillOnce(tenon_frame* frame, const tenon_tensor_view* keys,
+                              const tenon_tensor_view* values) noexcept {
   try {
     Fill(RunContext(frame), *keys, *values);
     return nullptr;
@@ -161,7 +187,9 @@ tenon_status* Table::FillOnce(tenon_frame* frame, const tenon_tensor_view* keys,
 }
 
 void Table::RequireMutable(const char* what) const {
-  if (options_.fixed) Refuse(TENON_UNIMPLEMENTED, Concat("it is fixed once it was initialised; to ", what, " entries needs a MutableHashTableV2"));
+  if (options_.fixed)
+    Refuse(TENON_UNIMPLEMENTED,
+           Concat("it is fixed once it was initialised; to ", what, " entries needs a MutableHashTableV2"));
 }
 
 void Table::Replace(const RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values) {
@@ -198,8 +226,10 @@ void Table::Remove(const tenon_tensor_view& keys) {
     if (row != last) {
       entries.rows.find(*entries.keys[last])->second = row;
       entries.keys[row] = entries.keys[last];
-      if (row_bytes() != 0) std::memcpy(entries.bytes.data() + row * row_bytes(), entries.bytes.data() + last * row_bytes(), row_bytes());
-      for (size_t k = 0; k < texts && !entries.texts.empty(); ++k) entries.texts[row * texts + k] = std::move(entries.texts[last * texts + k]);
+      if (row_bytes() != 0)
+        std::memcpy(entries.bytes.data() + row * row_bytes(), entries.bytes.data() + last * row_bytes(), row_bytes());
+      for (size_t k = 0; k < texts && !entries.texts.empty(); ++k)
+        entries.texts[row * texts + k] = std::move(entries.texts[last * texts + k]);
     }
     entries.rows.erase(at);
     entries.keys.pop_back();
@@ -209,17 +239,22 @@ void Table::Remove(const tenon_tensor_view& keys) {
 }
 
 void Table::RequireFilled() const {
-  if (options_.fixed && !filled_) Refuse(TENON_FAILED_PRECONDITION, "it was not initialised; run its initialiser first");
+  if (options_.fixed && !filled_)
+    Refuse(TENON_FAILED_PRECONDITION, "it was not initialised; run its initialiser first");
 }
 
-void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& keys, const tenon_tensor_view& otherwise) const {
+void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& keys,
+                 const tenon_tensor_view& otherwise) const {
   CheckTypes(keys.dtype, otherwise.dtype);
   CheckUnreserved(keys);
   const Dims k = KeyDims(keys), d = DimsOf(otherwise);
   std::vector<int64_t> dims(k.begin(), k.end());
   dims.insert(dims.end(), options_.row.begin(), options_.row.end());
-  const bool one = std::ranges::equal(d, options_.row), each = !options_.fixed && options_.reserved.empty() && std::ranges::equal(d, dims);
-  if (!one && !each) Refuse(TENON_INVALID_ARGUMENT, Concat("a default_value of shape ", ShapeOf(d), "; a value has shape ", ShapeOf(options_.row)));
+  const bool one = std::ranges::equal(d, options_.row),
+             each = !options_.fixed && options_.reserved.empty() && std::ranges::equal(d, dims);
+  if (!one && !each)
+    Refuse(TENON_INVALID_ARGUMENT,
+           Concat("a default_value of shape ", ShapeOf(d), "; a value has shape ", ShapeOf(options_.row)));
   const std::shared_lock lock(mutex_);
   RequireFilled();
   const int64_t count = Count(k), row = row_count();
@@ -235,7 +270,9 @@ void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& k
     texts.reserve(static_cast<size_t>(count * row));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t found = row_of(i);
-      for (int64_t n = 0; n < row; ++n) texts.push_back(found < 0 ? StringAt(otherwise, (one ? 0 : i * row) + n) : std::string_view(entries_->texts[static_cast<size_t>(found * row + n)]));
+      for (int64_t n = 0; n < row; ++n)
+        texts.push_back(found < 0 ? StringAt(otherwise, (one ? 0 : i * row) + n)
+                                  : std::string_view(entries_->texts[static_cast<size_t>(found * row + n)]));
     }
     return SetStrings(c, output, Dims(dims), texts);
   }
@@ -243,7 +280,8 @@ void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& k
   const uint64_t bytes = row_bytes();
   for (int64_t i = 0; i < count && bytes != 0; ++i) {
     const int64_t found = row_of(i);
-    const char* from = found < 0 ? Data<const char>(otherwise) + (one ? 0 : static_cast<uint64_t>(i) * bytes) : entries_->bytes.data() + static_cast<uint64_t>(found) * bytes;
+    const char* from = found < 0 ? Data<const char>(otherwise) + (one ? 0 : static_cast<uint64_t>(i) * bytes)
+                                 : entries_->bytes.data() + static_cast<uint64_t>(found) * bytes;
     std::memcpy(c.output<char>(output) + static_cast<uint64_t>(i) * bytes, from, bytes);
   }
 }

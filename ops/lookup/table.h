@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table from keys to values, each one element of a tensor: strings, whole numbers or bools. Values may be any plain numbers or
-// strings, and in a table of tensors rows of them.
+// A table from keys to values, each one element of a tensor: strings, whole numbers or bools. Values may be any plain
+// numbers or strings, and in a table of tensors rows of them.
 //
-// Rules: any thread. A fixed table is filled once, as a whole (again with the same entries changes nothing), and answers only then; a
-// mutable one takes and loses entries at any time. What fails changes nothing, but for an insertion for which the memory does not suffice, or
-// whose step is given up: some of its entries are there then. Entries count against the limit of the sessions that bring them.
+// Rules: any thread. A fixed table is filled once, as a whole (again with the same entries changes nothing), and
+// answers only then; a mutable one takes and loses entries at any time. What fails changes nothing, but for an
+// insertion for which the memory does not suffice, or whose step is given up: some of its entries are there then.
+// Entries count against the limit of the sessions that bring them.
 //
-// A table with reserved keys (MutableDenseHashTableV2) has two that nobody may use; among entries that replace all others they are empty places, and left out. Its keys may be
-// rows, of numbers.
+// A table with reserved keys (MutableDenseHashTableV2) has two that nobody may use; among entries that replace all
+// others they are empty places, and left out. Its keys may be rows, of numbers.
 #ifndef TENON_OPS_LOOKUP_TABLE_H_
 #define TENON_OPS_LOOKUP_TABLE_H_
 
@@ -49,16 +50,18 @@ class Table final : public sdk::SharedTable {
   void CheckTypes(uint32_t key, uint32_t value) const;
   // All entries of a fixed table. A key that comes twice must have one value.
   void Fill(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
-  tenon_status* FillOnce(tenon_frame* frame, const tenon_tensor_view* keys, const tenon_tensor_view* values) noexcept override;
+  tenon_status* FillOnce(tenon_frame* frame, const tenon_tensor_view* keys,
+                         const tenon_tensor_view* values) noexcept override;
   // All entries of a mutable table, in place of what it held.
   void Replace(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
   // Entries of a mutable table; a value that was there is lost.
   void Insert(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
   void Remove(const tenon_tensor_view& keys);
 
-  // Values of the keys as output `output`, of the shape of keys followed by row; what is not there has the value `otherwise`, of the
-  // shape of a row, or of the output.
-  void Find(const sdk::RunContext& c, int32_t output, const tenon_tensor_view& keys, const tenon_tensor_view& otherwise) const;
+  // Values of the keys as output `output`, of the shape of keys followed by row; what is not there has the value
+  // `otherwise`, of the shape of a row, or of the output.
+  void Find(const sdk::RunContext& c, int32_t output, const tenon_tensor_view& keys,
+            const tenon_tensor_view& otherwise) const;
   // Keys as output 0, values as output 1, in any order.
   void Export(const sdk::RunContext& c) const;
   int64_t size() const;
@@ -90,7 +93,8 @@ class Table final : public sdk::SharedTable {
   int64_t row_count() const;
   uint64_t row_bytes() const;
   // once: a key that is there must have that value.
-  void Add(const sdk::RunContext& c, Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values, bool once) const;
+  void Add(const sdk::RunContext& c, Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values,
+           bool once) const;
   bool HasValue(const Entries& entries, size_t row, const tenon_tensor_view& values, int64_t index) const;
   void SetValue(Entries* entries, size_t row, const tenon_tensor_view& values, int64_t index) const;
   bool Equal(const Entries& a, const Entries& b) const;

@@ -36,7 +36,8 @@ struct MakeTable {
     if constexpr (kKind == Kind::kReserved) CheckBuckets(c);
     if (kAnonymous || !c.ok()) return;
     const std::string container(c.String("container"));
-    c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(options.name), ToSpan("table"), 0, &handle));
+    c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(options.name),
+                                               ToSpan("table"), 0, &handle));
   }
   void Run(RunContext c) const {
     tenon_resource* made = handle;
@@ -52,27 +53,37 @@ struct MakeTable {
     return bytes;
   }
   static void Open(const RunContext& c, tenon_resource* made, const TableOptions& wanted) {
-    Own(ObjectOf<SharedTable>(c, made, kTableType, [&] { return std::make_unique<Table>(Charge(c, BytesOf(wanted)), wanted); })).CheckSame(wanted);
+    Own(ObjectOf<SharedTable>(c, made, kTableType, [&] {
+      return std::make_unique<Table>(Charge(c, BytesOf(wanted)), wanted);
+    })).CheckSame(wanted);
     *c.output<tenon_resource*>(0) = made;
   }
   // How TensorFlow lays its table out; this one is laid out by itself.
   static void CheckBuckets(CreateContext& c) {
     const int64_t buckets = c.Int("initial_num_buckets");
     const float load = c.Float("max_load_factor");
-    if (c.ok() && (buckets < 1 || (buckets & (buckets - 1)) != 0)) c.Invalid("initial_num_buckets must be a power of 2, got: ", buckets);
-    if (c.ok() && !(load > 0 && load < 1)) c.Invalid("max_load_factor must be between 0 and 1, got: ", std::to_string(load));
+    if (c.ok() && (buckets < 1 || (buckets & (buckets - 1)) != 0))
+      c.Invalid("initial_num_buckets must be a power of 2, got: ", buckets);
+    if (c.ok() && !(load > 0 && load < 1))
+      c.Invalid("max_load_factor must be between 0 and 1, got: ", std::to_string(load));
   }
   TableOptions WithReservedKeys(const RunContext& c) const {
     TableOptions all = options;
     const Dims dims = DimsOf(c.input_view(0));
     if (dims.size() > 1) Fail(TENON_INVALID_ARGUMENT, "Empty key must be a scalar or a vector, found shape ", dims);
-    if (!std::ranges::equal(dims, DimsOf(c.input_view(1)))) Fail(TENON_INVALID_ARGUMENT, "Empty and deleted keys must have same shape, got ", dims, " and ", DimsOf(c.input_view(1)));
+    if (!std::ranges::equal(dims, DimsOf(c.input_view(1))))
+      Fail(TENON_INVALID_ARGUMENT, "Empty and deleted keys must have same shape, got ", dims, " and ",
+           DimsOf(c.input_view(1)));
     all.key_row.assign(dims.begin(), dims.end());
     for (int32_t i = 0; i < 2; ++i) {
       const tenon_tensor_view& key = c.input_view(i);
-      all.reserved.emplace_back(key.dtype != TENON_DT_STRING ? std::string_view(Data<const char>(key), static_cast<size_t>(key.byte_size)) : Count(key) == 1 ? StringAt(key, 0) : std::string_view());
+      all.reserved.emplace_back(key.dtype != TENON_DT_STRING
+                                    ? std::string_view(Data<const char>(key), static_cast<size_t>(key.byte_size))
+                                : Count(key) == 1 ? StringAt(key, 0)
+                                                  : std::string_view());
     }
-    if (all.reserved[0] == all.reserved[1] && Count(dims) > 0) Fail(TENON_INVALID_ARGUMENT, "Empty and deleted keys cannot be equal");
+    if (all.reserved[0] == all.reserved[1] && Count(dims) > 0)
+      Fail(TENON_INVALID_ARGUMENT, "Empty and deleted keys cannot be equal");
     return all;
   }
 
@@ -132,15 +143,18 @@ struct InitializeFromFile {
     options.lines = c.Int("vocab_size");
     options.offset = c.Int("offset");
     const std::string_view delimiter = c.String("delimiter");
-    if (c.ok() && delimiter.size() != 1) c.Fail(TENON_INVALID_ARGUMENT, "delimiter must be one character, found '", delimiter, "'");
+    if (c.ok() && delimiter.size() != 1)
+      c.Fail(TENON_INVALID_ARGUMENT, "delimiter must be one character, found '", delimiter, "'");
     options.delimiter = delimiter.empty() ? '\t' : delimiter[0];
   }
   void Run(RunContext c) const {
     Table& table = TableOf(c);
-    if (Count(c.input_view(1)) != 1) Fail(TENON_INVALID_ARGUMENT, "filename must be one string; its shape is ", DimsOf(c.input_view(1)));
+    if (Count(c.input_view(1)) != 1)
+      Fail(TENON_INVALID_ARGUMENT, "filename must be one string; its shape is ", DimsOf(c.input_view(1)));
     StepMemory memory(c);
     std::pmr::unsynchronized_pool_resource pool(&memory);
-    const TextEntries entries = ReadEntries(c, std::string(StringAt(c.input_view(1), 0)), options, table.options().key, table.options().value, &pool);
+    const TextEntries entries = ReadEntries(c, std::string(StringAt(c.input_view(1), 0)), options, table.options().key,
+                                            table.options().value, &pool);
     table.Fill(c, entries.keys(), entries.values());
   }
   TextFileOptions options;
@@ -156,15 +170,18 @@ TENON_KERNEL(kHashTableV2Kernel) = Registration<MakeTable<Kind::kFixed>>("HashTa
 TENON_KERNEL(kMutableHashTableV2Kernel) = Registration<MakeTable<Kind::kMutable>>("MutableHashTableV2", kStateful);
 TENON_KERNEL(kMutableHashTableOfTensorsV2Kernel) =
     Registration<MakeTable<Kind::kMutableRows>>("MutableHashTableOfTensorsV2", kStateful);
-TENON_KERNEL(kMutableDenseHashTableV2Kernel) = Registration<MakeTable<Kind::kReserved>>("MutableDenseHashTableV2", kStateful);
+TENON_KERNEL(kMutableDenseHashTableV2Kernel) = Registration<MakeTable<Kind::kReserved>>("MutableDenseHashTableV2",
+                                                                                        kStateful);
 TENON_KERNEL(kAnonymousHashTableKernel) = Registration<MakeTable<Kind::kFixed, true>>("AnonymousHashTable", kStateful);
-TENON_KERNEL(kAnonymousMutableHashTableKernel) = Registration<MakeTable<Kind::kMutable, true>>("AnonymousMutableHashTable", kStateful);
+TENON_KERNEL(kAnonymousMutableHashTableKernel) =
+    Registration<MakeTable<Kind::kMutable, true>>("AnonymousMutableHashTable", kStateful);
 TENON_KERNEL(kAnonymousMutableHashTableOfTensorsKernel) =
     Registration<MakeTable<Kind::kMutableRows, true>>("AnonymousMutableHashTableOfTensors", kStateful);
 TENON_KERNEL(kAnonymousMutableDenseHashTableKernel) =
     Registration<MakeTable<Kind::kReserved, true>>("AnonymousMutableDenseHashTable", kStateful);
 TENON_KERNEL(kInitializeTableV2Kernel) = Registration<Initialize>("InitializeTableV2", kPlain);
-TENON_KERNEL(kInitializeTableFromTextFileV2Kernel) = Registration<InitializeFromFile>("InitializeTableFromTextFileV2", kPlain);
+TENON_KERNEL(kInitializeTableFromTextFileV2Kernel) = Registration<InitializeFromFile>("InitializeTableFromTextFileV2",
+                                                                                      kPlain);
 TENON_KERNEL(kLookupTableFindV2Kernel) = Registration<Find>("LookupTableFindV2", kGives);
 TENON_KERNEL(kLookupTableImportV2Kernel) = Registration<Import>("LookupTableImportV2", kPlain);
 TENON_KERNEL(kLookupTableInsertV2Kernel) = Registration<Insert>("LookupTableInsertV2", kPlain);

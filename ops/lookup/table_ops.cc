@@ -20,7 +20,8 @@ static void RowsShape(ShapeContext& c) {
 TENON_OP(kHashTableV2) = DefineOp({
     .name = "HashTableV2",
     .outputs = "table_handle: resource",
-    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type",
+    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+             "value_dtype: type",
     .doc = "A table that is filled once.",
     .traits = kTraits,
     .shape = ShapeFunction<TableShape>,
@@ -29,7 +30,8 @@ TENON_OP(kHashTableV2) = DefineOp({
 TENON_OP(kMutableHashTableV2) = DefineOp({
     .name = "MutableHashTableV2",
     .outputs = "table_handle: resource",
-    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type",
+    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+             "value_dtype: type",
     .doc = "A table that takes and loses entries at any time.",
     .traits = kTraits,
     .shape = ShapeFunction<TableShape>,
@@ -38,7 +40,8 @@ TENON_OP(kMutableHashTableV2) = DefineOp({
 TENON_OP(kMutableHashTableOfTensorsV2) = DefineOp({
     .name = "MutableHashTableOfTensorsV2",
     .outputs = "table_handle: resource",
-    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type; "
+    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+             "value_dtype: type; "
              "value_shape: shape = []",
     .doc = "A table that takes and loses entries at any time, whose values are tensors of shape value_shape.",
     .traits = kTraits,
@@ -67,12 +70,14 @@ TENON_OP(kAnonymousMutableHashTableOfTensors) = DefineOp({
     .name = "AnonymousMutableHashTableOfTensors",
     .outputs = "table_handle: resource",
     .attrs = "key_dtype: type; value_dtype: type; value_shape: shape = []",
-    .doc = "A new table that takes and loses entries at any time, whose values are tensors of shape value_shape; it ends with the step.",
+    .doc = "A new table that takes and loses entries at any time, whose values are tensors of shape value_shape; it "
+           "ends with the step.",
     .traits = kTraits,
     .shape = ShapeFunction<RowsShape>,
 });
 
-// Keys are scalars, or vectors as long as the reserved ones. What the handle says of values does not say how many dims a key has.
+// Keys are scalars, or vectors as long as the reserved ones. What the handle says of values does not say how many dims
+// a key has.
 static void ReservedShape(ShapeContext& c) {
   const Shape key = c.WithRankAtMost(0, 1);
   c.Merge(key, c.Input(1), "the shapes of empty_key and deleted_key");
@@ -84,11 +89,14 @@ TENON_OP(kMutableDenseHashTableV2) = DefineOp({
     .name = "MutableDenseHashTableV2",
     .inputs = "empty_key: key_dtype, deleted_key: key_dtype",
     .outputs = "table_handle: resource",
-    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type; value_shape: shape = []; "
+    .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+             "value_dtype: type; value_shape: shape = []; "
              "initial_num_buckets: int = 131072; max_load_factor: float = 0.8",
     .constraints = "rank(empty_key) <= 1",
-    .doc = "A table that takes and loses entries at any time, whose values are tensors of shape value_shape. Keys have the shape of empty_key, a scalar or a vector; neither empty_key nor "
-           "deleted_key may be one. An export has the entries alone; an import leaves those two keys out, so that one of TensorFlow's buckets is read.",
+    .doc = "A table that takes and loses entries at any time, whose values are tensors of shape value_shape. Keys have "
+           "the shape of empty_key, a scalar or a vector; neither empty_key nor "
+           "deleted_key may be one. An export has the entries alone; an import leaves those two keys out, so that one "
+           "of TensorFlow's buckets is read.",
     .traits = kTraits,
     .shape = ShapeFunction<ReservedShape>,
 });
@@ -97,7 +105,8 @@ TENON_OP(kAnonymousMutableDenseHashTable) = DefineOp({
     .name = "AnonymousMutableDenseHashTable",
     .inputs = "empty_key: key_dtype, deleted_key: key_dtype",
     .outputs = "table_handle: resource",
-    .attrs = "key_dtype: type; value_dtype: type; value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = 0.8",
+    .attrs = "key_dtype: type; value_dtype: type; value_shape: shape = []; initial_num_buckets: int = 131072; "
+             "max_load_factor: float = 0.8",
     .constraints = "rank(empty_key) <= 1",
     .doc = "A new MutableDenseHashTableV2, which ends with the step.",
     .traits = kTraits,
@@ -118,9 +127,11 @@ TENON_OP(kInitializeTableV2) = DefineOp({
 TENON_OP(kInitializeTableFromTextFileV2) = DefineOp({
     .name = "InitializeTableFromTextFileV2",
     .inputs = "table_handle: resource, filename: string",
-    .attrs = "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\t'; offset: int = 0",
+    .attrs = "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\t'; "
+             "offset: int = 0",
     .constraints = "path(filename); rank(filename) == 0",
-    .doc = "Fills a table from the lines of a text file. key_index and value_index: a column between delimiters, -2 for the whole line, -1 for the line's "
+    .doc = "Fills a table from the lines of a text file. key_index and value_index: a column between delimiters, -2 "
+           "for the whole line, -1 for the line's "
            "number, to which offset is added.",
     .traits = kTraits | TENON_OP_WRITES_STATE | TENON_OP_IO,
     .shape = ShapeFunction<NothingShape>,
@@ -129,7 +140,8 @@ TENON_OP(kInitializeTableFromTextFileV2) = DefineOp({
 static void FindShape(ShapeContext& c) {
   const ShapeContext::Handle handle = c.InputHandle(0);
   if (handle.dtype == TENON_DT_INVALID) return;
-  if (handle.dtype != c.Type("Tout")) return c.Invalid("the table has values of ", TypeName(handle.dtype), ", not ", TypeName(c.Type("Tout")));
+  if (handle.dtype != c.Type("Tout"))
+    return c.Invalid("the table has values of ", TypeName(handle.dtype), ", not ", TypeName(c.Type("Tout")));
   c.SetOutput(0, Join(c.Input(1), handle.shape));
 }
 

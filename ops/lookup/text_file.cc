@@ -17,7 +17,8 @@ namespace {
 // Lines of a file, read in pieces; "\r" is no part of one.
 class Lines {
  public:
-  Lines(const RunContext& c, std::string path) : context_(c), file_(File::ForReading(HostFiles(), std::move(path))), left_(file_.size()) {}
+  Lines(const RunContext& c, std::string path)
+      : context_(c), file_(File::ForReading(HostFiles(), std::move(path))), left_(file_.size()) {}
   std::optional<std::string> Next() {
     std::string line;
     for (;;) {
@@ -25,7 +26,9 @@ class Lines {
       const char c = piece_[at_++];
       if (c == '\n') return line;
       if (c != '\r') line += c;
-      if (line.size() > kMostLine) Fail(TENON_INVALID_ARGUMENT, "'", file_.path(), "' has a line of more than ", kMostLine, " bytes; is it a text?");
+      if (line.size() > kMostLine)
+        Fail(TENON_INVALID_ARGUMENT, "'", file_.path(), "' has a line of more than ", kMostLine,
+             " bytes; is it a text?");
     }
   }
 
@@ -53,7 +56,8 @@ std::string_view ColumnOf(std::string_view line, int64_t column, char delimiter)
   for (int64_t i = 0;; ++i) {
     const size_t end = line.find(delimiter);
     if (i == column) return line.substr(0, end);
-    if (end == std::string_view::npos) Fail(TENON_INVALID_ARGUMENT, "it has ", i + 1, " columns; column ", column, " is asked for");
+    if (end == std::string_view::npos)
+      Fail(TENON_INVALID_ARGUMENT, "it has ", i + 1, " columns; column ", column, " is asked for");
     line.remove_prefix(end + 1);
   }
 }
@@ -75,20 +79,25 @@ void TextEntries::Column::Add(std::string_view text) {
   }
   Numbers::Dispatch(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> || std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if constexpr (std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> || std::is_same_v<T, float> ||
+                  std::is_same_v<T, double>) {
       T number{};
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error != std::errc() || end != text.data() + text.size()) Fail(TENON_INVALID_ARGUMENT, "'", text, "' is no ", TypeName(dtype));
-      bytes.insert(bytes.end(), reinterpret_cast<const char*>(&number), reinterpret_cast<const char*>(&number) + sizeof number);
+      if (error != std::errc() || end != text.data() + text.size())
+        Fail(TENON_INVALID_ARGUMENT, "'", text, "' is no ", TypeName(dtype));
+      bytes.insert(bytes.end(), reinterpret_cast<const char*>(&number),
+                   reinterpret_cast<const char*>(&number) + sizeof number);
     } else {
-      Fail(TENON_UNIMPLEMENTED, "a column of ", TypeName(dtype), "; string, int32, int64, float and double can be read");
+      Fail(TENON_UNIMPLEMENTED, "a column of ", TypeName(dtype),
+           "; string, int32, int64, float and double can be read");
     }
   });
   ++count;
 }
 
 void TextEntries::Column::AddNumber(int64_t number) {
-  bytes.insert(bytes.end(), reinterpret_cast<const char*>(&number), reinterpret_cast<const char*>(&number) + sizeof number);
+  bytes.insert(bytes.end(), reinterpret_cast<const char*>(&number),
+               reinterpret_cast<const char*>(&number) + sizeof number);
   ++count;
 }
 
@@ -104,12 +113,13 @@ tenon_tensor_view TextEntries::Column::view() const {
   view.dl.ndim = 1;
   view.dl.shape = const_cast<int64_t*>(&count);
   view.dtype = dtype;
-  view.byte_size = static_cast<uint64_t>(count) * (dtype == TENON_DT_STRING ? sizeof(tenon_string_cell) : ElementSize(dtype));
+  view.byte_size =
+      static_cast<uint64_t>(count) * (dtype == TENON_DT_STRING ? sizeof(tenon_string_cell) : ElementSize(dtype));
   return view;
 }
 
-TextEntries ReadEntries(const RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value,
-                        std::pmr::memory_resource* memory) {
+TextEntries ReadEntries(const RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key,
+                        uint32_t value, std::pmr::memory_resource* memory) {
   CheckColumn("key", options.key_column, key);
   CheckColumn("value", options.value_column, value);
   TextEntries entries(key, value, memory);
@@ -128,13 +138,15 @@ TextEntries ReadEntries(const RunContext& c, const std::string& path, const Text
       add(&entries.values_, options.value_column, *line);
     } catch (KernelError& error) {
       tenon_status* status = error.release();
-      const std::string why = Concat("'", path, "', line ", number + 1, ": ", ToText(tenon_plugin_host->status_message(status)));
+      const std::string why =
+          Concat("'", path, "', line ", number + 1, ": ", ToText(tenon_plugin_host->status_message(status)));
       const uint32_t code = tenon_plugin_host->status_code(status);
       tenon_plugin_host->status_release(status);
       Fail(code, why);
     }
   }
-  if (number < options.lines) Fail(TENON_INVALID_ARGUMENT, "'", path, "' has ", number, " lines; vocab_size asks for ", options.lines);
+  if (number < options.lines)
+    Fail(TENON_INVALID_ARGUMENT, "'", path, "' has ", number, " lines; vocab_size asks for ", options.lines);
   entries.keys_.EndStrings();
   entries.values_.EndStrings();
   return entries;

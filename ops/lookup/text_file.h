@@ -24,14 +24,16 @@ struct TextFileOptions {
 class TextEntries {
  public:
   // memory: where they are kept; it outlives them.
-  TextEntries(uint32_t key, uint32_t value, std::pmr::memory_resource* memory) : keys_(key, memory), values_(value, memory) {}
+  TextEntries(uint32_t key, uint32_t value, std::pmr::memory_resource* memory)
+      : keys_(key, memory), values_(value, memory) {}
   // Valid as long as this.
   tenon_tensor_view keys() const { return keys_.view(); }
   tenon_tensor_view values() const { return values_.view(); }
   int64_t count() const { return keys_.count; }
 
  private:
-  friend TextEntries ReadEntries(const sdk::RunContext&, const std::string&, const TextFileOptions&, uint32_t, uint32_t, std::pmr::memory_resource*);
+  friend TextEntries ReadEntries(const sdk::RunContext&, const std::string&, const TextFileOptions&, uint32_t, uint32_t,
+                                 std::pmr::memory_resource*);
   struct Column {
     Column(uint32_t of, std::pmr::memory_resource* memory) : dtype(of), bytes(memory), texts(memory) {}
     // INVALID_ARGUMENT: the text is no element of the type.
@@ -48,8 +50,8 @@ class TextEntries {
 };
 
 // Errors name the file and the line. CANCELLED when the step is.
-TextEntries ReadEntries(const sdk::RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value,
-                        std::pmr::memory_resource* memory);
+TextEntries ReadEntries(const sdk::RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key,
+                        uint32_t value, std::pmr::memory_resource* memory);
 
 }  // namespace tenon::ops
 

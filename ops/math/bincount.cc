@@ -20,7 +20,8 @@ TENON_OP(kBincount) = DefineOp({
     .outputs = "bins: T",
     .attrs = "T: {int32, int64, float, double}",
     .constraints = "rank(size) == 0; element(arr) >= 0",
-    .doc = "bins[i] is the number of elements of arr that are i, or the sum of their weights when there are any; numbers of size and more are not counted.",
+    .doc = "bins[i] is the number of elements of arr that are i, or the sum of their weights when there are any; "
+           "numbers of size and more are not counted.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BincountShape>,
 });
@@ -59,7 +60,8 @@ TENON_OP(kSparseBincount) = DefineOp({
     .inputs = "indices: int64, values: Tidx, dense_shape: int64, size: Tidx, weights: T",
     .outputs = "output: T",
     .attrs = "Tidx: {int32, int64}; T: {int32, int64, float, double}; binary_output: bool = false",
-    .constraints = "rank(indices) == 2; rank(values) == 1; dim(indices, 0) == dim(values, 0); rank(dense_shape) == 1; dim(dense_shape, 0) == dim(indices, 1); rank(size) == 0",
+    .constraints = "rank(indices) == 2; rank(values) == 1; dim(indices, 0) == dim(values, 0); rank(dense_shape) == 1; "
+                   "dim(dense_shape, 0) == dim(indices, 1); rank(size) == 0",
     .doc = "DenseBincount of what a sparse vector, or each row of a sparse matrix, has.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SparseBincountShape>,
@@ -91,7 +93,8 @@ TENON_OP(kHistogramFixedWidth) = DefineOp({
     .outputs = "out: dtype",
     .attrs = "T: {int32, int64, float, double}; dtype: {int32, int64} = int32",
     .constraints = "rank(value_range) == 1; dim(value_range, 0) == 2; rank(nbins) == 0; value(nbins) >= 1",
-    .doc = "How many values fall into each of nbins bins of one width, which make up the range; what is outside goes to the bin at that end.",
+    .doc = "How many values fall into each of nbins bins of one width, which make up the range; what is outside goes "
+           "to the bin at that end.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<HistogramShape>,
 });

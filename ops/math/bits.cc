@@ -32,12 +32,14 @@ TENON_OP(kBitwiseXor) = OfBits({.name = "BitwiseXor",
                                 .traits = TENON_OP_COMMUTATIVE});
 TENON_OP(kLeftShift) = OfBits({
     .name = "LeftShift",
-    .doc = "x with its bits y places higher; y below 0 counts as 0, and from the number of bits on as one less than that.",
+    .doc =
+        "x with its bits y places higher; y below 0 counts as 0, and from the number of bits on as one less than that.",
     .properties = "elementwise, broadcasts, exact",
 });
 TENON_OP(kRightShift) = OfBits({
     .name = "RightShift",
-    .doc = "x with its bits y places lower, keeping its sign; y below 0 counts as 0, and from the number of bits on as one less than that.",
+    .doc = "x with its bits y places lower, keeping its sign; y below 0 counts as 0, and from the number of bits on as "
+           "one less than that.",
     .properties = "elementwise, broadcasts, exact",
 });
 TENON_OP(kInvert) = OfBits({

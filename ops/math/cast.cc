@@ -27,7 +27,8 @@ static void CastNShape(ShapeContext& c) {
   for (int i = 0; i < c.input_count(); ++i) c.SetOutput(i, c.Input(i));
 }
 
-// What steps of precision bfloat16 and float16 cast their variables by (tenon/sdk/device/mixed_precision_pass.h): a device may do it in one go.
+// What steps of precision bfloat16 and float16 cast their variables by (tenon/sdk/device/mixed_precision_pass.h): a
+// device may do it in one go.
 TENON_OP(kCastN) = DefineOp({
     .name = "Tenon>CastN",
     .inputs = "x: N * float",
@@ -54,14 +55,17 @@ TENON_OP(kCheckNumerics) = DefineOp({
     .gradient = GradientFunction<CheckNumericsGradient>,
 });
 
-static void DecomposeCheckNumericsV2(DecomposeContext& d) { d.SetOutput(0, d.Op("CheckNumerics", {d.input(0)}, {{"message", d.Raw("message")}})); }
+static void DecomposeCheckNumericsV2(DecomposeContext& d) {
+  d.SetOutput(0, d.Op("CheckNumerics", {d.input(0)}, {{"message", d.Raw("message")}}));
+}
 
 TENON_OP(kCheckNumericsV2) = DefineOp({
     .name = "CheckNumericsV2",
     .inputs = "tensor: T",
     .outputs = "output: T",
     .attrs = "T: {bfloat16, half, float, double}; message: string",
-    .doc = "The input, unchanged; an error with the message if it holds NaN or an infinity. TensorFlow's says which sign an infinity has besides.",
+    .doc = "The input, unchanged; an error with the message if it holds NaN or an infinity. TensorFlow's says which "
+           "sign an infinity has besides.",
     .properties = "elementwise, exact",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<SameShape>,

@@ -9,7 +9,8 @@ static void ClipShape(ShapeContext& c) {
   Shape shape = c.Input(0);
   for (int i = 1; i < 3; ++i) {
     const Shape bound = c.Input(i);
-    if (bound.known_rank() && bound.rank() > 0) shape = c.Merge(shape, bound, "the shapes of t and of a bound that is no scalar");
+    if (bound.known_rank() && bound.rank() > 0)
+      shape = c.Merge(shape, bound, "the shapes of t and of a bound that is no scalar");
   }
   c.SetOutput(0, c.Input(0).known_rank() ? shape : Shape());
 }
@@ -28,7 +29,8 @@ TENON_OP(kClipByValue) = DefineOp({
     .inputs = "t: T, clip_value_min: T, clip_value_max: T",
     .outputs = "output: T",
     .attrs = "T: numbertype",
-    .doc = "t, but no less than clip_value_min and no more than clip_value_max, which are scalars or of t's shape. clip_value_min counts where it is the larger.",
+    .doc = "t, but no less than clip_value_min and no more than clip_value_max, which are scalars or of t's shape. "
+           "clip_value_min counts where it is the larger.",
     .properties = "elementwise, broadcasts, exact",
     .shape = ShapeFunction<ClipShape>,
     .gradient = GradientFunction<ClipGradient>,

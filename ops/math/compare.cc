@@ -8,7 +8,8 @@ using namespace sdk;
 namespace {
 
 // `shape` is given beside op, because g++ with -fsanitize=undefined cannot compare a function's address in a constant.
-consteval tenon_op_definition Comparison(OpDefinition op, decltype(OpDefinition::shape) shape = ShapeFunction<BroadcastShape>) {
+consteval tenon_op_definition Comparison(OpDefinition op,
+                                         decltype(OpDefinition::shape) shape = ShapeFunction<BroadcastShape>) {
   op.inputs = "x: T, y: T";
   op.outputs = "z: bool";
   op.attrs = op.attrs.empty() ? "T: realnumbertype" : op.attrs;

@@ -22,7 +22,9 @@ namespace {
 Output Complex(GradientContext& g, Output real, Output imag) {
   return g.Op("Complex", {real, imag}, {Attribute::Type("Tout", ComplexOf(g.type(real)))});
 }
-Output Part(GradientContext& g, std::string_view op, Output x) { return g.Op(op, {x}, {Attribute::Type("Tout", RealOf(g.type(x)))}); }
+Output Part(GradientContext& g, std::string_view op, Output x) {
+  return g.Op(op, {x}, {Attribute::Type("Tout", RealOf(g.type(x)))});
+}
 
 void PartShape(ShapeContext& c) {
   CheckParts(c, c.output_type(0), c.input_type(0));

@@ -28,7 +28,8 @@ void CumprodGradient(GradientContext& g) {
 }
 
 Output CumulativeLogsumexp(GradientContext& g, Output x) {
-  return g.Op("CumulativeLogsumexp", {x, g.input(1)}, {{"exclusive", g.Bool("exclusive")}, {"reverse", !g.Bool("reverse")}});
+  return g.Op("CumulativeLogsumexp", {x, g.input(1)},
+              {{"exclusive", g.Bool("exclusive")}, {"reverse", !g.Bool("reverse")}});
 }
 // exp(x) times the sum of dy exp(-out), which is taken in logarithms, apart for each sign.
 void LogsumexpGradient(GradientContext& g) {
@@ -45,7 +46,9 @@ void LogsumexpGradient(GradientContext& g) {
 consteval tenon_op_definition Cumulative(OpDefinition op) {
   op.inputs = "x: T, axis: Tidx";
   op.outputs = "out: T";
-  op.attrs = op.attrs.empty() ? "exclusive: bool = false; reverse: bool = false; T: numbertype; Tidx: {int32, int64} = int32" : op.attrs;
+  op.attrs = op.attrs.empty()
+                 ? "exclusive: bool = false; reverse: bool = false; T: numbertype; Tidx: {int32, int64} = int32"
+                 : op.attrs;
   op.constraints = "rank(axis) == 0; value(axis) >= -rank(x); value(axis) < rank(x)";
   op.shape = ShapeFunction<CumulativeShape>;
   return DefineOp(op);
@@ -61,14 +64,17 @@ TENON_OP(kCumsum) = Cumulative({
 
 TENON_OP(kCumprod) = Cumulative({
     .name = "Cumprod",
-    .doc = "The product of all elements up to each one along the axis; exclusive: without itself; reverse: from the end.",
+    .doc =
+        "The product of all elements up to each one along the axis; exclusive: without itself; reverse: from the end.",
     .gradient = GradientFunction<CumprodGradient>,
 });
 
 TENON_OP(kCumulativeLogsumexp) = Cumulative({
     .name = "CumulativeLogsumexp",
-    .attrs = "exclusive: bool = false; reverse: bool = false; T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32",
-    .doc = "The logarithm of the sum of the exponentials of all elements up to each one along the axis, which never is too large on the way.",
+    .attrs = "exclusive: bool = false; reverse: bool = false; T: {bfloat16, half, float, double}; Tidx: {int32, int64} "
+             "= int32",
+    .doc = "The logarithm of the sum of the exponentials of all elements up to each one along the axis, which never is "
+           "too large on the way.",
     .gradient = GradientFunction<LogsumexpGradient>,
 });
 

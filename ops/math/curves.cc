@@ -26,8 +26,12 @@ void TanGradient(GradientContext& g) {
   const Output secant = g.Op("Reciprocal", {g.Op("Cos", {g.Conj(g.input(0))})});
   g.SetDx(0, g.Mul(g.Op("Square", {secant}), g.dy(0)));
 }
-void AsinGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Reciprocal", {g.Op("Sqrt", {OneLessSquare(g)})}))); }
-void AcosGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.Neg(g.dy(0)), g.Op("Reciprocal", {g.Op("Sqrt", {OneLessSquare(g)})}))); }
+void AsinGradient(GradientContext& g) {
+  g.SetDx(0, g.Mul(g.dy(0), g.Op("Reciprocal", {g.Op("Sqrt", {OneLessSquare(g)})})));
+}
+void AcosGradient(GradientContext& g) {
+  g.SetDx(0, g.Mul(g.Neg(g.dy(0)), g.Op("Reciprocal", {g.Op("Sqrt", {OneLessSquare(g)})})));
+}
 void AtanGradient(GradientContext& g) {
   const Output x = g.Conj(g.input(0));
   g.SetDx(0, g.Mul(g.dy(0), g.Op("Reciprocal", {g.Add(g.Scalar(1, x), g.Op("Square", {x}))})));
@@ -40,15 +44,29 @@ void AtanhGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Recipro
 
 }  // namespace
 
-TENON_OP(kTan) = Curve({.name = "Tan", .doc = "The tangent of x in radians.", .gradient = GradientFunction<TanGradient>});
-TENON_OP(kAsin) = Curve({.name = "Asin", .doc = "The angle in radians whose sine is x.", .gradient = GradientFunction<AsinGradient>});
-TENON_OP(kAcos) = Curve({.name = "Acos", .doc = "The angle in radians whose cosine is x.", .gradient = GradientFunction<AcosGradient>});
-TENON_OP(kAtan) = Curve({.name = "Atan", .doc = "The angle in radians whose tangent is x.", .gradient = GradientFunction<AtanGradient>});
+TENON_OP(kTan) = Curve({.name = "Tan",
+                        .doc = "The tangent of x in radians.",
+                        .gradient = GradientFunction<TanGradient>});
+TENON_OP(kAsin) = Curve({.name = "Asin",
+                         .doc = "The angle in radians whose sine is x.",
+                         .gradient = GradientFunction<AsinGradient>});
+TENON_OP(kAcos) = Curve({.name = "Acos",
+                         .doc = "The angle in radians whose cosine is x.",
+                         .gradient = GradientFunction<AcosGradient>});
+TENON_OP(kAtan) = Curve({.name = "Atan",
+                         .doc = "The angle in radians whose tangent is x.",
+                         .gradient = GradientFunction<AtanGradient>});
 TENON_OP(kSinh) = Curve({.name = "Sinh", .doc = "The hyperbolic sine.", .gradient = GradientFunction<SinhGradient>});
 TENON_OP(kCosh) = Curve({.name = "Cosh", .doc = "The hyperbolic cosine.", .gradient = GradientFunction<CoshGradient>});
-TENON_OP(kAsinh) = Curve({.name = "Asinh", .doc = "The number whose hyperbolic sine is x.", .gradient = GradientFunction<AsinhGradient>});
-TENON_OP(kAcosh) = Curve({.name = "Acosh", .doc = "The number whose hyperbolic cosine is x.", .gradient = GradientFunction<AcoshGradient>});
-TENON_OP(kAtanh) = Curve({.name = "Atanh", .doc = "The number whose hyperbolic tangent is x.", .gradient = GradientFunction<AtanhGradient>});
+TENON_OP(kAsinh) = Curve({.name = "Asinh",
+                          .doc = "The number whose hyperbolic sine is x.",
+                          .gradient = GradientFunction<AsinhGradient>});
+TENON_OP(kAcosh) = Curve({.name = "Acosh",
+                          .doc = "The number whose hyperbolic cosine is x.",
+                          .gradient = GradientFunction<AcoshGradient>});
+TENON_OP(kAtanh) = Curve({.name = "Atanh",
+                          .doc = "The number whose hyperbolic tangent is x.",
+                          .gradient = GradientFunction<AtanhGradient>});
 
 static void Atan2Gradient(GradientContext& g) {
   const Output y = g.input(0), x = g.input(1);

@@ -58,7 +58,8 @@ bool Has(std::string_view subscripts, char label) { return subscripts.find(label
 // The gradient of one operand. Labels that it alone has were summed over: their gradient is repeated along them.
 class OperandGradient {
  public:
-  OperandGradient(GradientContext& g, int index, std::string subscripts) : g_(g), x_(g.input(index)), subscripts_(std::move(subscripts)) {}
+  OperandGradient(GradientContext& g, int index, std::string subscripts)
+      : g_(g), x_(g.input(index)), subscripts_(std::move(subscripts)) {}
 
   Output Of(Output dy, const std::string& output, const Output* other, const std::string& other_subscripts) {
     std::string kept, summed;
@@ -105,7 +106,8 @@ class OperandGradient {
 };
 
 // Sums a gradient over the dims of the ellipsis along which x was repeated against y.
-Output SumRepeated(GradientContext& g, Output gradient, Output x, const std::string& x_subscripts, Output y, const std::string& y_subscripts) {
+Output SumRepeated(GradientContext& g, Output gradient, Output x, const std::string& x_subscripts, Output y,
+                   const std::string& y_subscripts) {
   const auto bounds = [](const std::string& subscripts) {
     const int begin = static_cast<int>(subscripts.find('.'));
     return std::pair(begin, static_cast<int>(subscripts.size()) - begin - 1);
@@ -174,7 +176,8 @@ TENON_OP(kEinsum) = DefineOp({
     .inputs = "inputs: N * T",
     .outputs = "output: T",
     .attrs = "equation: string; N: int >= 1; T: type",
-    .doc = "The sum of products of elements over the labels that the output does not have: 'ab,bc->ac' is a matrix product. "
+    .doc = "The sum of products of elements over the labels that the output does not have: 'ab,bc->ac' is a matrix "
+           "product. "
            "The dims of an ellipsis broadcast.",
     .properties = "product(inputs)",
     .traits = TENON_OP_EXPENSIVE,

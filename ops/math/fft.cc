@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discrete Fourier transforms along the last one, two or three dims, of complex numbers and of real ones. A spectrum of real numbers is its
-// own mirror image, so that its last dim has n / 2 + 1 of n elements. Inverse transforms are divided by the number of elements.
+// Discrete Fourier transforms along the last one, two or three dims, of complex numbers and of real ones. A spectrum of
+// real numbers is its own mirror image, so that its last dim has n / 2 + 1 of n elements. Inverse transforms are
+// divided by the number of elements.
 #include "parts.h"
 
 namespace tenon::ops {
@@ -17,7 +18,8 @@ void FourierShape(ShapeContext& c) {
 template <int kRank, bool kToReal>
 void RealShape(ShapeContext& c) {
   const Shape input = c.WithRankAtLeast(0, kRank);
-  if (c.Merge(c.WithRank(1, 1)[0], kRank, "the elements of fft_length and the dims that are transformed"); !c.ok()) return;
+  if (c.Merge(c.WithRank(1, 1)[0], kRank, "the elements of fft_length and the dims that are transformed"); !c.ok())
+    return;
   CheckParts(c, kToReal ? c.output_type(0) : c.input_type(0), kToReal ? c.input_type(0) : c.output_type(0));
   if (!input.known_rank()) return;
   Shape out = input;
@@ -33,7 +35,8 @@ void RealShape(ShapeContext& c) {
     if (length < 1) return c.Invalid("fft_length is ", *lengths, "; a transform has one element at least");
     const int64_t needed = kToReal && last ? half : length;
     if (input[at] >= 0 && input[at] < needed) {
-      return c.Invalid("dim ", at, " of the input of shape ", input, " must have ", needed, " elements at least for fft_length ", *lengths);
+      return c.Invalid("dim ", at, " of the input of shape ", input, " must have ", needed,
+                       " elements at least for fft_length ", *lengths);
     }
     out.Set(at, !kToReal && last ? half : length);
   }
@@ -55,7 +58,8 @@ Output Size(GradientContext& g, Output x, int rank, Output like) {
   return g.Cast(g.Op("Prod", {dims, g.Number(0)}), g.type(like));
 }
 
-constexpr char kFft[] = "FFT", kIfft[] = "IFFT", kFft2[] = "FFT2D", kIfft2[] = "IFFT2D", kFft3[] = "FFT3D", kIfft3[] = "IFFT3D";
+constexpr char kFft[] = "FFT", kIfft[] = "IFFT", kFft2[] = "FFT2D", kIfft2[] = "IFFT2D", kFft3[] = "FFT3D",
+               kIfft3[] = "IFFT3D";
 constexpr char kRfft[] = "RFFT", kIrfft[] = "IRFFT", kRfft2[] = "RFFT2D", kIrfft2[] = "IRFFT2D";
 
 template <const char* kBack, int kRank>
@@ -69,12 +73,14 @@ void InverseGradient(GradientContext& g) {
   g.SetDx(0, g.Div(dx, Size(g, dx, kRank, dx)));
 }
 
-// For each element of a half spectrum's last dim `inside`, but 1 for those that are their own mirror image: the first, and of an even length
-// the last.
+// For each element of a half spectrum's last dim `inside`, but 1 for those that are their own mirror image: the first,
+// and of an even length the last.
 Output Weights(GradientContext& g, Output spectrum, double inside) {
-  const Output at = g.Op("Range", {g.Number(0), g.Reshape(g.VectorSlice(g.ShapeOf(spectrum), -1), g.Vector({})), g.Number(1)});
+  const Output at =
+      g.Op("Range", {g.Number(0), g.Reshape(g.VectorSlice(g.ShapeOf(spectrum), -1), g.Vector({})), g.Number(1)});
   const Output length = g.VectorSlice(g.input(1), -1);
-  const Output own = g.Op("LogicalOr", {g.Op("Equal", {at, g.Number(0)}), g.Op("Equal", {g.Mul(at, g.Number(2)), length})});
+  const Output own =
+      g.Op("LogicalOr", {g.Op("Equal", {at, g.Number(0)}), g.Op("Equal", {g.Mul(at, g.Number(2)), length})});
   return g.Select(own, g.Scalar(1, spectrum), g.Scalar(inside, spectrum));
 }
 
@@ -90,7 +96,8 @@ Output Filled(GradientContext& g, Output dx) {
 template <const char* kBack, int kRank>
 void ToComplexGradient(GradientContext& g) {
   const Output dy = g.dy(0);
-  const Output dx = g.Op(kBack, {g.Mul(dy, Weights(g, dy, 0.5)), g.input(1)}, {Attribute::Type("Treal", RealOf(g.type(dy)))});
+  const Output dx =
+      g.Op(kBack, {g.Mul(dy, Weights(g, dy, 0.5)), g.input(1)}, {Attribute::Type("Treal", RealOf(g.type(dy)))});
   g.SetDx(0, Filled(g, g.Mul(dx, Size(g, dx, kRank, dx))));
 }
 template <const char* kBack, int kRank>

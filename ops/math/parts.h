@@ -13,7 +13,8 @@ inline uint32_t RealOf(uint32_t complex) { return complex == TENON_DT_COMPLEX128
 // INVALID_ARGUMENT unless the two types are of one width: TensorFlow has no kernel for others.
 inline void CheckParts(sdk::ShapeContext& c, uint32_t real, uint32_t complex) {
   if (ComplexOf(real) == complex) return;
-  c.Invalid("the types ", sdk::TypeName(real), " and ", sdk::TypeName(complex), " do not go together: complex64 is of float, complex128 of double");
+  c.Invalid("the types ", sdk::TypeName(real), " and ", sdk::TypeName(complex),
+            " do not go together: complex64 is of float, complex128 of double");
 }
 
 }  // namespace tenon::ops

@@ -198,7 +198,8 @@ static void DecomposeEuclideanNorm(DecomposeContext& d) {
   const uint32_t type = d.input_type(0);
   const bool narrow = type == TENON_DT_HALF || type == TENON_DT_BFLOAT16;
   const Output x = narrow ? d.Cast(d.input(0), TENON_DT_FLOAT) : d.input(0);
-  const Output sum = d.Sum(IsComplex(type) ? d.Mul(x, d.Conj(x)) : d.Op("Square", {x}), d.input(1), d.Bool("keep_dims"));
+  const Output sum =
+      d.Sum(IsComplex(type) ? d.Mul(x, d.Conj(x)) : d.Op("Square", {x}), d.input(1), d.Bool("keep_dims"));
   const Output root = d.Op("Sqrt", {IsDifferentiable(type) ? sum : d.Cast(sum, TENON_DT_DOUBLE)});
   d.SetOutput(0, d.Cast(root, type));
 }

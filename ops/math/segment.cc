@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many into one: AddN and AccumulateNV2 of tensors; sums, means, products and the largest and smallest of rows, by segment.
+// Many into one: AddN and AccumulateNV2 of tensors; sums, means, products and the largest and smallest of rows, by
+// segment.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -70,7 +71,8 @@ constexpr std::string_view kSegmentReals = "T: realnumbertype; Tindices: {int32,
 consteval tenon_op_definition Segment(OpDefinition op) {
   op.inputs = "data: T, segment_ids: Tindices";
   op.outputs = "output: T";
-  op.constraints = "rank(data) >= 1; rank(segment_ids) == 1; dim(data, 0) == dim(segment_ids, 0); element(segment_ids) >= 0";
+  op.constraints =
+      "rank(data) >= 1; rank(segment_ids) == 1; dim(data, 0) == dim(segment_ids, 0); element(segment_ids) >= 0";
   op.shape = ShapeFunction<SegmentShape>;
   return DefineOp(op);
 }
@@ -107,7 +109,8 @@ Output RowsOrZero(GradientContext& g, Output x) {
 
 // The same sum of x that the op makes of its data.
 Output SumAlike(GradientContext& g, Output x) {
-  return g.input_count() == 2 ? g.Op("SegmentSum", {x, g.input(1)}) : g.Op("UnsortedSegmentSum", {x, g.input(1), g.input(2)});
+  return g.input_count() == 2 ? g.Op("SegmentSum", {x, g.input(1)})
+                              : g.Op("UnsortedSegmentSum", {x, g.input(1), g.input(2)});
 }
 
 // Rows that are the largest (smallest) of their segment share its gradient equally.
@@ -121,8 +124,8 @@ void SegmentExtremeGradient(GradientContext& g) {
   g.SetDx(0, g.Select(chosen, sorted ? Rows(g, shares) : RowsOrFirst(g, shares), zero));
 }
 
-// The product of the segment's other rows: the segment's by the row's own, unless there are zeros. One zero leaves a gradient at its own
-// place alone, two leave none. Complex numbers are not conjugated, as in TensorFlow.
+// The product of the segment's other rows: the segment's by the row's own, unless there are zeros. One zero leaves a
+// gradient at its own place alone, two leave none. Complex numbers are not conjugated, as in TensorFlow.
 void SegmentProdGradient(GradientContext& g) {
   const bool sorted = g.input_count() == 2;
   const Output data = g.input(0), dy = g.dy(0);
@@ -131,7 +134,8 @@ void SegmentProdGradient(GradientContext& g) {
   const Output zeros = SumAlike(g, g.Cast(is_zero, TENON_DT_INT32));
   const Output passed = g.Select(g.Op("Greater", {zeros, g.Number(1)}), g.Scalar(0, dy), dy);
   const Output safe = g.Select(is_zero, g.Scalar(1, data), data);
-  const Output rest = sorted ? g.Op("SegmentProd", {safe, g.input(1)}) : g.Op("UnsortedSegmentProd", {safe, g.input(1), g.input(2)});
+  const Output rest =
+      sorted ? g.Op("SegmentProd", {safe, g.input(1)}) : g.Op("UnsortedSegmentProd", {safe, g.input(1), g.input(2)});
   const Output slope = g.Select(is_zero, named(rest), g.Div(named(g.output(0)), safe));
   g.SetDx(0, g.Mul(sorted ? Rows(g, passed) : RowsOrZero(g, passed), slope));
 }
@@ -153,7 +157,8 @@ static void SegmentMeanGradient(GradientContext& g) {
     for (int i = 1; i < rank; ++i) counts = g.ExpandDims(counts, -1);
   } else {
     const Output extra = g.Sub(g.Op("Rank", {dy}), g.Number(1));
-    counts = g.Reshape(counts, g.Concat({g.ShapeOf(counts), g.Op("Fill", {g.Reshape(extra, g.Vector({1})), g.Number(1)})}));
+    counts =
+        g.Reshape(counts, g.Concat({g.ShapeOf(counts), g.Op("Fill", {g.Reshape(extra, g.Vector({1})), g.Number(1)})}));
   }
   g.SetDx(0, Rows(g, g.Div(dy, counts)));
 }
@@ -207,8 +212,10 @@ consteval tenon_op_definition Unsorted(OpDefinition op) {
   return DefineOp(op);
 }
 
-constexpr std::string_view kAnyNumbers = "T: numbertype; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32";
-constexpr std::string_view kAnyReals = "T: realnumbertype; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32";
+constexpr std::string_view kAnyNumbers =
+    "T: numbertype; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32";
+constexpr std::string_view kAnyReals =
+    "T: realnumbertype; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32";
 
 }  // namespace
 
@@ -223,20 +230,23 @@ TENON_OP(kUnsortedSegmentSum) = Unsorted({
 TENON_OP(kUnsortedSegmentProd) = Unsorted({
     .name = "UnsortedSegmentProd",
     .attrs = kAnyNumbers,
-    .doc = "The products of the rows of each of num_segments segments, 1 where it has none; rows with a negative id are dropped.",
+    .doc = "The products of the rows of each of num_segments segments, 1 where it has none; rows with a negative id "
+           "are dropped.",
     .gradient = GradientFunction<SegmentProdGradient>,
 });
 TENON_OP(kUnsortedSegmentMax) = Unsorted({
     .name = "UnsortedSegmentMax",
     .attrs = kAnyReals,
-    .doc = "The largest elements of the rows of each of num_segments segments, the type's lowest number where it has none; rows with a "
+    .doc = "The largest elements of the rows of each of num_segments segments, the type's lowest number where it has "
+           "none; rows with a "
            "negative id are dropped.",
     .gradient = GradientFunction<SegmentExtremeGradient>,
 });
 TENON_OP(kUnsortedSegmentMin) = Unsorted({
     .name = "UnsortedSegmentMin",
     .attrs = kAnyReals,
-    .doc = "The smallest elements of the rows of each of num_segments segments, the type's highest number where it has none; rows with a "
+    .doc = "The smallest elements of the rows of each of num_segments segments, the type's highest number where it has "
+           "none; rows with a "
            "negative id are dropped.",
     .gradient = GradientFunction<SegmentExtremeGradient>,
 });
@@ -246,7 +256,8 @@ namespace {
 
 template <const char* kOp>
 void DecomposeV2(DecomposeContext& d) { d.SetOutput(0, d.Op(kOp, {d.input(0), d.input(1), d.input(2)})); }
-constexpr char kUnsortedSum[] = "UnsortedSegmentSum", kUnsortedProd[] = "UnsortedSegmentProd", kUnsortedMax[] = "UnsortedSegmentMax", kUnsortedMin[] = "UnsortedSegmentMin";
+constexpr char kUnsortedSum[] = "UnsortedSegmentSum", kUnsortedProd[] = "UnsortedSegmentProd",
+               kUnsortedMax[] = "UnsortedSegmentMax", kUnsortedMin[] = "UnsortedSegmentMin";
 
 }  // namespace
 

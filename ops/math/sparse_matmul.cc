@@ -21,7 +21,8 @@ static void SparseMatMulGradient(GradientContext& g) {
   const Output indices = g.input(0), b = g.input(3), dy = g.dy(0);
   const bool ta = g.Bool("adjoint_a"), tb = g.Bool("adjoint_b");
   const auto adjoint = [&](Output x) { return g.Op("Transpose", {g.Conj(x), g.Vector({1, 0})}); };
-  const Output db = g.Op("SparseTensorDenseMatMul", {indices, g.input(1), g.input(2), dy}, {{"adjoint_a", !ta}, {"adjoint_b", false}});
+  const Output db = g.Op("SparseTensorDenseMatMul", {indices, g.input(1), g.input(2), dy},
+                         {{"adjoint_a", !ta}, {"adjoint_b", false}});
   g.SetDx(3, tb ? adjoint(db) : db);
   const auto column = [&](int64_t i) { return g.Op("GatherV2", {indices, g.Number(i), g.Number(1)}); };
   const auto rows = [&](Output x, int64_t i) { return g.Op("GatherV2", {x, column(i), g.Number(0)}); };
@@ -35,8 +36,9 @@ TENON_OP(kSparseTensorDenseMatMul) = DefineOp({
     .inputs = "a_indices: Tindices, a_values: T, a_shape: int64, b: T",
     .outputs = "product: T",
     .attrs = "T: type; Tindices: {int32, int64} = int64; adjoint_a: bool = false; adjoint_b: bool = false",
-    .constraints = "rank(a_indices) == 2; rank(a_values) == 1; rank(a_shape) == 1; dim(a_shape, 0) == 2; rank(b) == 2; "
-                   "dim(a_indices, 0) == dim(a_values, 0); dim(a_indices, 1) == 2; value(a_shape) >= 0; element(a_indices) >= 0",
+    .constraints =
+        "rank(a_indices) == 2; rank(a_values) == 1; rank(a_shape) == 1; dim(a_shape, 0) == 2; rank(b) == 2; "
+        "dim(a_indices, 0) == dim(a_values, 0); dim(a_indices, 1) == 2; value(a_shape) >= 0; element(a_indices) >= 0",
     .doc = "The product of a sparse matrix, as indices, values and shape, and a dense one, each perhaps adjoint.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<SparseMatMulShape>,

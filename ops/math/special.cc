@@ -29,7 +29,8 @@ void DigammaGradient(GradientContext& g) { SetSlope(g, g.Op("Polygamma", {g.Scal
 
 void ErfinvGradient(GradientContext& g) {
   const Output dy = g.dy(0);
-  g.SetDx(0, g.Mul(g.Mul(dy, g.Scalar(0.886226925452758, dy)), g.Op("Exp", {Squared(g, g.output(0))})));  // sqrt(pi) / 2
+  g.SetDx(0,
+          g.Mul(g.Mul(dy, g.Scalar(0.886226925452758, dy)), g.Op("Exp", {Squared(g, g.output(0))})));  // sqrt(pi) / 2
 }
 void NdtriGradient(GradientContext& g) {
   const Output dy = g.dy(0), half = g.Div(Squared(g, g.output(0)), g.Scalar(2, dy));
@@ -43,7 +44,9 @@ void DawsnGradient(GradientContext& g) {
   SetSlope(g, g.Sub(g.Scalar(1, x), g.Mul(g.Mul(g.Scalar(2, x), x), g.output(0))));
 }
 void ExpintGradient(GradientContext& g) { g.SetDx(0, g.Div(g.Mul(g.dy(0), g.Op("Exp", {g.input(0)})), g.input(0))); }
-Output QuarterTurns(GradientContext& g) { return g.Mul(g.Scalar(1.5707963267948966, g.input(0)), Squared(g, g.input(0))); }
+Output QuarterTurns(GradientContext& g) {
+  return g.Mul(g.Scalar(1.5707963267948966, g.input(0)), Squared(g, g.input(0)));
+}
 void FresnelSinGradient(GradientContext& g) { SetSlope(g, g.Op("Sin", {QuarterTurns(g)})); }
 void FresnelCosGradient(GradientContext& g) { SetSlope(g, g.Op("Cos", {QuarterTurns(g)})); }
 void SpenceGradient(GradientContext& g) {
@@ -196,7 +199,8 @@ void ZetaGradient(GradientContext& g) {
 // The slopes of Igamma by a and by x; in logarithms, because the gamma function is soon too large.
 void SetIgamma(GradientContext& g, Output dy) {
   const Output a = g.input(0), x = g.input(1);
-  const Output by_x = g.Op("Exp", {g.Sub(g.Add(g.Neg(x), g.Mul(g.Sub(a, g.Scalar(1, a)), g.Op("Log", {x}))), g.Op("Lgamma", {a}))});
+  const Output by_x =
+      g.Op("Exp", {g.Sub(g.Add(g.Neg(x), g.Mul(g.Sub(a, g.Scalar(1, a)), g.Op("Log", {x}))), g.Op("Lgamma", {a}))});
   g.SetDxUnbroadcast(0, 1, g.Mul(g.Op("IgammaGradA", {a, x}), dy));
   g.SetDxUnbroadcast(1, 0, g.Mul(by_x, dy));
 }
@@ -250,7 +254,8 @@ static void BetaincShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) {
     const Shape shape = c.Input(i);
     unknown |= !shape.known_rank();
-    if (shape.known_rank() && shape.rank() > 0) out = out.rank() == 0 ? shape : c.Merge(out, shape, "the shapes of a, b and x");
+    if (shape.known_rank() && shape.rank() > 0)
+      out = out.rank() == 0 ? shape : c.Merge(out, shape, "the shapes of a, b and x");
   }
   c.SetOutput(0, unknown && out.rank() == 0 ? Shape() : out);
 }

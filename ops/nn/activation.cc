@@ -94,7 +94,8 @@ static void SeluGradient(GradientContext& g) { g.SetDx(0, g.Op("SeluGrad", {g.dy
 TENON_OP(kSelu) = Activation({
     .name = "Selu",
     .attrs = kReals,
-    .doc = "1.0507 * features, and 1.7581 * (Exp(features) - 1) where they are negative: outputs of mean 0 and variance 1 stay so.",
+    .doc = "1.0507 * features, and 1.7581 * (Exp(features) - 1) where they are negative: outputs of mean 0 and "
+           "variance 1 stay so.",
     .properties = "elementwise, curve, keeps_nan",
     .gradient = GradientFunction<SeluGradient>,
 });
@@ -108,7 +109,8 @@ TENON_OP(kSeluGrad) = ActivationGrad({
     .name = "SeluGrad",
     .inputs = "gradients: T, outputs: T",
     .attrs = kReals,
-    .doc = "The gradient of Selu, from its outputs: gradients * (outputs + 1.7581) where they are negative, else 1.0507 * gradients.",
+    .doc = "The gradient of Selu, from its outputs: gradients * (outputs + 1.7581) where they are negative, else "
+           "1.0507 * gradients.",
     .properties = "elementwise",
     .gradient = GradientFunction<SeluGradGradient>,
 });

@@ -29,7 +29,8 @@ Layout LayoutOfNode(NodeContext& c) {
 int64_t Channels(ShapeContext& c, int64_t channels, bool reads_averages, std::initializer_list<int> vectors) {
   for (int i : vectors) {
     const Shape vector = c.WithRank(i, 1);
-    if (i < 3 || reads_averages) channels = c.Merge(channels, vector[0], "the channels of x and of its scale, offset, mean and variance");
+    if (i < 3 || reads_averages)
+      channels = c.Merge(channels, vector[0], "the channels of x and of its scale, offset, mean and variance");
   }
   return channels;
 }
@@ -65,8 +66,8 @@ void BatchNormGradient(GradientContext& g) {
   const bool moved = !training && layout.channel == 1;
   const auto channels_last = [&](Output x) { return moved ? MoveChannels(g, x, layout.rank, true) : x; };
   const Output scale = kVersion == 1 ? g.input(1) : g.Cast(g.input(1), TENON_DT_FLOAT);
-  std::vector<Output> inputs = {channels_last(g.dy(0)), channels_last(g.input(0)), scale, training ? g.output(3) : g.input(3),
-                                training ? g.output(4) : g.input(4)};
+  std::vector<Output> inputs = {channels_last(g.dy(0)), channels_last(g.input(0)), scale,
+                                training ? g.output(3) : g.input(3), training ? g.output(4) : g.input(4)};
   if (kVersion == 3) inputs.push_back(g.output(5));
   std::vector<Attribute> attributes = SameAttributes(g, {"epsilon", "is_training"});
   attributes.emplace_back("data_format", moved ? (layout.rank == 5 ? "NDHWC" : "NHWC") : g.String("data_format"));
@@ -75,14 +76,18 @@ void BatchNormGradient(GradientContext& g) {
   g.SetDx(0, moved ? MoveChannels(g, {node, 0, 0}, layout.rank, false) : Output{node, 0, 0});
 }
 
-// Second order. With r = rsqrt(variance + epsilon), n = (x - mean) r and the projection P(v) = v - mean(v) - n mean(n v),
-// which is symmetric, the node's outputs are
+// Second order. With r = rsqrt(variance + epsilon), n = (x - mean) r and the projection P(v) = v - mean(v) - n mean(n
+// v), which is symmetric, the node's outputs are
 //   dx = scale r P(dy),  dscale = sum(dy n),  doffset = sum(dy).
 // In inference mean and variance are constants, and P(v) = v.
 class SecondOrder {
  public:
   explicit SecondOrder(GradientContext& g)
-      : g_(g), layout_(LayoutOfNode(g)), training_(g.Bool("is_training")), dy_(AsFloat(g.input(0))), x_(AsFloat(g.input(1))) {
+      : g_(g),
+        layout_(LayoutOfNode(g)),
+        training_(g.Bool("is_training")),
+        dy_(AsFloat(g.input(0))),
+        x_(AsFloat(g.input(1))) {
     std::vector<int64_t> axes;
     for (int i = 0; i < layout_.rank; ++i) {
       if (i != layout_.channel) axes.push_back(i);
@@ -207,7 +212,8 @@ TENON_OP(kFusedBatchNormV3) = BatchNorm(
     {.name = "FusedBatchNormV3",
      .inputs = kInputs,
      .outputs = "y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
-     .attrs = "T: {half, bfloat16, float}; U: {bfloat16, float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1; "
+     .attrs = "T: {half, bfloat16, float}; U: {bfloat16, float}; epsilon: float = 0.0001; exponential_avg_factor: "
+              "float = 1; "
               "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true"},
     GradientFunction<BatchNormGradient<3>>);
 

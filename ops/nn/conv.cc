@@ -5,7 +5,8 @@
 namespace tenon::ops {
 using namespace sdk;
 
-// The filter is always [height, width, in, out], of volumes [depth, height, width, in, out]; `in` divides the input's channels (groups).
+// The filter is always [height, width, in, out], of volumes [depth, height, width, in, out]; `in` divides the input's
+// channels (groups).
 static Shape ConvolvedShape(ShapeContext& c, const Window& window, const Shape& input, const Shape& filter) {
   const int64_t channels = input[window.layout.channels], in = filter[-2], out = filter[-1];
   if (in == 0) c.Invalid("the filter ", filter, " has no input channels");
@@ -40,11 +41,13 @@ static Output Convolve(GradientContext& g, Output x, Output filter) {
 }
 template <int kDirections>
 static Output BackpropInput(GradientContext& g, Output shape, Output filter, Output dy) {
-  return g.Op(kDirections == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2", {shape, filter, dy}, ConvAttributes<kDirections>(g));
+  return g.Op(kDirections == 2 ? "Conv2DBackpropInput" : "Conv3DBackpropInputV2", {shape, filter, dy},
+              ConvAttributes<kDirections>(g));
 }
 template <int kDirections>
 static Output BackpropFilter(GradientContext& g, Output x, Output shape, Output dy) {
-  return g.Op(kDirections == 2 ? "Conv2DBackpropFilter" : "Conv3DBackpropFilterV2", {x, shape, dy}, ConvAttributes<kDirections>(g));
+  return g.Op(kDirections == 2 ? "Conv2DBackpropFilter" : "Conv3DBackpropFilterV2", {x, shape, dy},
+              ConvAttributes<kDirections>(g));
 }
 
 template <int kDirections>
@@ -83,7 +86,8 @@ TENON_OP(kConv2D) = DefineOp({
 static void CheckForward(ShapeContext& c, const Window& window, const Shape& input, const Shape& filter,
                          const Shape& dy) {
   if (!c.ok() || input.rank() != window.layout.rank() || filter.rank() != window.layout.rank()) return;
-  c.Merge(WindowedShape(c, window, input, FilterSize(filter, window.layout.directions), filter[-1]), dy, "the convolution's output and out_backprop");
+  c.Merge(WindowedShape(c, window, input, FilterSize(filter, window.layout.directions), filter[-1]), dy,
+          "the convolution's output and out_backprop");
 }
 
 template <int kDirections>
@@ -103,7 +107,9 @@ static void BackpropInputShape(ShapeContext& c) {
     input.Set(layout.channels, filter[2]);
   }
   if (!input.known_rank()) return c.SetOutput(0, unknown);
-  if (input.rank() != kRank) return c.Invalid("input_sizes must have ", kRank, " numbers", kDirections == 2 ? ", or 2" : "", "; it has ", input.rank());
+  if (input.rank() != kRank)
+    return c.Invalid("input_sizes must have ", kRank, " numbers", kDirections == 2 ? ", or 2" : "", "; it has ",
+                     input.rank());
   if (const int64_t channels = input[layout.channels];
       channels >= 0 && filter[-2] > 0 && channels % filter[-2] != 0) {
     return c.Invalid("the ", channels, " channels of input_sizes are not a multiple of the filter's ", filter[-2]);
@@ -174,12 +180,14 @@ TENON_OP(kConv2DBackpropFilter) = DefineOp({
     .cost = CostFunction<BackpropFilterCost>,
 });
 
-// What steps of precision bfloat16 and float16 run instead (tenon/sdk/device/mixed_precision_pass.h), so that what weights are updated by is rounded nowhere.
+// What steps of precision bfloat16 and float16 run instead (tenon/sdk/device/mixed_precision_pass.h), so that what
+// weights are updated by is rounded nowhere.
 TENON_OP(kConv2DBackpropFilterSums) = DefineOp({
     .name = "Tenon>Conv2DBackpropFilterSums",
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .outputs = "output: float",
-    .attrs = "T: {half, bfloat16}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
+    .attrs = "T: {half, bfloat16}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: "
+             "list(int) = []; "
              "data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]",
     .constraints = "rank(input) == 4; rank(filter_sizes) == 1; dim(filter_sizes, 0) == 4; value(filter_sizes) >= 0; "
                    "rank(out_backprop) == 4",
@@ -212,8 +220,10 @@ TENON_OP(kConv3DBackpropInputV2) = DefineOp({
     .inputs = "input_sizes: Tshape, filter: T, out_backprop: T",
     .outputs = "output: T",
     .attrs = "T: {half, bfloat16, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; "
-             "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; dilations: list(int) = [1, 1, 1, 1, 1]; Tshape: {int32, int64} = int32",
-    .constraints = "rank(input_sizes) == 1; dim(input_sizes, 0) == 5; value(input_sizes) >= 0; rank(filter) == 5; rank(out_backprop) == 5",
+             "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; dilations: list(int) = [1, 1, 1, 1, 1]; Tshape: {int32, "
+             "int64} = int32",
+    .constraints = "rank(input_sizes) == 1; dim(input_sizes, 0) == 5; value(input_sizes) >= 0; rank(filter) == 5; "
+                   "rank(out_backprop) == 5",
     .doc = "The gradient of Conv3D with respect to its input, of shape input_sizes; also a transposed convolution.",
     .properties = "product(filter, out_backprop)",
     .traits = TENON_OP_EXPENSIVE,
@@ -228,7 +238,8 @@ TENON_OP(kConv3DBackpropFilterV2) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {half, bfloat16, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; "
              "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; dilations: list(int) = [1, 1, 1, 1, 1]",
-    .constraints = "rank(input) == 5; rank(filter_sizes) == 1; dim(filter_sizes, 0) == 5; value(filter_sizes) >= 0; rank(out_backprop) == 5",
+    .constraints = "rank(input) == 5; rank(filter_sizes) == 1; dim(filter_sizes, 0) == 5; value(filter_sizes) >= 0; "
+                   "rank(out_backprop) == 5",
     .doc = "The gradient of Conv3D with respect to its filter, of shape filter_sizes.",
     .properties = "product(input, out_backprop)",
     .traits = TENON_OP_EXPENSIVE,
@@ -243,16 +254,22 @@ namespace {
 
 // What a node of Conv says, before its window.
 struct AnyConv {
-  explicit AnyConv(NodeContext& c) : batch_dims(c.Int("batch_dims")), rank(c.Ints("strides").size()), last(c.String("data_format") == "CHANNELS_LAST") {
+  explicit AnyConv(NodeContext& c)
+      : batch_dims(c.Int("batch_dims")),
+        rank(c.Ints("strides").size()),
+        last(c.String("data_format") == "CHANNELS_LAST") {
     if (rank != 4 && rank != 5) {
-      c.Invalid("attribute 'strides' has ", rank, " numbers; Conv takes images, which need 4 (batch, height, width and channels), and volumes, which need 5");
+      c.Invalid(
+          "attribute 'strides' has ", rank,
+          " numbers; Conv takes images, which need 4 (batch, height, width and channels), and volumes, which need 5");
       return;
     }
     if (batch_dims < 0) c.Invalid("attribute 'batch_dims' is ", batch_dims, "; it must not be negative");
     if (c.Int("groups") < 1) c.Invalid("attribute 'groups' is ", c.Int("groups"), "; it must be positive");
     for (const char* attr : {"explicit_paddings", "dilations"}) {
       const size_t given = c.Ints(attr).size(), needed = attr[0] == 'e' ? 2 * rank : rank;
-      if (given != 0 && given != needed) c.Invalid("attribute '", attr, "' has ", given, " numbers; beside ", rank, " strides it needs ", needed);
+      if (given != 0 && given != needed)
+        c.Invalid("attribute '", attr, "' has ", given, " numbers; beside ", rank, " strides it needs ", needed);
     }
   }
   std::string_view format() const { return rank == 4 ? last ? "NHWC" : "NCHW" : last ? "NDHWC" : "NCDHW"; }
@@ -267,7 +284,8 @@ static void AnyConvShape(ShapeContext& c) {
   const AnyConv conv(c);
   if (!c.ok()) return;
   const auto rank = static_cast<int>(conv.rank);
-  const Shape given = c.WithRank(0, rank - 1 + static_cast<int>(std::min<int64_t>(conv.batch_dims, TENON_MAX_RANK))), filter = c.WithRank(1, rank);
+  const Shape given = c.WithRank(0, rank - 1 + static_cast<int>(std::min<int64_t>(conv.batch_dims, TENON_MAX_RANK))),
+              filter = c.WithRank(1, rank);
   Window window;
   window.layout = LayoutOf(conv.format());
   window.padding = PaddingOf(c);
@@ -278,8 +296,10 @@ static void AnyConvShape(ShapeContext& c) {
   const int batch_dims = static_cast<int>(conv.batch_dims);
   Shape input({kUnknown});
   for (int i = batch_dims; i < batch_dims + rank - 1; ++i) input.Append(given[i]);
-  if (const int64_t channels = input[window.layout.channels], in = filter[-2]; channels >= 0 && in > 0 && channels != c.Multiply(in, c.Int("groups"))) {
-    return c.Invalid("the input's ", channels, " channels are not the filter's ", in, " times groups = ", c.Int("groups"));
+  if (const int64_t channels = input[window.layout.channels], in = filter[-2];
+      channels >= 0 && in > 0 && channels != c.Multiply(in, c.Int("groups"))) {
+    return c.Invalid("the input's ", channels, " channels are not the filter's ", in,
+                     " times groups = ", c.Int("groups"));
   }
   const Shape result = ConvolvedShape(c, window, input, filter);
   c.SetOutput(0, Join(given.known_rank() ? given.Slice(0, batch_dims) : Shape::OfRank(batch_dims), result.Slice(1)));
@@ -315,8 +335,10 @@ TENON_OP(kConv) = DefineOp({
     .name = "Conv",
     .inputs = "input: T, filter: T",
     .outputs = "output: T",
-    .attrs = "T: {half, bfloat16, float, double, int32}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
-             "data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'; dilations: list(int) = []; batch_dims: int = 1; groups: int = 1",
+    .attrs = "T: {half, bfloat16, float, double, int32}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+             "explicit_paddings: list(int) = []; "
+             "data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'; dilations: list(int) = []; "
+             "batch_dims: int = 1; groups: int = 1",
     .constraints = "",
     .doc = "Conv2D or Conv3D, by the number of strides, of input with any number of batch dims.",
     .properties = "product(input, filter)",

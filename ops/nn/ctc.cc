@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connectionist temporal classification (Graves and others, 2006): the loss of label sequences that are not aligned, and what was most likely said.
+// Connectionist temporal classification (Graves and others, 2006): the loss of label sequences that are not aligned,
+// and what was most likely said.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -22,14 +23,18 @@ static void LossShape(ShapeContext& c) {
 
 // The op's second output is the gradient, for a gradient of 1.
 static void LossGradient(GradientContext& g) {
-  g.SetDx(0, g.Mul(g.Op("PreventGradient", {g.output(1)}, {{"message", "the second derivative of the CTC loss is not known: its op computes the first one"}}),
-                   g.ExpandDims(g.dy(0), -1)));
+  g.SetDx(
+      0, g.Mul(g.Op("PreventGradient", {g.output(1)},
+                    {{"message", "the second derivative of the CTC loss is not known: its op computes the first one"}}),
+               g.ExpandDims(g.dy(0), -1)));
 }
 
 static constexpr std::string_view kLossConstraints =
-    "rank(inputs) == 3; rank(labels_indices) == 2; dim(labels_indices, 1) == 2; rank(labels_values) == 1; rank(sequence_length) == 1";
-#define TENON_CTC_LOSS_ATTRS \
-  "preprocess_collapse_repeated: bool = false; ctc_merge_repeated: bool = true; ignore_longer_outputs_than_inputs: bool = false"
+    "rank(inputs) == 3; rank(labels_indices) == 2; dim(labels_indices, 1) == 2; rank(labels_values) == 1; "
+    "rank(sequence_length) == 1";
+#define TENON_CTC_LOSS_ATTRS                                                                                         \
+  "preprocess_collapse_repeated: bool = false; ctc_merge_repeated: bool = true; ignore_longer_outputs_than_inputs: " \
+  "bool = false"
 
 TENON_OP(kCTCLoss) = DefineOp({
     .name = "CTCLoss",
@@ -37,7 +42,8 @@ TENON_OP(kCTCLoss) = DefineOp({
     .outputs = "loss: T, gradient: T",
     .attrs = TENON_CTC_LOSS_ATTRS "; T: {float, double} = float",
     .constraints = kLossConstraints,
-    .doc = "Minus the logarithm of the probability that inputs, logits [time, batch, classes], say the labels; the last class is the blank. And the "
+    .doc = "Minus the logarithm of the probability that inputs, logits [time, batch, classes], say the labels; the "
+           "last class is the blank. And the "
            "gradient with respect to inputs.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<LossShape>,
@@ -58,7 +64,8 @@ TENON_OP(kCTCLossV2) = DefineOp({
 
 static void DecoderShape(ShapeContext& c) {
   const int64_t batch = Batch(c, c.WithRank(0, 3), c.WithRank(1, 1));
-  const Range indices = c.OutputRange("decoded_indices"), values = c.OutputRange("decoded_values"), shapes = c.OutputRange("decoded_shape");
+  const Range indices = c.OutputRange("decoded_indices"), values = c.OutputRange("decoded_values"),
+              shapes = c.OutputRange("decoded_shape");
   for (int i = 0; i < indices.count; ++i) {
     c.SetOutput(indices.begin + i, {kUnknown, 2});
     c.SetOutput(values.begin + i, {kUnknown});
@@ -73,7 +80,8 @@ TENON_OP(kCTCGreedyDecoder) = DefineOp({
     .outputs = "decoded_indices: int64, decoded_values: int64, decoded_shape: int64, log_probability: T",
     .attrs = "merge_repeated: bool = false; blank_index: int = -1; T: {float, double} = float",
     .constraints = "rank(inputs) == 3; rank(sequence_length) == 1",
-    .doc = "The largest class of each step, without blanks, as a sparse tensor [batch, longest]; and minus the sum of their logits. merge_repeated: "
+    .doc = "The largest class of each step, without blanks, as a sparse tensor [batch, longest]; and minus the sum of "
+           "their logits. merge_repeated: "
            "of equal ones in a row only the first.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<DecoderShape>,
@@ -82,11 +90,14 @@ TENON_OP(kCTCGreedyDecoder) = DefineOp({
 TENON_OP(kCTCBeamSearchDecoder) = DefineOp({
     .name = "CTCBeamSearchDecoder",
     .inputs = "inputs: T, sequence_length: int32",
-    .outputs = "decoded_indices: top_paths * int64, decoded_values: top_paths * int64, decoded_shape: top_paths * int64, log_probability: T",
+    .outputs = "decoded_indices: top_paths * int64, decoded_values: top_paths * int64, decoded_shape: top_paths * "
+               "int64, log_probability: T",
     .attrs = "beam_width: int >= 1; top_paths: int >= 1; merge_repeated: bool = true; T: {float, double} = float",
     .constraints = "rank(inputs) == 3; rank(sequence_length) == 1",
-    .doc = "The top_paths most likely label sequences that a search of beam_width finds, each as a sparse tensor [batch, longest]; and the logarithms of "
-           "their probabilities. The last class is the blank. merge_repeated: of equal labels in a row of what is found only the first.",
+    .doc = "The top_paths most likely label sequences that a search of beam_width finds, each as a sparse tensor "
+           "[batch, longest]; and the logarithms of "
+           "their probabilities. The last class is the blank. merge_repeated: of equal labels in a row of what is "
+           "found only the first.",
     .traits = TENON_OP_NO_GRADIENT | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<DecoderShape>,
 });

@@ -37,9 +37,11 @@ void DepthwiseBackpropShape(ShapeContext& c) {
   const Window window = ReadWindow(c, true, true);
   const Shape wanted = c.InputAsShape(kIndex);
   if (!c.ok()) return;
-  if (wanted.known_rank() && wanted.rank() != 4) return c.Invalid("the sizes must have 4 numbers; they have ", wanted.rank());
+  if (wanted.known_rank() && wanted.rank() != 4)
+    return c.Invalid("the sizes must have 4 numbers; they have ", wanted.rank());
   const Shape input = kIndex == 0 ? wanted : other, filter = kIndex == 0 ? other : wanted;
-  if (wanted.known_rank()) c.Merge(ResultShape(c, window, input, filter), dy, "the convolution's output and out_backprop");
+  if (wanted.known_rank())
+    c.Merge(ResultShape(c, window, input, filter), dy, "the convolution's output and out_backprop");
   c.SetOutput(0, wanted.known_rank() ? wanted : Shape::OfRank(4));
 }
 
@@ -75,7 +77,8 @@ TENON_OP(kDepthwiseConv2dNative) = DefineOp({
     .outputs = "output: T",
     .attrs = kDepthwiseAttrs,
     .constraints = "rank(input) == 4; rank(filter) == 4",
-    .doc = "The cross-correlation of each channel with its own filters, [height, width, channels, filters of a channel].",
+    .doc =
+        "The cross-correlation of each channel with its own filters, [height, width, channels, filters of a channel].",
     .properties = "product(input, filter), rows(input), fits_half",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<ForwardShape>,
@@ -88,7 +91,8 @@ TENON_OP(kDepthwiseConv2dNativeBackpropInput) = DefineOp({
     .inputs = "input_sizes: int32, filter: T, out_backprop: T",
     .outputs = "output: T",
     .attrs = kDepthwiseAttrs,
-    .constraints = "rank(input_sizes) == 1; dim(input_sizes, 0) == 4; value(input_sizes) >= 0; rank(filter) == 4; rank(out_backprop) == 4",
+    .constraints = "rank(input_sizes) == 1; dim(input_sizes, 0) == 4; value(input_sizes) >= 0; rank(filter) == 4; "
+                   "rank(out_backprop) == 4",
     .doc = "The gradient of DepthwiseConv2dNative with respect to its input, of shape input_sizes.",
     .properties = "product(filter, out_backprop)",
     .traits = TENON_OP_EXPENSIVE,
@@ -102,7 +106,8 @@ TENON_OP(kDepthwiseConv2dNativeBackpropFilter) = DefineOp({
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .outputs = "output: T",
     .attrs = kDepthwiseAttrs,
-    .constraints = "rank(input) == 4; rank(filter_sizes) == 1; dim(filter_sizes, 0) == 4; value(filter_sizes) >= 0; rank(out_backprop) == 4",
+    .constraints = "rank(input) == 4; rank(filter_sizes) == 1; dim(filter_sizes, 0) == 4; value(filter_sizes) >= 0; "
+                   "rank(out_backprop) == 4",
     .doc = "The gradient of DepthwiseConv2dNative with respect to its filter, of shape filter_sizes.",
     .properties = "product(input, out_backprop)",
     .traits = TENON_OP_EXPENSIVE,

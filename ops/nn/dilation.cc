@@ -5,7 +5,8 @@
 namespace tenon::ops {
 using namespace sdk;
 
-static constexpr std::string_view kAttrs = "T: realnumbertype; strides: list(int) >= 4; rates: list(int) >= 4; padding: {'SAME', 'VALID'}";
+static constexpr std::string_view kAttrs =
+    "T: realnumbertype; strides: list(int) >= 4; rates: list(int) >= 4; padding: {'SAME', 'VALID'}";
 
 static Shape DilatedShape(ShapeContext& c, const Shape& input, const Shape& filter) {
   Window window;
@@ -39,7 +40,8 @@ TENON_OP(kDilation2D) = DefineOp({
     .outputs = "output: T",
     .attrs = kAttrs,
     .constraints = "rank(input) == 4; rank(filter) == 3",
-    .doc = "The largest sum of each window's elements and the filter's [height, width, channels], channel by channel; rates: cells from tap to tap.",
+    .doc = "The largest sum of each window's elements and the filter's [height, width, channels], channel by channel; "
+           "rates: cells from tap to tap.",
     .shape = ShapeFunction<DilationShape>,
     .gradient = GradientFunction<DilationGradient>,
 });
@@ -50,7 +52,8 @@ TENON_OP(kDilation2DBackpropInput) = DefineOp({
     .outputs = "in_backprop: T",
     .attrs = kAttrs,
     .constraints = "rank(input) == 4; rank(filter) == 3; rank(out_backprop) == 4",
-    .doc = "The gradient of Dilation2D with respect to its input: each window's goes to the element of the first largest sum.",
+    .doc = "The gradient of Dilation2D with respect to its input: each window's goes to the element of the first "
+           "largest sum.",
     .shape = ShapeFunction<BackpropShape<0>>,
 });
 
@@ -60,7 +63,8 @@ TENON_OP(kDilation2DBackpropFilter) = DefineOp({
     .outputs = "filter_backprop: T",
     .attrs = kAttrs,
     .constraints = "rank(input) == 4; rank(filter) == 3; rank(out_backprop) == 4",
-    .doc = "The gradient of Dilation2D with respect to its filter: each window's goes to the tap of the first largest sum.",
+    .doc = "The gradient of Dilation2D with respect to its filter: each window's goes to the tap of the first largest "
+           "sum.",
     .shape = ShapeFunction<BackpropShape<1>>,
 });
 

@@ -24,7 +24,9 @@ void NormGradShape(ShapeContext& c) {
 }
 
 // 1 / sqrt(v + variance_epsilon).
-Output PerDeviation(DecomposeContext& d, Output v) { return d.Op("Rsqrt", {d.Add(v, d.Scalar(d.Float("variance_epsilon"), v))}); }
+Output PerDeviation(DecomposeContext& d, Output v) {
+  return d.Op("Rsqrt", {d.Add(v, d.Scalar(d.Float("variance_epsilon"), v))});
+}
 
 void DecomposeNorm(DecomposeContext& d) {
   Output factor = PerDeviation(d, d.input(2));
@@ -47,8 +49,10 @@ void DecomposeNormGrad(DecomposeContext& d) {
 }
 
 void NormGradient(GradientContext& g) {
-  const int64_t node = g.Node("BatchNormWithGlobalNormalizationGrad", {g.input(0), g.input(1), g.input(2), g.input(4), g.dy(0)},
-                              {{"variance_epsilon", g.Float("variance_epsilon")}, {"scale_after_normalization", g.Bool("scale_after_normalization")}});
+  const int64_t node =
+      g.Node("BatchNormWithGlobalNormalizationGrad", {g.input(0), g.input(1), g.input(2), g.input(4), g.dy(0)},
+             {{"variance_epsilon", g.Float("variance_epsilon")},
+              {"scale_after_normalization", g.Bool("scale_after_normalization")}});
   for (int32_t i = 0; i < 5; ++i) g.SetDx(i, {node, i, 0});
 }
 
@@ -63,7 +67,8 @@ TENON_OP(kBatchNormWithGlobalNormalization) = DefineOp({
     .outputs = "result: T",
     .attrs = kNormAttrs,
     .constraints = "rank(t) == 4; rank(m) == 1; rank(v) == 1; rank(beta) == 1; rank(gamma) == 1",
-    .doc = "t with the mean m and the variance v of each channel taken out, times gamma if scale_after_normalization, plus beta.",
+    .doc = "t with the mean m and the variance v of each channel taken out, times gamma if scale_after_normalization, "
+           "plus beta.",
     .shape = ShapeFunction<NormShape>,
     .gradient = GradientFunction<NormGradient>,
     .decompose = DecomposeFunction<DecomposeNorm>,

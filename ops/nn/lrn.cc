@@ -16,7 +16,8 @@ void LrnGradShape(ShapeContext& c) {
   c.SetOutput(0, c.Merge(shape, c.WithRank(2, 4), "the shapes of input_image and output_image"));
 }
 void LrnGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("LRNGrad", {g.dy(0), g.input(0), g.output(0)}, SameAttributes(g, {"depth_radius", "bias", "alpha", "beta"})));
+  g.SetDx(0, g.Op("LRNGrad", {g.dy(0), g.input(0), g.output(0)},
+                  SameAttributes(g, {"depth_radius", "bias", "alpha", "beta"})));
 }
 void LrnCost(CostContext& c) {
   const double window = 2.0 * static_cast<double>(c.Int("depth_radius")) + 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers and cells of long short-term memory in one op: BlockLSTM over all steps, LSTMBlockCell of one, and their gradient ops.
+// Layers and cells of long short-term memory in one op: BlockLSTM over all steps, LSTMBlockCell of one, and their
+// gradient ops.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -7,7 +8,8 @@ using namespace sdk;
 
 #define TENON_LSTM_INPUTS "cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
 #define TENON_LSTM_STATES "i: T, cs: T, f: T, o: T, ci: T, co: T"
-#define TENON_LSTM_RANKS "rank(cs_prev) == 2; rank(h_prev) == 2; rank(w) == 2; rank(wci) == 1; rank(wcf) == 1; rank(wco) == 1; rank(b) == 1"
+#define TENON_LSTM_RANKS \
+  "rank(cs_prev) == 2; rank(h_prev) == 2; rank(w) == 2; rank(wci) == 1; rank(wcf) == 1; rank(wco) == 1; rank(b) == 1"
 
 // A quarter of b: the number of cells.
 static int64_t Cells(ShapeContext& c, int b) {
@@ -34,7 +36,8 @@ static void BlockGradient(GradientContext& g) {
   for (int i = 0; i < 7; ++i) inputs.push_back(g.output(i));
   inputs.push_back(g.dy(1));
   inputs.push_back(g.dy(6));
-  const int64_t node = g.Node(g.op() == "BlockLSTM" ? "BlockLSTMGrad" : "BlockLSTMGradV2", inputs, {{"use_peephole", g.Bool("use_peephole")}});
+  const int64_t node = g.Node(g.op() == "BlockLSTM" ? "BlockLSTMGrad" : "BlockLSTMGradV2", inputs,
+                              {{"use_peephole", g.Bool("use_peephole")}});
   for (int32_t i = 0; i < 8; ++i) g.SetDx(i + 1, {node, i, 0});
 }
 
@@ -44,7 +47,8 @@ TENON_OP(kBlockLSTM) = DefineOp({
     .outputs = TENON_LSTM_STATES ", h: T",
     .attrs = "forget_bias: float = 1; cell_clip: float = 3; use_peephole: bool = false; T: {half, float}",
     .constraints = "rank(seq_len_max) == 0; rank(x) == 3; " TENON_LSTM_RANKS,
-    .doc = "The first seq_len_max steps of x [time, batch, inputs] through LSTM cells whose gates stand in w and b in the order i, ci, f, o; zeros behind.",
+    .doc = "The first seq_len_max steps of x [time, batch, inputs] through LSTM cells whose gates stand in w and b in "
+           "the order i, ci, f, o; zeros behind.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<BlockShape>,
     .gradient = GradientFunction<BlockGradient>,
@@ -62,11 +66,13 @@ TENON_OP(kBlockLSTMV2) = DefineOp({
     .gradient = GradientFunction<BlockGradient>,
 });
 
-static constexpr std::string_view kBlockGradInputs = "seq_len_max: int64, x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", h: T, cs_grad: T, h_grad: T";
+static constexpr std::string_view kBlockGradInputs =
+    "seq_len_max: int64, x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", h: T, cs_grad: T, h_grad: T";
 static constexpr std::string_view kBlockGradOutputs =
     "x_grad: T, cs_prev_grad: T, h_prev_grad: T, w_grad: T, wci_grad: T, wcf_grad: T, wco_grad: T, b_grad: T";
 static constexpr std::string_view kBlockGradRanks =
-    "rank(seq_len_max) == 0; rank(x) == 3; " TENON_LSTM_RANKS "; rank(i) == 3; rank(cs) == 3; rank(f) == 3; rank(o) == 3; rank(ci) == 3; rank(co) == 3; "
+    "rank(seq_len_max) == 0; rank(x) == 3; " TENON_LSTM_RANKS
+    "; rank(i) == 3; rank(cs) == 3; rank(f) == 3; rank(o) == 3; rank(ci) == 3; rank(co) == 3; "
     "rank(h) == 3; rank(cs_grad) == 3; rank(h_grad) == 3";
 
 TENON_OP(kBlockLSTMGrad) = DefineOp({
@@ -120,7 +126,8 @@ TENON_OP(kLSTMBlockCell) = DefineOp({
     .decompose = DecomposeFunction<DecomposeCell>,
 });
 
-#define TENON_LSTM_STATE(name) "; rank(" name ") == 2; dim(" name ", 0) == dim(cs_prev, 0); dim(" name ", 1) == dim(cs_prev, 1)"
+#define TENON_LSTM_STATE(name) \
+  "; rank(" name ") == 2; dim(" name ", 0) == dim(cs_prev, 0); dim(" name ", 1) == dim(cs_prev, 1)"
 
 static void CellGradShape(ShapeContext& c) {
   const Shape x = c.WithRank(0, 2), cs = c.WithRank(1, 2);
@@ -133,14 +140,16 @@ static void CellGradShape(ShapeContext& c) {
 static void DecomposeCellGrad(DecomposeContext& d) {
   // Where shapes are not known yet, each is asked to be the state's: what does not fit must not broadcast.
   const auto state = [&](int index) { return d.ReshapeLike(d.input(index), d.input(1)); };
-  const Output cs_prev = d.input(1), i = state(8), cs = state(9), f = state(10), o = state(11), ci = state(12), co = state(13);
+  const Output cs_prev = d.input(1), i = state(8), cs = state(9), f = state(10), o = state(11), ci = state(12),
+               co = state(13);
   const Output cs_grad = state(14), h_grad = state(15);
   const auto through_sigmoid = [&](Output y, Output dy) { return d.Op("SigmoidGrad", {y, dy}); };
   const bool peeps = d.Bool("use_peephole");
   const Output d_o = through_sigmoid(o, d.Mul(h_grad, co));
   Output whole = d.Add(d.Op("TanhGrad", {co, d.Mul(h_grad, o)}), cs_grad);
   if (peeps) whole = d.Add(whole, d.Mul(d_o, d.input(6)));
-  const Output d_ci = d.Op("TanhGrad", {ci, d.Mul(whole, i)}), d_f = through_sigmoid(f, d.Mul(whole, cs_prev)), d_i = through_sigmoid(i, d.Mul(whole, ci));
+  const Output d_ci = d.Op("TanhGrad", {ci, d.Mul(whole, i)}), d_f = through_sigmoid(f, d.Mul(whole, cs_prev)),
+               d_i = through_sigmoid(i, d.Mul(whole, ci));
   Output before = d.Mul(whole, f);
   if (peeps) before = d.Add(before, d.Add(d.Mul(d_i, d.input(4)), d.Mul(d_f, d.input(5))));
   d.SetOutput(0, before);
@@ -158,10 +167,12 @@ TENON_OP(kLSTMBlockCellGrad) = DefineOp({
     .inputs = "x: T, " TENON_LSTM_INPUTS ", " TENON_LSTM_STATES ", cs_grad: T, h_grad: T",
     .outputs = "cs_prev_grad: T, dicfo: T, wci_grad: T, wcf_grad: T, wco_grad: T",
     .attrs = "use_peephole: bool; T: {half, float}",
-    .constraints = "rank(x) == 2; " TENON_LSTM_RANKS TENON_LSTM_STATE("i") TENON_LSTM_STATE("cs") TENON_LSTM_STATE("f") TENON_LSTM_STATE("o")
-        TENON_LSTM_STATE("ci") TENON_LSTM_STATE("co") TENON_LSTM_STATE("cs_grad") TENON_LSTM_STATE("h_grad")
-            "; dim(wci, 0) == dim(cs_prev, 1); dim(wcf, 0) == dim(cs_prev, 1); dim(wco, 0) == dim(cs_prev, 1)",
-    .doc = "The gradient of LSTMBlockCell, as far as its gates: dicfo is that of the gates before their activations, in the order i, ci, f, o.",
+    .constraints = "rank(x) == 2; " TENON_LSTM_RANKS TENON_LSTM_STATE("i") TENON_LSTM_STATE("cs") TENON_LSTM_STATE("f")
+        TENON_LSTM_STATE("o") TENON_LSTM_STATE("ci") TENON_LSTM_STATE("co") TENON_LSTM_STATE("cs_grad")
+            TENON_LSTM_STATE("h_grad") "; dim(wci, 0) == dim(cs_prev, 1); dim(wcf, 0) == dim(cs_prev, 1); dim(wco, 0) "
+                                       "== dim(cs_prev, 1)",
+    .doc = "The gradient of LSTMBlockCell, as far as its gates: dicfo is that of the gates before their activations, "
+           "in the order i, ci, f, o.",
     .shape = ShapeFunction<CellGradShape>,
     .decompose = DecomposeFunction<DecomposeCellGrad>,
 });
@@ -176,21 +187,26 @@ static void GruShape(ShapeContext& c) {
 
 static void DecomposeGru(DecomposeContext& d) {
   const Output x = d.input(0), h = d.input(1);
-  const Output gates = d.Op("Sigmoid", {d.Op("BiasAdd", {d.Op("MatMul", {d.Concat({x, h}, 1), d.input(2)}), d.input(4)})});
+  const Output gates =
+      d.Op("Sigmoid", {d.Op("BiasAdd", {d.Op("MatMul", {d.Concat({x, h}, 1), d.input(2)}), d.input(4)})});
   const int64_t split = d.Node("Split", {d.Number(1), gates}, {{"num_split", 2}});
   const Output r{split, 0, 0}, u{split, 1, 0};
-  const Output c = d.Op("Tanh", {d.Op("BiasAdd", {d.Op("MatMul", {d.Concat({x, d.Mul(r, h)}, 1), d.input(3)}), d.input(5)})});
+  const Output c =
+      d.Op("Tanh", {d.Op("BiasAdd", {d.Op("MatMul", {d.Concat({x, d.Mul(r, h)}, 1), d.input(3)}), d.input(5)})});
   d.SetOutput(0, r);
   d.SetOutput(1, u);
   d.SetOutput(2, c);
   d.SetOutput(3, d.Add(d.Mul(u, h), d.Mul(d.Sub(d.Scalar(1, u), u), c)));
 }
 
-#define TENON_GRU_SHAPES                                                                                                                \
-  "rank(x) == 2; rank(h_prev) == 2; rank(w_ru) == 2; rank(w_c) == 2; rank(b_ru) == 1; rank(b_c) == 1; dim(h_prev, 0) == dim(x, 0); "    \
-  "dim(w_ru, 0) == dim(x, 1) + dim(h_prev, 1); dim(w_ru, 1) == dim(h_prev, 1) + dim(h_prev, 1); dim(w_c, 0) == dim(x, 1) + dim(h_prev, 1); " \
+#define TENON_GRU_SHAPES                                                                                               \
+  "rank(x) == 2; rank(h_prev) == 2; rank(w_ru) == 2; rank(w_c) == 2; rank(b_ru) == 1; rank(b_c) == 1; dim(h_prev, 0) " \
+  "== dim(x, 0); "                                                                                                     \
+  "dim(w_ru, 0) == dim(x, 1) + dim(h_prev, 1); dim(w_ru, 1) == dim(h_prev, 1) + dim(h_prev, 1); dim(w_c, 0) == "       \
+  "dim(x, 1) + dim(h_prev, 1); "                                                                                       \
   "dim(w_c, 1) == dim(h_prev, 1); dim(b_ru, 0) == dim(h_prev, 1) + dim(h_prev, 1); dim(b_c, 0) == dim(h_prev, 1)"
-#define TENON_GRU_STATE(name) "; rank(" name ") == 2; dim(" name ", 0) == dim(h_prev, 0); dim(" name ", 1) == dim(h_prev, 1)"
+#define TENON_GRU_STATE(name) \
+  "; rank(" name ") == 2; dim(" name ", 0) == dim(h_prev, 0); dim(" name ", 1) == dim(h_prev, 1)"
 
 TENON_OP(kGRUBlockCell) = DefineOp({
     .name = "GRUBlockCell",
@@ -198,7 +214,8 @@ TENON_OP(kGRUBlockCell) = DefineOp({
     .outputs = "r: T, u: T, c: T, h: T",
     .attrs = "T: {float}",
     .constraints = TENON_GRU_SHAPES,
-    .doc = "One step of a gated recurrent unit (Cho and others, 2014): r and u are the sigmoids of [x, h_prev] w_ru + b_ru, c is the tangent of "
+    .doc = "One step of a gated recurrent unit (Cho and others, 2014): r and u are the sigmoids of [x, h_prev] w_ru + "
+           "b_ru, c is the tangent of "
            "[x, r h_prev] w_c + b_c, and h = u h_prev + (1 - u) c.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<GruShape>,
@@ -241,8 +258,10 @@ TENON_OP(kGRUBlockCellGrad) = DefineOp({
     .inputs = "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T, r: T, u: T, c: T, d_h: T",
     .outputs = "d_x: T, d_h_prev: T, d_c_bar: T, d_r_bar_u_bar: T",
     .attrs = "T: {float}",
-    .constraints = TENON_GRU_SHAPES TENON_GRU_STATE("r") TENON_GRU_STATE("u") TENON_GRU_STATE("c") TENON_GRU_STATE("d_h"),
-    .doc = "The gradient of GRUBlockCell: of x, of h_prev, and of what c and the two gates are made of before their activations.",
+    .constraints = TENON_GRU_SHAPES TENON_GRU_STATE("r") TENON_GRU_STATE("u") TENON_GRU_STATE("c")
+        TENON_GRU_STATE("d_h"),
+    .doc = "The gradient of GRUBlockCell: of x, of h_prev, and of what c and the two gates are made of before their "
+           "activations.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<GruGradShape>,
     .decompose = DecomposeFunction<DecomposeGruGrad>,

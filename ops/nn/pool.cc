@@ -146,7 +146,8 @@ TENON_OP(kAvgPoolGrad) = DefineOp({
 
 // ---- Windows that are inputs ----
 
-// Of an input that says the window, from `first` on: ksize and strides. Where one is not known yet, neither are height and width.
+// Of an input that says the window, from `first` on: ksize and strides. Where one is not known yet, neither are height
+// and width.
 static Shape PooledByInputs(ShapeContext& c, const Shape& input, int first) {
   Window window;
   window.layout = LayoutOf(c.String("data_format"));
@@ -167,7 +168,8 @@ static void MaxPoolV2Shape(ShapeContext& c) {
   c.SetOutput(0, PooledByInputs(c, c.WithRank(0, 4), 1));
 }
 static void MaxPoolV2Gradient(GradientContext& g) {
-  g.SetDx(0, g.Op("MaxPoolGradV2", {g.input(0), g.output(0), g.dy(0), g.input(1), g.input(2)}, SameAttributes(g, {"padding", "data_format"})));
+  g.SetDx(0, g.Op("MaxPoolGradV2", {g.input(0), g.output(0), g.dy(0), g.input(1), g.input(2)},
+                  SameAttributes(g, {"padding", "data_format"})));
 }
 
 TENON_OP(kMaxPoolV2) = DefineOp({
@@ -176,7 +178,8 @@ TENON_OP(kMaxPoolV2) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float; "
              "padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
-    .constraints = "rank(input) >= 4; rank(input) <= 5; rank(ksize) == 1; dim(ksize, 0) == 4; rank(strides) == 1; dim(strides, 0) == 4; "
+    .constraints = "rank(input) >= 4; rank(input) <= 5; rank(ksize) == 1; dim(ksize, 0) == 4; rank(strides) == 1; "
+                   "dim(strides, 0) == 4; "
                    "value(ksize) > 0; value(strides) > 0",
     .doc = "MaxPool with a window that is an input.",
     .shape = ShapeFunction<MaxPoolV2Shape>,
@@ -196,14 +199,17 @@ static void MaxPoolGradGradV2Shape(ShapeContext& c) {
 static void SetDxOfGrad(GradientContext& g, std::string_view op) {
   g.SetZero(0);
   g.SetZero(1);
-  g.SetDx(2, g.Op(op, {g.input(0), g.input(1), g.dy(0), g.input(3), g.input(4)}, SameAttributes(g, {"padding", "data_format"})));
+  g.SetDx(2, g.Op(op, {g.input(0), g.input(1), g.dy(0), g.input(3), g.input(4)},
+                  SameAttributes(g, {"padding", "data_format"})));
 }
 static void MaxPoolGradV2Gradient(GradientContext& g) { SetDxOfGrad(g, "MaxPoolGradGradV2"); }
 static void MaxPoolGradGradV2Gradient(GradientContext& g) { SetDxOfGrad(g, "MaxPoolGradV2"); }
 
-static constexpr std::string_view kGradV2Inputs = "orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32";
+static constexpr std::string_view kGradV2Inputs =
+    "orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32";
 static constexpr std::string_view kGradV2Constraints =
-    "rank(orig_input) == 4; rank(orig_output) == 4; rank(grad) == 4; rank(ksize) == 1; dim(ksize, 0) == 4; rank(strides) == 1; dim(strides, 0) == 4; "
+    "rank(orig_input) == 4; rank(orig_output) == 4; rank(grad) == 4; rank(ksize) == 1; dim(ksize, 0) == 4; "
+    "rank(strides) == 1; dim(strides, 0) == 4; "
     "value(ksize) > 0; value(strides) > 0";
 
 TENON_OP(kMaxPoolGradV2) = DefineOp({
@@ -246,18 +252,23 @@ static void WithArgmaxShape(ShapeContext& c) {
   c.SetOutput(1, pooled);
 }
 static Output OfArgmax(GradientContext& g, std::string_view op, Output argmax, Output gradient) {
-  return g.Op(op, {g.input(0), gradient, argmax}, SameAttributes(g, {"ksize", "strides", "padding", "include_batch_in_index"}));
+  return g.Op(op, {g.input(0), gradient, argmax},
+              SameAttributes(g, {"ksize", "strides", "padding", "include_batch_in_index"}));
 }
-static void WithArgmaxGradient(GradientContext& g) { g.SetDx(0, OfArgmax(g, "MaxPoolGradWithArgmax", g.output(1), g.dy(0))); }
+static void WithArgmaxGradient(GradientContext& g) {
+  g.SetDx(0, OfArgmax(g, "MaxPoolGradWithArgmax", g.output(1), g.dy(0)));
+}
 
 TENON_OP(kMaxPoolWithArgmax) = DefineOp({
     .name = "MaxPoolWithArgmax",
     .inputs = "input: T",
     .outputs = "output: T, argmax: Targmax",
-    .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; Targmax: {int32, int64} = int64; padding: {'SAME', 'VALID'}; "
-             "include_batch_in_index: bool = false; T: realnumbertype",
+    .attrs =
+        "ksize: list(int) >= 4; strides: list(int) >= 4; Targmax: {int32, int64} = int64; padding: {'SAME', 'VALID'}; "
+        "include_batch_in_index: bool = false; T: realnumbertype",
     .constraints = "rank(input) == 4",
-    .doc = "The largest element of each window, and where the first such stands: (y * width + x) * channels + channel, with include_batch_in_index "
+    .doc = "The largest element of each window, and where the first such stands: (y * width + x) * channels + channel, "
+           "with include_batch_in_index "
            "counted through the batch.",
     .shape = ShapeFunction<WithArgmaxShape>,
     .gradient = GradientFunction<WithArgmaxGradient>,
@@ -265,12 +276,14 @@ TENON_OP(kMaxPoolWithArgmax) = DefineOp({
 });
 
 static constexpr std::string_view kGradWithArgmaxAttrs =
-    "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; include_batch_in_index: bool = false; Targmax: {int32, int64}; "
+    "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; include_batch_in_index: bool = false; "
+    "Targmax: {int32, int64}; "
     "T: realnumbertype";
 
 static void GradWithArgmaxShape(ShapeContext& c) {
   const Shape input = c.WithRank(0, 4), pooled = PooledChannelsLast(c, input);
-  c.Merge(c.Merge(pooled, c.WithRank(1, 4), "the pooled shape and grad's shape"), c.WithRank(2, 4), "the shapes of grad and argmax");
+  c.Merge(c.Merge(pooled, c.WithRank(1, 4), "the pooled shape and grad's shape"), c.WithRank(2, 4),
+          "the shapes of grad and argmax");
   c.SetOutput(0, input);
 }
 static void GradGradWithArgmaxShape(ShapeContext& c) {
@@ -311,15 +324,20 @@ TENON_OP(kMaxPoolGradGradWithArgmax) = DefineOp({
 // ---- Volumes ----
 
 static void Pool3DShape(ShapeContext& c) { c.SetOutput(0, PooledShape(c, c.WithRank(0, 5), false)); }
-static std::vector<Attribute> WindowOf(GradientContext& g) { return SameAttributes(g, {"ksize", "strides", "padding", "data_format"}); }
+static std::vector<Attribute> WindowOf(GradientContext& g) {
+  return SameAttributes(g, {"ksize", "strides", "padding", "data_format"});
+}
 
-static void MaxPool3DGradient(GradientContext& g) { g.SetDx(0, g.Op("MaxPool3DGrad", {g.input(0), g.output(0), g.dy(0)}, WindowOf(g))); }
+static void MaxPool3DGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("MaxPool3DGrad", {g.input(0), g.output(0), g.dy(0)}, WindowOf(g)));
+}
 
 TENON_OP(kMaxPool3D) = DefineOp({
     .name = "MaxPool3D",
     .inputs = "input: T",
     .outputs = "output: T",
-    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; "
+    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+             "'NCDHW'} = 'NDHWC'; "
              "T: {half, bfloat16, float}",
     .constraints = "rank(input) == 5",
     .doc = "The largest element of each window of each volume and channel; padding never wins.",
@@ -331,7 +349,8 @@ TENON_OP(kMaxPool3D) = DefineOp({
 
 static void MaxPool3DGradShape(ShapeContext& c) {
   const Shape input = c.WithRank(0, 5);
-  c.Merge(PooledShape(c, input, false), c.Merge(c.WithRank(1, 5), c.WithRank(2, 5), "the shapes of orig_output and grad"),
+  c.Merge(PooledShape(c, input, false),
+          c.Merge(c.WithRank(1, 5), c.WithRank(2, 5), "the shapes of orig_output and grad"),
           "the pooled shape and grad's shape");
   c.SetOutput(0, input);
 }
@@ -351,7 +370,8 @@ TENON_OP(kMaxPool3DGrad) = DefineOp({
     .name = "MaxPool3DGrad",
     .inputs = "orig_input: TInput, orig_output: TInput, grad: T",
     .outputs = "output: T",
-    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; "
+    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+             "'NCDHW'} = 'NDHWC'; "
              "T: {half, bfloat16, float} = float; TInput: {half, bfloat16, float} = float",
     .constraints = "rank(orig_input) == 5; rank(orig_output) == 5; rank(grad) == 5",
     .doc = "The gradient of MaxPool3D: each window's gradient goes to each of its largest elements.",
@@ -363,7 +383,8 @@ TENON_OP(kMaxPool3DGradGrad) = DefineOp({
     .name = "MaxPool3DGradGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
     .outputs = "output: T",
-    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; T: realnumbertype",
+    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+             "'NCDHW'} = 'NDHWC'; T: realnumbertype",
     .constraints = "rank(orig_input) == 5; rank(orig_output) == 5; rank(grad) == 5",
     .doc = "The gradient of MaxPool3DGrad: grad where each window's first largest element is.",
     .shape = ShapeFunction<MaxPool3DGradGradShape>,
@@ -378,7 +399,8 @@ TENON_OP(kAvgPool3D) = DefineOp({
     .name = "AvgPool3D",
     .inputs = "input: T",
     .outputs = "output: T",
-    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; "
+    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+             "'NCDHW'} = 'NDHWC'; "
              "T: {half, bfloat16, float, double}",
     .constraints = "rank(input) == 5",
     .doc = "The mean of each window of each volume and channel; padding does not count.",
@@ -394,9 +416,11 @@ TENON_OP(kAvgPool3DGrad) = DefineOp({
     .name = "AvgPool3DGrad",
     .inputs = "orig_input_shape: int32, grad: T",
     .outputs = "output: T",
-    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; "
+    .attrs = "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+             "'NCDHW'} = 'NDHWC'; "
              "T: {half, bfloat16, float, double}",
-    .constraints = "rank(orig_input_shape) == 1; dim(orig_input_shape, 0) == 5; value(orig_input_shape) >= 0; rank(grad) == 5",
+    .constraints =
+        "rank(orig_input_shape) == 1; dim(orig_input_shape, 0) == 5; value(orig_input_shape) >= 0; rank(grad) == 5",
     .doc = "The gradient of AvgPool3D, in the shape orig_input_shape.",
     .shape = ShapeFunction<AvgPoolGradShape<5>>,
     .gradient = GradientFunction<AvgPool3DGradGradient>,

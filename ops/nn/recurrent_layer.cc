@@ -19,9 +19,12 @@ TENON_OP(kLstmLayer) = DefineOp({
     .inputs = "x: T, h: T, c: T, kernel: T, recurrent_kernel: T, bias: T",
     .outputs = "sequence: T, last_h: T, last_c: T",
     .attrs = "length: int = -1; T: {float}",
-    .constraints = "rank(x) == 3; rank(h) == 2; rank(c) == 2; rank(kernel) == 2; rank(recurrent_kernel) == 2; rank(bias) == 1; length >= -1",
-    .doc = "The first `length` steps (-1: all) of x [time, batch, inputs] through LSTM cells: gates i, f, g, o stand side by side in kernel [inputs, 4 cells], recurrent_kernel "
-           "[cells, 4 cells] and bias; c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). sequence: h after each step. It has no gradient of its own.",
+    .constraints = "rank(x) == 3; rank(h) == 2; rank(c) == 2; rank(kernel) == 2; rank(recurrent_kernel) == 2; "
+                   "rank(bias) == 1; length >= -1",
+    .doc = "The first `length` steps (-1: all) of x [time, batch, inputs] through LSTM cells: gates i, f, g, o stand "
+           "side by side in kernel [inputs, 4 cells], recurrent_kernel "
+           "[cells, 4 cells] and bias; c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). sequence: h "
+           "after each step. It has no gradient of its own.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<LayerShape<2>>,
 });
@@ -31,10 +34,14 @@ TENON_OP(kGruLayer) = DefineOp({
     .inputs = "x: T, h: T, kernel: T, recurrent_kernel: T, bias: T, recurrent_bias: T",
     .outputs = "sequence: T, last_h: T",
     .attrs = "length: int = -1; reset_after: bool = true; T: {float}",
-    .constraints = "rank(x) == 3; rank(h) == 2; rank(kernel) == 2; rank(recurrent_kernel) == 2; rank(bias) == 1; rank(recurrent_bias) == 1; length >= -1",
-    .doc = "The first `length` steps (-1: all) of x [time, batch, inputs] through GRU cells: z, r, g stand side by side in kernel [inputs, 3 cells], recurrent_kernel [cells, 3 cells] and both biases. "
-           "z and r are the sigmoids of x kernel + bias + h recurrent_kernel + recurrent_bias; g is tanh(x kernel + bias + r (h recurrent_kernel + recurrent_bias)), or without reset_after "
-           "tanh(x kernel + bias + (r h) recurrent_kernel + recurrent_bias); h = z h + (1 - z) g. sequence: h after each step. It has no gradient of its own.",
+    .constraints = "rank(x) == 3; rank(h) == 2; rank(kernel) == 2; rank(recurrent_kernel) == 2; rank(bias) == 1; "
+                   "rank(recurrent_bias) == 1; length >= -1",
+    .doc = "The first `length` steps (-1: all) of x [time, batch, inputs] through GRU cells: z, r, g stand side by "
+           "side in kernel [inputs, 3 cells], recurrent_kernel [cells, 3 cells] and both biases. "
+           "z and r are the sigmoids of x kernel + bias + h recurrent_kernel + recurrent_bias; g is tanh(x kernel + "
+           "bias + r (h recurrent_kernel + recurrent_bias)), or without reset_after "
+           "tanh(x kernel + bias + (r h) recurrent_kernel + recurrent_bias); h = z h + (1 - z) g. sequence: h after "
+           "each step. It has no gradient of its own.",
     .traits = TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<LayerShape<1>>,
 });

@@ -21,7 +21,8 @@ void ResizeShape(ShapeContext& c) {
 
 void BilinearGradShape(ShapeContext& c) {
   const Shape grads = c.WithRank(0, 4), image = c.WithRank(1, 4);
-  const int64_t batch = c.Merge(grads[0], image[0], "the batches"), channels = c.Merge(grads[3], image[3], "the channels");
+  const int64_t batch = c.Merge(grads[0], image[0], "the batches"),
+                channels = c.Merge(grads[3], image[3], "the channels");
   c.SetOutput(0, {batch, image[1], image[2], channels});
 }
 
@@ -34,7 +35,8 @@ void NearestGradient(GradientContext& g) {
   const Shape image = g.shape(g.input(0));
   const bool known = image[1] >= 0 && image[2] >= 0;
   const Output size = known ? g.Vector({image[1], image[2]}) : g.VectorSlice(g.ShapeOf(g.input(0)), 1, 3);
-  g.SetDx(0, g.Op("ResizeNearestNeighborGrad", {g.dy(0), size}, SameAttributes(g, {"align_corners", "half_pixel_centers"})));
+  g.SetDx(0, g.Op("ResizeNearestNeighborGrad", {g.dy(0), size},
+                  SameAttributes(g, {"align_corners", "half_pixel_centers"})));
 }
 
 }  // namespace
@@ -43,8 +45,9 @@ TENON_OP(kResizeBilinear) = DefineOp({
     .name = "ResizeBilinear",
     .inputs = "images: T, size: int32",
     .outputs = "resized_images: float",
-    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}; align_corners: bool = false; "
-             "half_pixel_centers: bool = false",
+    .attrs =
+        "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}; align_corners: bool = false; "
+        "half_pixel_centers: bool = false",
     .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1",
     .doc = "Images of another height and width, between pixels as the four nearest say.",
     .shape = ShapeFunction<ResizeShape>,
@@ -66,8 +69,9 @@ TENON_OP(kResizeNearestNeighbor) = DefineOp({
     .name = "ResizeNearestNeighbor",
     .inputs = "images: T, size: int32",
     .outputs = "resized_images: T",
-    .attrs = "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; align_corners: bool = false; "
-             "half_pixel_centers: bool = false",
+    .attrs =
+        "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}; align_corners: bool = false; "
+        "half_pixel_centers: bool = false",
     .constraints = "rank(images) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1",
     .doc = "Images of another height and width, each pixel that of the nearest.",
     .shape = ShapeFunction<ResizeShape>,
@@ -78,7 +82,8 @@ TENON_OP(kResizeNearestNeighborGrad) = DefineOp({
     .name = "ResizeNearestNeighborGrad",
     .inputs = "grads: T, size: int32",
     .outputs = "output: T",
-    .attrs = "T: {uint8, int8, int32, half, float, double, bfloat16}; align_corners: bool = false; half_pixel_centers: bool = false",
+    .attrs = "T: {uint8, int8, int32, half, float, double, bfloat16}; align_corners: bool = false; half_pixel_centers: "
+             "bool = false",
     .constraints = "rank(grads) == 4; rank(size) == 1; dim(size, 0) == 2; value(size) >= 1",
     .doc = "The gradient of ResizeNearestNeighbor with respect to its images, which had that size.",
     .shape = ShapeFunction<ResizeShape>,

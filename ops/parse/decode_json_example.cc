@@ -17,7 +17,8 @@ struct DecodeJson {
     for (size_t i = 0; i < texts.size(); ++i) {
       poll(1000 + 20 * static_cast<int64_t>(texts[i].size()));
       std::string problem;
-      if (!parse::ExampleOfJson(texts[i], &messages[i], &problem)) Fail(TENON_INVALID_ARGUMENT, "Error while parsing JSON of json_examples, element ", i, ": ", problem);
+      if (!parse::ExampleOfJson(texts[i], &messages[i], &problem))
+        Fail(TENON_INVALID_ARGUMENT, "Error while parsing JSON of json_examples, element ", i, ": ", problem);
     }
     SetStrings(c, 0, DimsOf(c.input_view(0)), messages);
   }
@@ -25,7 +26,8 @@ struct DecodeJson {
 
 }  // namespace
 
-TENON_KERNEL(kDecodeJsonExampleKernel) = Registration<DecodeJson>("DecodeJSONExample", {.dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kDecodeJsonExampleKernel) = Registration<DecodeJson>("DecodeJSONExample",
+                                                                  {.dynamic_outputs = TENON_DYNAMIC_ALL});
 
 TENON_OP(kDecodeJSONExample) = DefineOp({
     .name = "DecodeJSONExample",

@@ -64,7 +64,9 @@ class Builder {
   }
   bool boolean(bool) { return Wrong("true or false is no value of a feature"); }
   bool number_integer(int64_t number) { return Integer(number); }
-  bool number_unsigned(uint64_t number) { return number <= INT64_MAX ? Integer(static_cast<int64_t>(number)) : Real(static_cast<double>(number)); }
+  bool number_unsigned(uint64_t number) {
+    return number <= INT64_MAX ? Integer(static_cast<int64_t>(number)) : Real(static_cast<double>(number));
+  }
   bool number_float(double number, const std::string&) { return Real(number); }
   bool string(std::string& text) { return Text(text); }
   bool binary(Json::binary_t&) { return Wrong("binary"); }
@@ -78,7 +80,8 @@ class Builder {
     return true;
   }
   bool key(std::string& name) {
-    if (!seen_.back().insert(level_ == Level::kFeature ? "a list" : name).second) return Wrong(Concat("'", name, "' comes again"));
+    if (!seen_.back().insert(level_ == Level::kFeature ? "a list" : name).second)
+      return Wrong(Concat("'", name, "' comes again"));
     if (level_ == Level::kExample) return name == "features" || Unknown(name);
     if (level_ == Level::kFeatures) return name == "feature" || Unknown(name);
     if (level_ == Level::kMap) key_ = name;
@@ -114,7 +117,8 @@ class Builder {
   static constexpr int kMostArrays = 100;
 
   bool Wrong(std::string_view what) {
-    if (problem_->empty()) *problem_ = Concat(key_.empty() ? "" : Concat("feature '", key_.substr(0, 100), "': "), what);
+    if (problem_->empty())
+      *problem_ = Concat(key_.empty() ? "" : Concat("feature '", key_.substr(0, 100), "': "), what);
     return false;
   }
   bool Unknown(const std::string& name) { return Wrong(Concat("there is no field '", name.substr(0, 100), "' there")); }
@@ -167,10 +171,12 @@ class Builder {
     if (!IsValue()) return false;
     if (kind_ == Kind::kBytes) return Wrong("a number in a bytesList, whose values are texts in base 64");
     if (kind_ == Kind::kFloats) {
-      if (std::isfinite(number) && std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) return Wrong("a number that a float does not hold");
+      if (std::isfinite(number) && std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()))
+        return Wrong("a number that a float does not hold");
       return Put(static_cast<float>(number));
     }
-    if (number != std::floor(number) || number < -0x1p63 || number >= 0x1p63) return Wrong("a number in an int64List that is not whole, or that int64 does not hold");
+    if (number != std::floor(number) || number < -0x1p63 || number >= 0x1p63)
+      return Wrong("a number in an int64List that is not whole, or that int64 does not hold");
     return Put(static_cast<int64_t>(number));
   }
   // A number in quotes, or bytes in base 64.

@@ -8,8 +8,8 @@
 
 namespace tenon::ops::parse {
 
-// Appends the message's bytes, features in the text's order and lists not packed, as TensorFlow has them. False: `problem` says what is wrong, and where. Takes a few times the text's
-// memory, however it is nested.
+// Appends the message's bytes, features in the text's order and lists not packed, as TensorFlow has them. False:
+// `problem` says what is wrong, and where. Takes a few times the text's memory, however it is nested.
 bool ExampleOfJson(std::string_view text, std::string* message, std::string* problem);
 
 }  // namespace tenon::ops::parse

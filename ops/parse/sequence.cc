@@ -21,7 +21,8 @@ struct Chunk {
 
 class Batch {
  public:
-  Batch(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, SequenceColumns columns)
+  Batch(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names,
+        bool single, SequenceColumns columns)
       : c_(c), messages_(messages), names_(names), single_(single), columns_(std::move(columns)) {
     const auto number = [](KeyIndex* index, int* count, const auto& list) {
       for (const auto& column : list) index->Add(column.key, (*count)++);
@@ -41,10 +42,15 @@ class Batch {
     for (DenseColumn& column : columns_.context_dense) memory_.Make(c_, &column, WithRows(column.dims));
     const int64_t each = ChunkRows(rows);
     chunks_.resize(static_cast<size_t>((rows + each - 1) / each));
-    const uint64_t bytes = std::accumulate(messages_.begin(), messages_.end(), uint64_t{0}, [](uint64_t sum, std::string_view text) { return sum + text.size(); });
-    ForEachChunk(c_, rows, bytes, [this](int64_t chunk, int64_t begin, int64_t end) { ParseChunk(&chunks_[static_cast<size_t>(chunk)], begin, end); });
-    for (size_t i = 0; i < columns_.context_sparse.size(); ++i) GiveSparse(c_, columns_.context_sparse[i], Of(&Chunk::context_sparse, i), Rows());
-    for (size_t i = 0; i < columns_.context_ragged.size(); ++i) GiveContextRagged(columns_.context_ragged[i], Of(&Chunk::context_ragged, i));
+    const uint64_t bytes = std::accumulate(messages_.begin(), messages_.end(), uint64_t{0},
+                                           [](uint64_t sum, std::string_view text) { return sum + text.size(); });
+    ForEachChunk(c_, rows, bytes, [this](int64_t chunk, int64_t begin, int64_t end) {
+      ParseChunk(&chunks_[static_cast<size_t>(chunk)], begin, end);
+    });
+    for (size_t i = 0; i < columns_.context_sparse.size(); ++i)
+      GiveSparse(c_, columns_.context_sparse[i], Of(&Chunk::context_sparse, i), Rows());
+    for (size_t i = 0; i < columns_.context_ragged.size(); ++i)
+      GiveContextRagged(columns_.context_ragged[i], Of(&Chunk::context_ragged, i));
     for (const DenseColumn& column : columns_.context_dense) memory_.Give(c_, column, WithRows(column.dims));
     for (size_t i = 0; i < columns_.sparse.size(); ++i) GiveStepsSparse(columns_.sparse[i], i);
     for (size_t i = 0; i < columns_.ragged.size(); ++i) GiveRagged(columns_.ragged[i], i);
@@ -97,7 +103,8 @@ class Batch {
     s->context.clear();
     s->lists.clear();
     if (!TakeMessage(message, &s->context, &s->lists))
-      Fail(TENON_INVALID_ARGUMENT, "Invalid protocol message input, example id: ", NameOf(row), ": row ", row, " is no SequenceExample that can be read: ", message.size(), " bytes");
+      Fail(TENON_INVALID_ARGUMENT, "Invalid protocol message input, example id: ", NameOf(row), ": row ", row,
+           " is no SequenceExample that can be read: ", message.size(), " bytes");
     if (s->context_hints.size() < s->context.size()) s->context_hints.resize(s->context.size());
     if (s->list_hints.size() < s->lists.size()) s->list_hints.resize(s->lists.size());
     // The last one of a name counts, as in any map of a message.
@@ -124,7 +131,8 @@ class Batch {
                                               : columns_.context_ragged[number - sparse].dtype;
     uint32_t dtype = 0;
     if (!KindOf(feature.value, &dtype) || (dtype != TENON_DT_INVALID && dtype != wanted))
-      Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Context feature: ", feature.key, ", Index: ", row, ".  Data types don't match. Expected type: ", TypeName(wanted));
+      Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Context feature: ", feature.key, ", Index: ", row,
+           ".  Data types don't match. Expected type: ", TypeName(wanted));
     if (dense) return ParseContextDense(columns_.context_dense[number - lists], row, feature, dtype);
     if (dtype == TENON_DT_INVALID) return;
     Values* const values = number < sparse ? &chunk->context_sparse[number] : &chunk->context_ragged[number - sparse];
@@ -137,18 +145,22 @@ class Batch {
     DispatchKind(column.dtype, [&](auto zero) {
       using T = decltype(zero);
       Limited<T> sink{reinterpret_cast<T*>(column.base) + row * column.stride, static_cast<size_t>(column.stride)};
-      if (dtype != TENON_DT_INVALID && !Take(feature.value, sink, zero)) Unreadable(row, "context feature", feature.key);
+      if (dtype != TENON_DT_INVALID && !Take(feature.value, sink, zero))
+        Unreadable(row, "context feature", feature.key);
       if (sink.count != static_cast<size_t>(column.stride))
-        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Context feature: ", feature.key, ", Index: ", row, ".  Unexpected number of elements: ", sink.count, ", where shape ",
-             Dims(column.dims), " is expected");
+        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Context feature: ", feature.key, ", Index: ", row,
+             ".  Unexpected number of elements: ", sink.count, ", where shape ", Dims(column.dims), " is expected");
     });
   }
 
   void ParseList(Chunk* chunk, int64_t row, const Entry& list, size_t number) const {
     const size_t sparse = columns_.sparse.size(), lists = sparse + columns_.ragged.size();
     if (number < sparse) AppendSteps(columns_.sparse[number].dtype, -1, row, list, &chunk->sparse[number]);
-    else if (number < lists) AppendSteps(columns_.ragged[number - sparse].dtype, -1, row, list, &chunk->ragged[number - sparse]);
-    else AppendSteps(columns_.dense[number - lists].dtype, columns_.dense[number - lists].stride, row, list, &chunk->dense[number - lists]);
+    else if (number < lists)
+      AppendSteps(columns_.ragged[number - sparse].dtype, -1, row, list, &chunk->ragged[number - sparse]);
+    else
+      AppendSteps(columns_.dense[number - lists].dtype, columns_.dense[number - lists].stride, row, list,
+                  &chunk->dense[number - lists]);
   }
 
   // stride: how many values each step must have; -1: any number.
@@ -159,29 +171,34 @@ class Batch {
       if (!TakeField(rest, kDelimited(1), &feature)) Unreadable(row, "sequence feature", list.key);
       uint32_t dtype = 0;
       if (!KindOf(feature, &dtype) || (dtype != TENON_DT_INVALID && dtype != wanted))
-        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Feature list: ", list.key, ", Index: ", step, ".  Data types don't match. Expected type: ", TypeName(wanted));
+        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Feature list: ", list.key, ", Index: ", step,
+             ".  Data types don't match. Expected type: ", TypeName(wanted));
       const int64_t count = dtype == TENON_DT_INVALID ? 0 : AppendValues(feature, dtype, &steps->values);
       if (count < 0) Unreadable(row, "sequence feature", list.key);
       if (stride < 0) steps->counts.push_back(count);
       else if (count != stride)
-        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Key: ", list.key, ", Index: ", step, ".  Number of values != expected.  values size: ", count, " but ", stride, " are expected");
+        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Key: ", list.key, ", Index: ", step,
+             ".  Number of values != expected.  values size: ", count, " but ", stride, " are expected");
     }
     if (step > 0) steps->values.parts.push_back({row, step});
   }
 
   void FillMissing(int64_t row, const Scratch& s) const {
-    const size_t context = columns_.context_sparse.size() + columns_.context_ragged.size(), lists = columns_.sparse.size() + columns_.ragged.size();
+    const size_t context = columns_.context_sparse.size() + columns_.context_ragged.size(),
+                 lists = columns_.sparse.size() + columns_.ragged.size();
     for (size_t i = 0; i < columns_.context_dense.size(); ++i) {
       const DenseColumn& column = columns_.context_dense[i];
       if (s.last_context[context + i] == row) continue;
       if (column.fallback_count == 0)
-        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Index: ", row, ".  Feature: ", column.key, " (data type: ", TypeName(column.dtype), ") is required but could not be found.");
+        Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Index: ", row, ".  Feature: ", column.key,
+             " (data type: ", TypeName(column.dtype), ") is required but could not be found.");
       FillFallback(column, row);
     }
     for (size_t i = 0; i < columns_.dense.size(); ++i) {
       if (s.last_list[lists + i] == row || columns_.dense[i].missing_is_empty) continue;
       Fail(TENON_INVALID_ARGUMENT, "Name: ", NameOf(row), ", Feature list '", columns_.dense[i].key,
-           "' is required but could not be found.  Did you mean to include it in feature_list_dense_missing_assumed_empty?");
+           "' is required but could not be found.  Did you mean to include it in "
+           "feature_list_dense_missing_assumed_empty?");
     }
   }
 
@@ -251,7 +268,8 @@ class Batch {
 
   std::string_view NameOf(int64_t row) const { return names_.empty() ? "<unknown>" : names_[static_cast<size_t>(row)]; }
   [[noreturn]] void Unreadable(int64_t row, std::string_view what, std::string_view key) const {
-    Fail(TENON_INVALID_ARGUMENT, "Error in ", what, " ", key, " in example ", NameOf(row), ": row ", row, " has bytes there that cannot be read");
+    Fail(TENON_INVALID_ARGUMENT, "Error in ", what, " ", key, " in example ", NameOf(row), ": row ", row,
+         " has bytes there that cannot be read");
   }
 
   const RunContext& c_;
@@ -267,9 +285,11 @@ class Batch {
 
 }  // namespace
 
-void ParseSequences(const RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, SequenceColumns columns) {
+void ParseSequences(const RunContext& c, const std::vector<std::string_view>& messages,
+                    const std::vector<std::string_view>& names, bool single, SequenceColumns columns) {
   if (!names.empty() && names.size() != messages.size())
-    Fail(TENON_INVALID_ARGUMENT, "there are ", names.size(), " debug_names for ", messages.size(), " serialized examples; give each its own, or none at all");
+    Fail(TENON_INVALID_ARGUMENT, "there are ", names.size(), " debug_names for ", messages.size(),
+         " serialized examples; give each its own, or none at all");
   Batch(c, messages, names, single, std::move(columns)).Run();
 }
 

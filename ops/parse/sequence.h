@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch of SequenceExamples, or one, into columns: of the context, as of an Example, and of the lists of features, which have one dim more, their steps.
+// A batch of SequenceExamples, or one, into columns: of the context, as of an Example, and of the lists of features,
+// which have one dim more, their steps.
 #ifndef TENON_OPS_PARSE_SEQUENCE_H_
 #define TENON_OPS_PARSE_SEQUENCE_H_
 
@@ -24,7 +25,8 @@ struct SequenceColumns {
 };
 
 // single: one message, whose outputs have no dim of the batch. names: of the rows, for messages; none, or as many.
-void ParseSequences(const sdk::RunContext& c, const std::vector<std::string_view>& messages, const std::vector<std::string_view>& names, bool single, SequenceColumns columns);
+void ParseSequences(const sdk::RunContext& c, const std::vector<std::string_view>& messages,
+                    const std::vector<std::string_view>& names, bool single, SequenceColumns columns);
 
 }  // namespace tenon::ops::parse
 

@@ -23,7 +23,9 @@ struct Setter {
   int output = 0;
 
   bool known() const { return batch.known_rank(); }
-  std::vector<int64_t> lead() const { return batch.rank() == 1 ? std::vector<int64_t>{batch[0]} : std::vector<int64_t>(); }
+  std::vector<int64_t> lead() const {
+    return batch.rank() == 1 ? std::vector<int64_t>{batch[0]} : std::vector<int64_t>();
+  }
   // dims: besides the batch's.
   void Sparse(size_t count, int64_t dims) {
     const int64_t rank = known() ? batch.rank() + dims : -1;
@@ -47,7 +49,8 @@ struct Setter {
     for (size_t i = 0; i < count; ++i) c.SetOutput(output++, batch);
   }
   void RowSplits(size_t count) {
-    for (size_t i = 0; i < count; ++i) c.SetOutput(output++, !known() ? Shape::OfRank(1) : Shape({batch.rank() == 0 ? 0 : c.Add(batch[0], 1)}));
+    for (size_t i = 0; i < count; ++i)
+      c.SetOutput(output++, !known() ? Shape::OfRank(1) : Shape({batch.rank() == 0 ? 0 : c.Add(batch[0], 1)}));
   }
 };
 
@@ -67,16 +70,25 @@ static void ParseSequenceExampleShape(ShapeContext& c) {
 TENON_OP(kParseSequenceExample) = DefineOp({
     .name = "ParseSequenceExample",
     .inputs = "serialized: string, debug_name: string, context_dense_defaults: Tcontext_dense",
-    .outputs = "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, context_sparse_shapes: Ncontext_sparse * int64, "
-               "context_dense_values: Tcontext_dense, feature_list_sparse_indices: Nfeature_list_sparse * int64, feature_list_sparse_values: feature_list_sparse_types, "
-               "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: feature_list_dense_types, feature_list_dense_lengths: Nfeature_list_dense * int64",
-    .attrs = "feature_list_dense_missing_assumed_empty: list(string); context_sparse_keys: list(string); context_dense_keys: list(string); "
-             "feature_list_sparse_keys: list(string); feature_list_dense_keys: list(string); Ncontext_sparse: int >= 0 = 0; Ncontext_dense: int >= 0 = 0; "
-             "Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; context_sparse_types: list({float, int64, string}) = []; "
-             "Tcontext_dense: list({float, int64, string}) = []; feature_list_dense_types: list({float, int64, string}) = []; context_dense_shapes: list(shape) = []; "
-             "feature_list_sparse_types: list({float, int64, string}) = []; feature_list_dense_shapes: list(shape) = []",
+    .outputs = "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, "
+               "context_sparse_shapes: Ncontext_sparse * int64, "
+               "context_dense_values: Tcontext_dense, feature_list_sparse_indices: Nfeature_list_sparse * int64, "
+               "feature_list_sparse_values: feature_list_sparse_types, "
+               "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: "
+               "feature_list_dense_types, feature_list_dense_lengths: Nfeature_list_dense * int64",
+    .attrs =
+        "feature_list_dense_missing_assumed_empty: list(string); context_sparse_keys: list(string); "
+        "context_dense_keys: list(string); "
+        "feature_list_sparse_keys: list(string); feature_list_dense_keys: list(string); Ncontext_sparse: int >= 0 = 0; "
+        "Ncontext_dense: int >= 0 = 0; "
+        "Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; context_sparse_types: list({float, "
+        "int64, string}) = []; "
+        "Tcontext_dense: list({float, int64, string}) = []; feature_list_dense_types: list({float, int64, string}) = "
+        "[]; context_dense_shapes: list(shape) = []; "
+        "feature_list_sparse_types: list({float, int64, string}) = []; feature_list_dense_shapes: list(shape) = []",
     .constraints = "rank(serialized) == 1; rank(debug_name) == 1",
-    .doc = "A batch of serialized SequenceExamples as tensors: features of their contexts, and lists of features, which have a dim for their steps.",
+    .doc = "A batch of serialized SequenceExamples as tensors: features of their contexts, and lists of features, "
+           "which have a dim for their steps.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ParseSequenceExampleShape>,
 });
@@ -100,24 +112,40 @@ static void ParseSequenceExampleV2Shape(ShapeContext& c) {
 
 TENON_OP(kParseSequenceExampleV2) = DefineOp({
     .name = "ParseSequenceExampleV2",
-    .inputs = "serialized: string, debug_name: string, context_sparse_keys: string, context_dense_keys: string, context_ragged_keys: string, feature_list_sparse_keys: string, "
-              "feature_list_dense_keys: string, feature_list_ragged_keys: string, feature_list_dense_missing_assumed_empty: bool, context_dense_defaults: Tcontext_dense",
-    .outputs = "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, context_sparse_shapes: Ncontext_sparse * int64, "
-               "context_dense_values: Tcontext_dense, context_ragged_values: context_ragged_value_types, context_ragged_row_splits: context_ragged_split_types, "
-               "feature_list_sparse_indices: Nfeature_list_sparse * int64, feature_list_sparse_values: feature_list_sparse_types, "
-               "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: feature_list_dense_types, "
-               "feature_list_dense_lengths: Nfeature_list_dense * int64, feature_list_ragged_values: feature_list_ragged_value_types, "
-               "feature_list_ragged_outer_splits: feature_list_ragged_split_types, feature_list_ragged_inner_splits: feature_list_ragged_split_types",
-    .attrs = "Ncontext_sparse: int >= 0 = 0; Tcontext_dense: list({float, int64, string}) = []; context_sparse_types: list({float, int64, string}) = []; "
-             "context_ragged_value_types: list({float, int64, string}) = []; context_ragged_split_types: list({int32, int64}) = []; "
-             "context_dense_shapes: list(shape) = []; Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; "
-             "feature_list_dense_types: list({float, int64, string}) = []; feature_list_sparse_types: list({float, int64, string}) = []; "
-             "feature_list_ragged_value_types: list({float, int64, string}) = []; feature_list_ragged_split_types: list({int32, int64}) = []; "
+    .inputs = "serialized: string, debug_name: string, context_sparse_keys: string, context_dense_keys: string, "
+              "context_ragged_keys: string, feature_list_sparse_keys: string, "
+              "feature_list_dense_keys: string, feature_list_ragged_keys: string, "
+              "feature_list_dense_missing_assumed_empty: bool, context_dense_defaults: Tcontext_dense",
+    .outputs = "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, "
+               "context_sparse_shapes: Ncontext_sparse * int64, "
+               "context_dense_values: Tcontext_dense, context_ragged_values: context_ragged_value_types, "
+               "context_ragged_row_splits: context_ragged_split_types, "
+               "feature_list_sparse_indices: Nfeature_list_sparse * int64, feature_list_sparse_values: "
+               "feature_list_sparse_types, "
+               "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: "
+               "feature_list_dense_types, "
+               "feature_list_dense_lengths: Nfeature_list_dense * int64, feature_list_ragged_values: "
+               "feature_list_ragged_value_types, "
+               "feature_list_ragged_outer_splits: feature_list_ragged_split_types, feature_list_ragged_inner_splits: "
+               "feature_list_ragged_split_types",
+    .attrs = "Ncontext_sparse: int >= 0 = 0; Tcontext_dense: list({float, int64, string}) = []; context_sparse_types: "
+             "list({float, int64, string}) = []; "
+             "context_ragged_value_types: list({float, int64, string}) = []; context_ragged_split_types: list({int32, "
+             "int64}) = []; "
+             "context_dense_shapes: list(shape) = []; Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= "
+             "0 = 0; "
+             "feature_list_dense_types: list({float, int64, string}) = []; feature_list_sparse_types: list({float, "
+             "int64, string}) = []; "
+             "feature_list_ragged_value_types: list({float, int64, string}) = []; feature_list_ragged_split_types: "
+             "list({int32, int64}) = []; "
              "feature_list_dense_shapes: list(shape) = []",
-    .constraints = "rank(serialized) <= 1; rank(debug_name) <= 1; rank(context_sparse_keys) == 1; rank(context_dense_keys) == 1; rank(context_ragged_keys) == 1; "
-                   "rank(feature_list_sparse_keys) == 1; rank(feature_list_dense_keys) == 1; rank(feature_list_ragged_keys) == 1; "
-                   "rank(feature_list_dense_missing_assumed_empty) == 1",
-    .doc = "A batch of serialized SequenceExamples, or one, as tensors: features of their contexts, and lists of features, which have a dim for their steps.",
+    .constraints =
+        "rank(serialized) <= 1; rank(debug_name) <= 1; rank(context_sparse_keys) == 1; rank(context_dense_keys) == 1; "
+        "rank(context_ragged_keys) == 1; "
+        "rank(feature_list_sparse_keys) == 1; rank(feature_list_dense_keys) == 1; rank(feature_list_ragged_keys) == 1; "
+        "rank(feature_list_dense_missing_assumed_empty) == 1",
+    .doc = "A batch of serialized SequenceExamples, or one, as tensors: features of their contexts, and lists of "
+           "features, which have a dim for their steps.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ParseSequenceExampleV2Shape>,
 });
@@ -135,15 +163,22 @@ static void ParseSingleSequenceExampleShape(ShapeContext& c) {
 
 TENON_OP(kParseSingleSequenceExample) = DefineOp({
     .name = "ParseSingleSequenceExample",
-    .inputs = "serialized: string, feature_list_dense_missing_assumed_empty: string, context_sparse_keys: Ncontext_sparse * string, context_dense_keys: Ncontext_dense * string, "
-              "feature_list_sparse_keys: Nfeature_list_sparse * string, feature_list_dense_keys: Nfeature_list_dense * string, context_dense_defaults: Tcontext_dense, debug_name: string",
-    .outputs = "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, context_sparse_shapes: Ncontext_sparse * int64, "
-               "context_dense_values: Tcontext_dense, feature_list_sparse_indices: Nfeature_list_sparse * int64, feature_list_sparse_values: feature_list_sparse_types, "
-               "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: feature_list_dense_types",
-    .attrs = "Ncontext_sparse: int >= 0 = 0; Ncontext_dense: int >= 0 = 0; Nfeature_list_sparse: int >= 0 = 0; Nfeature_list_dense: int >= 0 = 0; "
-             "context_sparse_types: list({float, int64, string}) = []; Tcontext_dense: list({float, int64, string}) = []; "
-             "feature_list_dense_types: list({float, int64, string}) = []; context_dense_shapes: list(shape) = []; "
-             "feature_list_sparse_types: list({float, int64, string}) = []; feature_list_dense_shapes: list(shape) = []",
+    .inputs = "serialized: string, feature_list_dense_missing_assumed_empty: string, context_sparse_keys: "
+              "Ncontext_sparse * string, context_dense_keys: Ncontext_dense * string, "
+              "feature_list_sparse_keys: Nfeature_list_sparse * string, feature_list_dense_keys: Nfeature_list_dense * "
+              "string, context_dense_defaults: Tcontext_dense, debug_name: string",
+    .outputs =
+        "context_sparse_indices: Ncontext_sparse * int64, context_sparse_values: context_sparse_types, "
+        "context_sparse_shapes: Ncontext_sparse * int64, "
+        "context_dense_values: Tcontext_dense, feature_list_sparse_indices: Nfeature_list_sparse * int64, "
+        "feature_list_sparse_values: feature_list_sparse_types, "
+        "feature_list_sparse_shapes: Nfeature_list_sparse * int64, feature_list_dense_values: feature_list_dense_types",
+    .attrs =
+        "Ncontext_sparse: int >= 0 = 0; Ncontext_dense: int >= 0 = 0; Nfeature_list_sparse: int >= 0 = 0; "
+        "Nfeature_list_dense: int >= 0 = 0; "
+        "context_sparse_types: list({float, int64, string}) = []; Tcontext_dense: list({float, int64, string}) = []; "
+        "feature_list_dense_types: list({float, int64, string}) = []; context_dense_shapes: list(shape) = []; "
+        "feature_list_sparse_types: list({float, int64, string}) = []; feature_list_dense_shapes: list(shape) = []",
     .constraints = "rank(serialized) == 0; rank(feature_list_dense_missing_assumed_empty) == 1; rank(debug_name) == 0",
     .doc = "One serialized SequenceExample as tensors.",
     .traits = TENON_OP_EXPENSIVE | TENON_OP_NO_GRADIENT,

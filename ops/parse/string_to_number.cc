@@ -19,14 +19,16 @@ struct ToNumber {
       for (int64_t i = begin; i < end; ++i) {
         const std::string_view text = StringAt(texts, i);
         if (!ReadNumber(text, &to[i]))
-          Fail(TENON_INVALID_ARGUMENT, "'", text.substr(0, 100), "', element ", i, ", is no number that a ", TypeName(c.output_view(0).dtype), " holds");
+          Fail(TENON_INVALID_ARGUMENT, "'", text.substr(0, 100), "', element ", i, ", is no number that a ",
+               TypeName(c.output_view(0).dtype), " holds");
       }
     });
   }
 };
 
 template <class T, uint32_t kDtype>
-constexpr tenon_kernel_registration kOf = Registration<ToNumber<T>>("StringToNumber", {.constraints = Constraints<Allowed<"out_type", kDtype>>::list});
+constexpr tenon_kernel_registration kOf =
+    Registration<ToNumber<T>>("StringToNumber", {.constraints = Constraints<Allowed<"out_type", kDtype>>::list});
 
 }  // namespace
 

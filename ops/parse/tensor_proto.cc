@@ -12,10 +12,13 @@ namespace {
 
 struct ParseTensor {
   explicit ParseTensor(CreateContext& c) : dtype(c.Type("out_type")) {
-    if (tensor_proto::FieldOf(dtype) == 0) c.Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be parsed");
+    if (tensor_proto::FieldOf(dtype) == 0)
+      c.Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be parsed");
   }
   void Run(RunContext c) const {
-    const KeptTensor tensor = tensor_proto::Read(StringAt(c.input_view(0), 0), dtype, [&c](uint32_t type, Dims dims, uint64_t extra_bytes) { return NewTensor(c, type, dims, extra_bytes); });
+    const KeptTensor tensor = tensor_proto::Read(
+        StringAt(c.input_view(0), 0), dtype,
+        [&c](uint32_t type, Dims dims, uint64_t extra_bytes) { return NewTensor(c, type, dims, extra_bytes); });
     const tenon_tensor_view view = tensor.view();
     Check(c.services().set_output(c.frame(), 0, &view));
   }
@@ -24,7 +27,8 @@ struct ParseTensor {
 
 struct SerializeTensor {
   explicit SerializeTensor(CreateContext& c) : dtype(c.Type("T")) {
-    if (tensor_proto::FieldOf(dtype) == 0) c.Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be serialized");
+    if (tensor_proto::FieldOf(dtype) == 0)
+      c.Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be serialized");
   }
   void Run(RunContext c) const {
     const tenon_tensor_view& tensor = c.input_view(0);
@@ -33,7 +37,8 @@ struct SerializeTensor {
     char* const base = c.output<char>(0);
     *reinterpret_cast<tenon_string_cell*>(base) = {sizeof(tenon_string_cell), size};
     char* to = base + sizeof(tenon_string_cell);
-    tensor_proto::ForEachPiece(tensor, [&to](std::string_view piece) { to = std::copy(piece.begin(), piece.end(), to); });
+    tensor_proto::ForEachPiece(tensor,
+                               [&to](std::string_view piece) { to = std::copy(piece.begin(), piece.end(), to); });
   }
   uint32_t dtype;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CSV, JSON, TensorProtos and numbers in texts: mutated inputs are read or refused, and lengths that lie take nothing. What right ones mean stands in tests/golden.
+// CSV, JSON, TensorProtos and numbers in texts: mutated inputs are read or refused, and lengths that lie take nothing.
+// What right ones mean stands in tests/golden.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -49,8 +50,12 @@ std::string Mutated(std::string text, std::mt19937& random, std::string_view alp
 
 struct Csv : ::testing::Test {
   Outcome Decode(const std::vector<std::string>& lines) {
-    const Tensor records = Strings({static_cast<int64_t>(lines.size())}, lines), i = Make<int32_t>({1}, {7}), s = Strings({}, {"default"}), f = Make<float>({0}, {});
-    testing::Node node = {"DecodeCSV", {{"field_delim", ","}, {"use_quote_delim", true}, {"na_value", ""}}, {}, {TENON_DT_INT32, TENON_DT_STRING, TENON_DT_FLOAT}};
+    const Tensor records = Strings({static_cast<int64_t>(lines.size())}, lines), i = Make<int32_t>({1}, {7}),
+                 s = Strings({}, {"default"}), f = Make<float>({0}, {});
+    testing::Node node = {"DecodeCSV",
+                          {{"field_delim", ","}, {"use_quote_delim", true}, {"na_value", ""}},
+                          {},
+                          {TENON_DT_INT32, TENON_DT_STRING, TENON_DT_FLOAT}};
     node.attributes["OUT_TYPE"] = std::vector<uint32_t>{TENON_DT_INT32, TENON_DT_STRING, TENON_DT_FLOAT};
     node.attributes["select_cols"] = std::vector<int64_t>{};
     return step.Run(kDecodeCsvKernel, node, {&records, &i, &s, &f});
@@ -60,7 +65,8 @@ struct Csv : ::testing::Test {
 
 TEST_F(Csv, ManyLinesHaveTheirFieldsAndTheFirstThatIsWrongIsNamed) {
   std::vector<std::string> lines;
-  for (int i = 0; i < 500; ++i) lines.push_back(std::to_string(i) + ",\"say \"\"" + std::to_string(i) + "\"\"\"," + std::to_string(i) + ".5");
+  for (int i = 0; i < 500; ++i)
+    lines.push_back(std::to_string(i) + ",\"say \"\"" + std::to_string(i) + "\"\"\"," + std::to_string(i) + ".5");
   lines[3] = ",,3.5";
   ASSERT_EQ(Decode(lines).text(), "");
   EXPECT_EQ(Texts(step.outputs[1])[499], "say \"499\"");
@@ -78,7 +84,8 @@ TEST_F(Csv, MutatedLinesAreReadOrRefused) {
   std::mt19937 random(3);
   int refused = 0;
   for (int turn = 0; turn < Mutations(); ++turn) {
-    const Outcome outcome = Decode({"1,\"a,\"\"b\",2.5", Mutated("12,\"two \"\"words\"\"\",3.25", random, ",\"\n\r1e")});
+    const Outcome outcome =
+        Decode({"1,\"a,\"\"b\",2.5", Mutated("12,\"two \"\"words\"\"\",3.25", random, ",\"\n\r1e")});
     refused += outcome.ok() ? 0 : 1;
     ASSERT_TRUE(outcome.ok() || outcome.code == TENON_INVALID_ARGUMENT) << outcome.text();
   }
@@ -98,17 +105,22 @@ TEST(CsvFields, BeyondThoseThatAreWantedAreCountedAndNotKept) {
 struct TensorProtos : ::testing::Test {
   Outcome Parse(const std::string& message, uint32_t dtype) {
     const Tensor serialized = Strings({}, {message});
-    return step.Run(kParseTensorKernel, {"ParseTensor", {{"out_type", testing::Type{dtype}}}, {}, {dtype}}, {&serialized});
+    return step.Run(kParseTensorKernel, {"ParseTensor", {{"out_type", testing::Type{dtype}}}, {}, {dtype}},
+                    {&serialized});
   }
   std::string Serialized(const Tensor& tensor) {
-    EXPECT_EQ(step.Run(kSerializeTensorKernel, {"SerializeTensor", {{"T", testing::Type{tensor.dtype}}}, {}, {TENON_DT_STRING}}, {&tensor}).text(), "");
+    EXPECT_EQ(step.Run(kSerializeTensorKernel,
+                       {"SerializeTensor", {{"T", testing::Type{tensor.dtype}}}, {}, {TENON_DT_STRING}}, {&tensor})
+                  .text(),
+              "");
     return Texts(step.outputs[0])[0];
   }
   testing::KernelRunner step;
 };
 
 TEST_F(TensorProtos, ComeBackAsTheyWent) {
-  const Tensor numbers = Make<int64_t>({2, 3}, {1, -2, 3, 4, 5, INT64_MIN}), texts = Strings({2, 2}, {"a", "", "xyz", "\n"});
+  const Tensor numbers = Make<int64_t>({2, 3}, {1, -2, 3, 4, 5, INT64_MIN}),
+               texts = Strings({2, 2}, {"a", "", "xyz", "\n"});
   EXPECT_EQ(Parse(Serialized(numbers), TENON_DT_INT64).text(), "");
   EXPECT_EQ(Values<int64_t>(step.outputs[0]), Values<int64_t>(numbers));
   EXPECT_EQ(Parse(Serialized(texts), TENON_DT_STRING).text(), "");
@@ -138,20 +150,23 @@ TEST_F(TensorProtos, ThatLieOfTheirSizeAreRefused) {
 
 TEST_F(TensorProtos, MutatedOnesAreParsedOrRefused) {
   std::mt19937 random(4);
-  const std::string numbers = Serialized(Make<float>({2, 3}, {1, 2, 3, 4, 5, 6})), texts = Serialized(Strings({3}, {"a", "", "xyz"}));
+  const std::string numbers = Serialized(Make<float>({2, 3}, {1, 2, 3, 4, 5, 6})),
+                    texts = Serialized(Strings({3}, {"a", "", "xyz"}));
   const std::string typed("\x08\x01\x12\x04\x12\x02\x08\x05\x2a\x08\x00\x00\x80\x3f\x00\x00\x00\x40", 18);
   for (int turn = 0; turn < Mutations(); ++turn) {
     const std::string& whole = turn % 3 == 0 ? numbers : turn % 3 == 1 ? texts : typed;
     // Dims that stay small: this host lends whatever memory is asked for.
     std::string bad = Mutated(whole, random, std::string_view("\x08\x12\x22\x2a\x42\x00\x01", 7));
     const Outcome outcome = Parse(bad, turn % 3 == 1 ? TENON_DT_STRING : TENON_DT_FLOAT);
-    ASSERT_TRUE(outcome.ok() || outcome.code == TENON_INVALID_ARGUMENT || outcome.code == TENON_RESOURCE_EXHAUSTED) << outcome.text();
+    ASSERT_TRUE(outcome.ok() || outcome.code == TENON_INVALID_ARGUMENT || outcome.code == TENON_RESOURCE_EXHAUSTED)
+        << outcome.text();
   }
 }
 
 TEST(JsonExamples, MutatedOnesAreReadOrRefused) {
   std::mt19937 random(5);
-  const std::string whole = R"({"features": {"feature": {"a": {"int64List": {"value": [1, "2", -3]}}, "b": {"bytesList": {"value": ["YWI="]}}, "c": {"floatList": {"value": [1.5, "NaN"]}}}}})";
+  const std::string whole =
+      R"({"features": {"feature": {"a": {"int64List": {"value": [1, "2", -3]}}, "b": {"bytesList": {"value": ["YWI="]}}, "c": {"floatList": {"value": [1.5, "NaN"]}}}}})";
   int refused = 0;
   for (int turn = 0; turn < Mutations(); ++turn) {
     std::string message, problem;
@@ -164,7 +179,8 @@ TEST(JsonExamples, MutatedOnesAreReadOrRefused) {
 }
 
 TEST(JsonExamples, DeepNestingTakesNoStack) {
-  for (const char* open : {"[", "{\"features\":", "{\"features\":{\"feature\":{\"a\":", "{\"features\":{\"feature\":{\"a\":{\"int64List\":{\"value\":[[[[[[[["}) {
+  for (const char* open : {"[", "{\"features\":", "{\"features\":{\"feature\":{\"a\":",
+                           "{\"features\":{\"feature\":{\"a\":{\"int64List\":{\"value\":[[[[[[[["}) {
     std::string deep, message, problem;
     while (deep.size() < 4'000'000) deep += deep.empty() ? open : std::string(1000, '[');
     EXPECT_FALSE(parse::ExampleOfJson(deep, &message, &problem));
@@ -175,7 +191,8 @@ TEST(JsonExamples, DeepNestingTakesNoStack) {
 TEST(NumberTexts, AreReadWhateverTheyAre) {
   std::mt19937 random(6);
   for (int turn = 0; turn < Mutations(); ++turn) {
-    const std::string text = Mutated(turn % 2 == 0 ? "-12345.678e-9" : "18446744073709551615", random, "0123456789.eE+-xnaif ");
+    const std::string text =
+        Mutated(turn % 2 == 0 ? "-12345.678e-9" : "18446744073709551615", random, "0123456789.eE+-xnaif ");
     float f = 0;
     int64_t i = 0;
     uint32_t u = 0;

@@ -5,8 +5,8 @@
 //   # what follows is a remark
 //   conv1/Relu:0 Relu 0 6.25
 //
-// the tensor's name with its output's number, the op that made it (- where that is not known), the least and the largest element (or inf, -inf, nan). `tenon run --calibrate`
-// and the C++ API (tenon/host/calibration.h) write it.
+// the tensor's name with its output's number, the op that made it (- where that is not known), the least and the
+// largest element (or inf, -inf, nan). `tenon run --calibrate` and the C++ API (tenon/host/calibration.h) write it.
 #ifndef TENON_OPS_QUANTIZED_CALIBRATION_H_
 #define TENON_OPS_QUANTIZED_CALIBRATION_H_
 
@@ -38,7 +38,8 @@ class Calibration {
       text.remove_prefix(std::min(text.size(), end + 1));
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (++number == 1) {
-        if (line != kHead) p.Invalid("the calibration does not begin with '", kHead, "'; `tenon run --calibrate` writes one");
+        if (line != kHead)
+          p.Invalid("the calibration does not begin with '", kHead, "'; `tenon run --calibrate` writes one");
         continue;
       }
       if (!line.empty() && !line.starts_with('#')) Add(p, line, number);
@@ -61,9 +62,11 @@ class Calibration {
     }
     CalibratedRange range{};
     if (words.size() != 4 || !Number(words[2], &range.low) || !Number(words[3], &range.high))
-      return p.Invalid("line ", number, " of the calibration is '", line.substr(0, 100), "'; a line is a tensor's name, its op, the least and the largest number");
+      return p.Invalid("line ", number, " of the calibration is '", line.substr(0, 100),
+                       "'; a line is a tensor's name, its op, the least and the largest number");
     range.op = words[1];
-    if (!ranges_.emplace(words[0], std::move(range)).second) p.Invalid("line ", number, " of the calibration has '", words[0], "' a second time");
+    if (!ranges_.emplace(words[0], std::move(range)).second)
+      p.Invalid("line ", number, " of the calibration has '", words[0], "' a second time");
   }
   static bool Number(std::string_view text, float* out) {
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization as training simulates it: each number goes to the nearest of 2^num_bits numbers from min to max, which are moved a little
-// such that 0 is one of them. The ops are others in a row, and so on every device (Jacob and others, 2018).
+// Quantization as training simulates it: each number goes to the nearest of 2^num_bits numbers from min to max, which
+// are moved a little such that 0 is one of them. The ops are others in a row, and so on every device (Jacob and others,
+// 2018).
 #include <cmath>
 
 #include "tenon/sdk/op/op.h"
@@ -15,7 +16,8 @@ constexpr const char* kBits = "num_bits >= 2; num_bits <= 16";
 // The integers that stand for min and max.
 struct Steps {
   explicit Steps(NodeContext& c)
-      : first(c.Bool("narrow_range") ? 1.0F : 0.0F), last(static_cast<float>((int64_t{1} << std::clamp<int64_t>(c.Int("num_bits"), 0, 62)) - 1)) {}
+      : first(c.Bool("narrow_range") ? 1.0F : 0.0F),
+        last(static_cast<float>((int64_t{1} << std::clamp<int64_t>(c.Int("num_bits"), 0, 62)) - 1)) {}
   float first, last;
 };
 
@@ -33,23 +35,27 @@ Grid GridOfAttributes(DecomposeContext& d) {
   const float nearest = place < steps.first ? steps.first : place > steps.last ? steps.last : std::round(place);
   const float low = (steps.first - nearest) * step;
   const auto constant = [&](float value) { return d.ScalarOf(static_cast<double>(value), TENON_DT_FLOAT); };
-  return {constant(step), constant(inverse), constant(low), constant((steps.last - nearest) * step), constant(std::floor(-low * inverse + 0.5F))};
+  return {constant(step), constant(inverse), constant(low), constant((steps.last - nearest) * step),
+          constant(std::floor(-low * inverse + 0.5F))};
 }
 
 // Where they are tensors: scalars, or one number for each channel, which is the last dim.
 Grid GridOf(DecomposeContext& d, Output min, Output max) {
   const Steps steps(d);
   const auto constant = [&](float value) { return d.ScalarOf(static_cast<double>(value), TENON_DT_FLOAT); };
-  const Output first = constant(steps.first), last = constant(steps.last), range = d.Sub(max, min), length = constant(steps.last - steps.first), half = constant(0.5F);
+  const Output first = constant(steps.first), last = constant(steps.last), range = d.Sub(max, min),
+               length = constant(steps.last - steps.first), half = constant(0.5F);
   const Output step = d.Div(range, length), inverse = d.Div(length, range);
   const Output place = d.Op("Maximum", {d.Op("Minimum", {d.Sub(first, d.Div(min, step)), last}), first});
   const Output below = d.Op("Floor", {place});  // of halves the upper one is nearest
   const Output nearest = d.Add(below, d.Cast(d.Op("GreaterEqual", {d.Sub(place, below), half}), TENON_DT_FLOAT));
   const Output low = d.Mul(d.Sub(first, nearest), step);
-  return {step, inverse, low, d.Mul(d.Sub(last, nearest), step), d.Op("Floor", {d.Add(d.Mul(d.Neg(low), inverse), half)})};
+  return {step, inverse, low, d.Mul(d.Sub(last, nearest), step),
+          d.Op("Floor", {d.Add(d.Mul(d.Neg(low), inverse), half)})};
 }
 
-// What shape functions find too late, because shapes are not known before the step, the nodes find: a bound of another shape, or gradients.
+// What shape functions find too late, because shapes are not known before the step, the nodes find: a bound of another
+// shape, or gradients.
 Output Bound(DecomposeContext& d, Output bound, Output x, bool by_channel) {
   const Shape own = d.shape(bound), whole = d.shape(x);
   if (!by_channel) return own.known_rank() && own.rank() == 0 ? bound : d.Reshape(bound, d.Vector({}));
@@ -61,7 +67,8 @@ Output OfShape(DecomposeContext& d, Output dy, Output x) {
   return shape.fully_known() && shape == d.shape(dy) ? dy : d.Op("AddN", {dy, d.ZerosLike(x)});
 }
 
-// x at the nearest number of the grid. As in TensorFlow scalars are divided by, attributes and channels multiplied with the inverse, which may round in another way.
+// x at the nearest number of the grid. As in TensorFlow scalars are divided by, attributes and channels multiplied with
+// the inverse, which may round in another way.
 Output Nearest(DecomposeContext& d, Output x, const Grid& grid, bool divide) {
   const Output inside = d.Sub(d.Op("Maximum", {d.Op("Minimum", {x, grid.high}), grid.low}), grid.low);
   const Output place = divide ? d.Div(inside, grid.step) : d.Mul(inside, grid.inverse);
@@ -83,7 +90,9 @@ Output BothZero(DecomposeContext& d, Output min, Output max) {
   return d.Op("LogicalAnd", {d.Op("Equal", {min, zero}), d.Op("Equal", {max, zero})});
 }
 
-std::vector<Attribute> Bits(NodeContext& c) { return {{"num_bits", c.Int("num_bits")}, {"narrow_range", c.Bool("narrow_range")}}; }
+std::vector<Attribute> Bits(NodeContext& c) {
+  return {{"num_bits", c.Int("num_bits")}, {"narrow_range", c.Bool("narrow_range")}};
+}
 
 // ---- Bounds that are attributes ----
 
@@ -142,19 +151,22 @@ void VarsShape(ShapeContext& c) {
 template <bool kByChannel>
 void DecomposeVars(DecomposeContext& d) {
   const Output x = d.input(0), min = Bound(d, d.input(1), x, kByChannel), max = Bound(d, d.input(2), x, kByChannel);
-  d.SetOutput(0, d.Select(BothZero(d, min, max), d.ScalarOf(0, TENON_DT_FLOAT), Nearest(d, x, GridOf(d, min, max), !kByChannel)));
+  d.SetOutput(0, d.Select(BothZero(d, min, max), d.ScalarOf(0, TENON_DT_FLOAT),
+                          Nearest(d, x, GridOf(d, min, max), !kByChannel)));
 }
 
 template <bool kByChannel>
 void VarsGradient(GradientContext& g) {
-  const int64_t node = g.Node(kByChannel ? "FakeQuantWithMinMaxVarsPerChannelGradient" : "FakeQuantWithMinMaxVarsGradient",
-                              {g.dy(0), g.input(0), g.input(1), g.input(2)}, Bits(g));
+  const int64_t node =
+      g.Node(kByChannel ? "FakeQuantWithMinMaxVarsPerChannelGradient" : "FakeQuantWithMinMaxVarsGradient",
+             {g.dy(0), g.input(0), g.input(1), g.input(2)}, Bits(g));
   for (int i = 0; i < 3; ++i) g.SetDx(i, {node, i, 0});
 }
 
 template <bool kByChannel>
 void VarsGradientShape(ShapeContext& c) {
-  const Shape inputs = WithBounds(c, c.Merge(c.Input(0), c.Input(1), "the shapes of gradients and inputs"), 2, kByChannel);
+  const Shape inputs =
+      WithBounds(c, c.Merge(c.Input(0), c.Input(1), "the shapes of gradients and inputs"), 2, kByChannel);
   Shape bounds = Shape::Scalar();
   if (kByChannel) {
     const int64_t length = c.Merge(c.WithRank(2, 1)[0], c.WithRank(3, 1)[0], "the lengths of min and max");
@@ -168,7 +180,8 @@ void VarsGradientShape(ShapeContext& c) {
 // The gradient of min is the sum over what lies below the grid, that of max over what lies above.
 template <bool kByChannel>
 void DecomposeVarsGradient(DecomposeContext& d) {
-  const Output x = d.input(1), dy = OfShape(d, d.input(0), x), min = Bound(d, d.input(2), x, kByChannel), max = Bound(d, d.input(3), x, kByChannel);
+  const Output x = d.input(1), dy = OfShape(d, d.input(0), x), min = Bound(d, d.input(2), x, kByChannel),
+               max = Bound(d, d.input(3), x, kByChannel);
   const Grid grid = GridOf(d, min, max);
   const Output none = BothZero(d, min, max);
   const Output repeated{d.Node("BroadcastGradientArgs", {d.ShapeOf(min), d.ShapeOf(x)}), 0, 0};
@@ -228,7 +241,8 @@ TENON_OP(kFakeQuantWithMinMaxVarsGradient) = DefineOp({
     .outputs = "backprops_wrt_input: float, backprop_wrt_min: float, backprop_wrt_max: float",
     .attrs = "num_bits: int = 8; narrow_range: bool = false",
     .constraints = "rank(min) == 0; rank(max) == 0; num_bits >= 2; num_bits <= 16",
-    .doc = "The gradients of FakeQuantWithMinMaxVars: what lies below the bounds belongs to min, what lies above to max.",
+    .doc =
+        "The gradients of FakeQuantWithMinMaxVars: what lies below the bounds belongs to min, what lies above to max.",
     .shape = ShapeFunction<VarsGradientShape<false>>,
     .gradient = GradientFunction<NoGradient>,
     .decompose = DecomposeFunction<DecomposeVarsGradient<false>>,
@@ -239,7 +253,8 @@ TENON_OP(kFakeQuantWithMinMaxVarsPerChannel) = DefineOp({
     .inputs = "inputs: float, min: float, max: float",
     .outputs = "outputs: float",
     .attrs = "num_bits: int = 8; narrow_range: bool = false",
-    .constraints = "rank(inputs) >= 1; rank(min) == 1; rank(max) == 1; dim(min, 0) == dim(inputs, -1); dim(max, 0) == dim(inputs, -1); "
+    .constraints = "rank(inputs) >= 1; rank(min) == 1; rank(max) == 1; dim(min, 0) == dim(inputs, -1); dim(max, 0) == "
+                   "dim(inputs, -1); "
                    "num_bits >= 2; num_bits <= 16",
     .doc = "FakeQuantWithMinMaxVars with bounds for each channel, the last dim.",
     .properties = "elementwise(inputs)",
@@ -253,7 +268,8 @@ TENON_OP(kFakeQuantWithMinMaxVarsPerChannelGradient) = DefineOp({
     .inputs = "gradients: float, inputs: float, min: float, max: float",
     .outputs = "backprops_wrt_input: float, backprop_wrt_min: float, backprop_wrt_max: float",
     .attrs = "num_bits: int = 8; narrow_range: bool = false",
-    .constraints = "rank(inputs) >= 1; rank(min) == 1; rank(max) == 1; dim(min, 0) == dim(inputs, -1); dim(max, 0) == dim(inputs, -1); "
+    .constraints = "rank(inputs) >= 1; rank(min) == 1; rank(max) == 1; dim(min, 0) == dim(inputs, -1); dim(max, 0) == "
+                   "dim(inputs, -1); "
                    "num_bits >= 2; num_bits <= 16",
     .doc = "The gradients of FakeQuantWithMinMaxVarsPerChannel.",
     .shape = ShapeFunction<VarsGradientShape<true>>,

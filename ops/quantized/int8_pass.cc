@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The package's pass over the steps of sessions of precision int8: products and convolutions with weights become those of bytes (int8.cc), by the ranges of
-// the session's calibration.
+// The package's pass over the steps of sessions of precision int8: products and convolutions with weights become those
+// of bytes (int8.cc), by the ranges of the session's calibration.
 //
-// A chain is Conv2D, DepthwiseConv2dNative or MatMul, then what may follow it (biases, normalisations of inference, one other image that is added, Relu or
-// Relu6), each the only reader of the one before: one node of bytes takes its place. Where another chain reads what it makes, or a pooling or reshaping
-// between the two, it makes bytes, and between the two nothing is a float; whoever else reads it gets the floats that the bytes stand for. So images stay bytes
-// through a row of layers and the sums around them. All else, and every chain for which a reason is given, stays as it was.
+// A chain is Conv2D, DepthwiseConv2dNative or MatMul, then what may follow it (biases, normalisations of inference, one
+// other image that is added, Relu or Relu6), each the only reader of the one before: one node of bytes takes its place.
+// Where another chain reads what it makes, or a pooling or reshaping between the two, it makes bytes, and between the
+// two nothing is a float; whoever else reads it gets the floats that the bytes stand for. So images stay bytes through
+// a row of layers and the sums around them. All else, and every chain for which a reason is given, stays as it was.
 #include "int8_pass.h"
 
 #include <algorithm>
@@ -74,7 +75,8 @@ class Pass {
     for (size_t i = order_.size(); i-- > 0 && p_.ok();)
       if (Candidate(order_[i])) Find(order_[i]);
     // Each after those whose bytes it reads, so that nothing is built within the building of another.
-    std::ranges::sort(chains_, {}, [this](const Chain& chain) { return position_[static_cast<size_t>(chain.end().node)]; });
+    std::ranges::sort(chains_, {},
+                      [this](const Chain& chain) { return position_[static_cast<size_t>(chain.end().node)]; });
     for (size_t i = 0; i < chains_.size(); ++i) chain_of_.emplace(Key(chains_[i].end()), i);
     for (size_t i = 0; i < chains_.size() && p_.ok(); ++i) Build(chains_[i]);
   }
@@ -108,9 +110,13 @@ class Pass {
       if (found == by_name.end()) continue;
       any = true;
       if (range.op == "-" || range.op == found->second->op) continue;
-      return p_.Invalid("the calibration is of another graph: its node '", found->first, "' is of op ", range.op, ", and the graph's of op ", found->second->op, "; calibrate this graph (`tenon run --calibrate`)");
+      return p_.Invalid("the calibration is of another graph: its node '", found->first, "' is of op ", range.op,
+                        ", and the graph's of op ", found->second->op,
+                        "; calibrate this graph (`tenon run --calibrate`)");
     }
-    if (!any) p_.Invalid("the calibration is of another graph: of the ", calibration_.ranges().size(), " tensors that it names this one's step has none; calibrate this graph (`tenon run --calibrate`)");
+    if (!any)
+      p_.Invalid("the calibration is of another graph: of the ", calibration_.ranges().size(),
+                 " tensors that it names this one's step has none; calibrate this graph (`tenon run --calibrate`)");
   }
 
   void Order() {
@@ -126,14 +132,17 @@ class Pass {
   }
   bool Candidate(int64_t id) const { return is_candidate_[static_cast<size_t>(id)]; }
 
-  // Whether the value is the same in every step, as far as the graph says: a constant, a variable, or made of those in few steps.
+  // Whether the value is the same in every step, as far as the graph says: a constant, a variable, or made of those in
+  // few steps.
   bool IsWeight(Output edge) const {
     constexpr int kDeepest = 64;
-    return edge.node >= 0 && weight_depth_[static_cast<size_t>(edge.node)] != kNoWeight && weight_depth_[static_cast<size_t>(edge.node)] <= kDeepest;
+    return edge.node >= 0 && weight_depth_[static_cast<size_t>(edge.node)] != kNoWeight &&
+           weight_depth_[static_cast<size_t>(edge.node)] <= kDeepest;
   }
   // How many steps it is from a constant or variable at the most, where its inputs know that of themselves.
   int WeightDepth(const Node& node) const {
-    constexpr std::string_view kSources[] = {"Const", "VariableV2", "Variable", "ReadVariableOp", "_VarHandlesOp", "VarHandleOp"};
+    constexpr std::string_view kSources[] = {"Const",          "VariableV2",    "Variable",
+                                             "ReadVariableOp", "_VarHandlesOp", "VarHandleOp"};
     if (std::ranges::find(kSources, node.op) != std::end(kSources)) return 0;
     constexpr uint64_t kPassing = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW;
     constexpr uint64_t kChanging = TENON_PROPERTY_DRAWS | TENON_PROPERTY_READS_STATE | TENON_PROPERTY_UPDATES_STATE;
@@ -169,9 +178,12 @@ class Pass {
     const CalibratedRange* const range = RangeOf(edge);
     if (range == nullptr) return std::nullopt;
     if (!(std::isfinite(range->low) && std::isfinite(range->high) && range->low <= range->high)) {
-      p_.Invalid("the range of '", NameOf(edge), "' in the calibration is ", NumberText(range->low), " to ", NumberText(range->high), ", and ", reader,
-                 range->low > range->high ? " needs the numbers that it has: there were none; calibrate with batches that are not empty"
-                                          : " reads it, which bytes cannot hold; look with --check-numerics where it comes from, and calibrate again");
+      p_.Invalid("the range of '", NameOf(edge), "' in the calibration is ", NumberText(range->low), " to ",
+                 NumberText(range->high), ", and ", reader,
+                 range->low > range->high
+                     ? " needs the numbers that it has: there were none; calibrate with batches that are not empty"
+                     : " reads it, which bytes cannot hold; look with --check-numerics where it comes from, and "
+                       "calibrate again");
       return std::nullopt;
     }
     constexpr double kSteps = 255;
@@ -191,7 +203,8 @@ class Pass {
     const Node& node = At(id);
     if (taken_.contains(id)) return;
     if (!node.is_float) return Stay(id, "its numbers are no float32");
-    if (node.device.find("/device:CPU:") == std::string::npos) return Stay(id, Concat("it runs on ", node.device, ", and 8-bit integers are for CPUs"));
+    if (node.device.find("/device:CPU:") == std::string::npos)
+      return Stay(id, Concat("it runs on ", node.device, ", and 8-bit integers are for CPUs"));
     Chain chain;
     chain.first = id;
     chain.op = node.op;
@@ -202,14 +215,17 @@ class Pass {
     std::string why;
     p_.With(id, [&](NodeContext& c) { why = Attributes(c, &chain); });
     if (!p_.ok()) return;
-    if (why.empty() && At(chain.filter.node).op == "Enter") why = "its weights enter a loop, which would make integers of them in every turn";
-    if (why.empty() && !IsWeight(chain.filter)) why = Concat("'", NameOf(chain.filter), "' is no weight, but computed in the step");
+    if (why.empty() && At(chain.filter.node).op == "Enter")
+      why = "its weights enter a loop, which would make integers of them in every turn";
+    if (why.empty() && !IsWeight(chain.filter))
+      why = Concat("'", NameOf(chain.filter), "' is no weight, but computed in the step");
     if (!why.empty()) return Stay(id, why);
     const std::string reader = Concat(node.op, " '", node.name, "'");
     if (!ScaleOf(chain.image, reader)) {
       if (!p_.ok()) return;
-      return Stay(id, RangeOf(chain.image) == nullptr ? Concat("the calibration has no range of '", NameOf(chain.image), "', which it reads")
-                                                                      : Concat("'", NameOf(chain.image), "' was 0 everywhere in the calibration"));
+      return Stay(id, RangeOf(chain.image) == nullptr
+                          ? Concat("the calibration has no range of '", NameOf(chain.image), "', which it reads")
+                          : Concat("'", NameOf(chain.image), "' was 0 everywhere in the calibration"));
     }
     Follow(&chain);
     if (!p_.ok()) return;
@@ -264,7 +280,8 @@ class Pass {
       return false;
     }
     const bool summed = chain->addend.has_value();
-    if (node.op == "BiasAdd") return !summed && input == 0 && IsOfFormat(id) && TakeVectors(chain, "bias", {node.inputs[1]});
+    if (node.op == "BiasAdd")
+      return !summed && input == 0 && IsOfFormat(id) && TakeVectors(chain, "bias", {node.inputs[1]});
     if (node.op == "FusedBatchNorm" || node.op == "FusedBatchNormV2" || node.op == "FusedBatchNormV3") {
       bool training = true;
       float epsilon = 0;
@@ -282,7 +299,8 @@ class Pass {
     if (!result.known_rank() || shape.rank() != result.rank()) return false;
     for (int d = 0; d < shape.rank(); ++d)
       if (shape[d] != result[d] || (shape[d] < 0 && d > 0)) return false;
-    if (result[0] < 0 && Key(BatchOf(other)) != Key(BatchOf({chain->first, 0, 0}))) return false;  // one of them may be broadcast
+    if (result[0] < 0 && Key(BatchOf(other)) != Key(BatchOf({chain->first, 0, 0})))
+      return false;  // one of them may be broadcast
     if (!ScaleOf(other, Concat(node.op, " '", node.name, "'"))) return false;
     chain->addend = other;
     sum_at_ = chain->nodes.size();
@@ -352,7 +370,8 @@ class Pass {
   }
   bool MadeAsBytes(Output edge) {
     for (;;) {
-      if (const auto found = chain_of_.find(Key(edge)); found != chain_of_.end()) return chains_[found->second].gives_bytes;
+      if (const auto found = chain_of_.find(Key(edge)); found != chain_of_.end())
+        return chains_[found->second].gives_bytes;
       if (edge.node < 0 || !PassesOn(edge.node)) return false;
       edge = PassedBy(edge.node);
     }
@@ -407,18 +426,20 @@ class Pass {
     if (chain.addend) inputs.push_back(addend.output);
     std::vector<tenon_span> steps;
     for (const std::string& step : chain.steps) steps.push_back(ToSpan(step));
-    std::vector<Attribute> attributes = {Attribute::Type("Tout", chain.gives_bytes ? TENON_DT_UINT8 : TENON_DT_FLOAT),
-                                         {"M", static_cast<int64_t>(chain.vectors.size())},
-                                         {"A", chain.addend ? 1 : 0},
-                                         {"steps", tenon_attr_value{TENON_ATTR_STRING | TENON_ATTR_LIST, 0, steps.size(), steps.data()}},
-                                         {"epsilons", tenon_attr_value{TENON_ATTR_FLOAT | TENON_ATTR_LIST, 0, chain.epsilons.size(), chain.epsilons.data()}},
-                                         {"activation", std::string_view(chain.activation)},
-                                         {"input_scale", image.scale.scale},
-                                         {"input_zero", image.scale.zero},
-                                         {"addend_scale", addend.scale.scale},
-                                         {"addend_zero", addend.scale.zero},
-                                         {"output_scale", out.scale},
-                                         {"output_zero", out.zero}};
+    std::vector<Attribute> attributes = {
+        Attribute::Type("Tout", chain.gives_bytes ? TENON_DT_UINT8 : TENON_DT_FLOAT),
+        {"M", static_cast<int64_t>(chain.vectors.size())},
+        {"A", chain.addend ? 1 : 0},
+        {"steps", tenon_attr_value{TENON_ATTR_STRING | TENON_ATTR_LIST, 0, steps.size(), steps.data()}},
+        {"epsilons",
+         tenon_attr_value{TENON_ATTR_FLOAT | TENON_ATTR_LIST, 0, chain.epsilons.size(), chain.epsilons.data()}},
+        {"activation", std::string_view(chain.activation)},
+        {"input_scale", image.scale.scale},
+        {"input_zero", image.scale.zero},
+        {"addend_scale", addend.scale.scale},
+        {"addend_zero", addend.scale.zero},
+        {"output_scale", out.scale},
+        {"output_zero", out.zero}};
     const bool product = chain.op == "MatMul";
     if (product) {
       attributes.push_back({"transpose_b", chain.transpose_b});
@@ -432,7 +453,10 @@ class Pass {
     p_.Begin(chain.first, chain.device);
     const Output made = p_.Op(product ? "Tenon>Int8MatMul" : "Tenon>Int8Conv2D", inputs, attributes);
     if (!p_.ok()) return;
-    p_.Explain(made.node, Concat("in 8-bit integers: '", chain.name, "'", chain.nodes.size() > 1 ? Concat(" to '", At(chain.nodes.back()).name, "'") : std::string(), chain.gives_bytes ? ", which goes on as bytes" : ""));
+    p_.Explain(made.node,
+               Concat("in 8-bit integers: '", chain.name, "'",
+                      chain.nodes.size() > 1 ? Concat(" to '", At(chain.nodes.back()).name, "'") : std::string(),
+                      chain.gives_bytes ? ", which goes on as bytes" : ""));
     Output floats = made;
     if (chain.gives_bytes) {
       floats = p_.Op("Tenon>Int8Dequantize", {made}, {{"scale", out.scale}, {"zero", out.zero}});

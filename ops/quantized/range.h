@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops of quantized tensors have in common: the real numbers that the least and the largest integer stand for go beside a tensor.
+// What ops of quantized tensors have in common: the real numbers that the least and the largest integer stand for go
+// beside a tensor.
 #ifndef TENON_OPS_QUANTIZED_RANGE_H_
 #define TENON_OPS_QUANTIZED_RANGE_H_
 

@@ -23,11 +23,14 @@ TENON_OP(kRequantizationRange) = DefineOp({
 
 TENON_OP(kRequantize) = DefineOp({
     .name = "Requantize",
-    .inputs = "input: Tinput, input_min: float, input_max: float, requested_output_min: float, requested_output_max: float",
+    .inputs =
+        "input: Tinput, input_min: float, input_max: float, requested_output_min: float, requested_output_max: float",
     .outputs = "output: out_type, output_min: float, output_max: float",
     .attrs = "Tinput: quantizedtype; out_type: quantizedtype",
-    .constraints = "rank(input_min) == 0; rank(input_max) == 0; rank(requested_output_min) == 0; rank(requested_output_max) == 0",
-    .doc = "The numbers of input as those of the requested range, which begins at 0 or below; what lies outside of it goes to its ends.",
+    .constraints =
+        "rank(input_min) == 0; rank(input_max) == 0; rank(requested_output_min) == 0; rank(requested_output_max) == 0",
+    .doc = "The numbers of input as those of the requested range, which begins at 0 or below; what lies outside of it "
+           "goes to its ends.",
     .shape = ShapeFunction<SameShapeWithRange>,
 });
 

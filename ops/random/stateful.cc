@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers whose generator's state is a variable: a vector of int64, for Philox the counter's two numbers and the key. algorithm: 1, Philox, or 3, the device's own choice.
+// Random numbers whose generator's state is a variable: a vector of int64, for Philox the counter's two numbers and the
+// key. algorithm: 1, Philox, or 3, the device's own choice.
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -33,9 +34,11 @@ void BetweenShape(ShapeContext& c) {
 
 TENON_OP(kStatefulUniform) = Stateful({.name = "StatefulUniform", .doc = "Random numbers, equally likely in [0, 1)."});
 TENON_OP(kStatefulStandardNormalV2) =
-    Stateful({.name = "StatefulStandardNormalV2", .doc = "Random numbers of the normal distribution with mean 0 and deviation 1."});
+    Stateful({.name = "StatefulStandardNormalV2",
+              .doc = "Random numbers of the normal distribution with mean 0 and deviation 1."});
 TENON_OP(kStatefulTruncatedNormal) =
-    Stateful({.name = "StatefulTruncatedNormal", .doc = "StatefulStandardNormalV2 without what is more than two deviations from the mean."});
+    Stateful({.name = "StatefulTruncatedNormal",
+              .doc = "StatefulStandardNormalV2 without what is more than two deviations from the mean."});
 TENON_OP(kStatefulUniformFullInt) = Stateful({
     .name = "StatefulUniformFullInt",
     .attrs = "dtype: type = uint64; shape_dtype: type = int64",

@@ -25,7 +25,8 @@ consteval tenon_op_definition Keyed(OpDefinition op) {
   op.inputs = "shape: Tshape, key: uint64, counter: uint64, alg: int32";
   op.outputs = "output: dtype";
   op.attrs = "dtype: {half, bfloat16, float, double} = float; Tshape: {int32, int64} = int32";
-  op.constraints = "rank(shape) == 1; value(shape) >= 0; rank(key) == 1; dim(key, 0) == 1; rank(counter) == 1; rank(alg) == 0";
+  op.constraints =
+      "rank(shape) == 1; value(shape) >= 0; rank(key) == 1; dim(key, 0) == 1; rank(counter) == 1; rank(alg) == 0";
   op.shape = ShapeFunction<KeyedShape>;
   op.traits = TENON_OP_NO_GRADIENT;
   return DefineOp(op);
@@ -43,21 +44,27 @@ void KeyCounterShape(ShapeContext& c) {
 static consteval tenon_op_definition Seeded(OpDefinition op) {
   op.inputs = "shape: T, seed: Tseed";
   op.outputs = "output: dtype";
-  if (op.attrs.empty()) op.attrs = "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64";
+  if (op.attrs.empty())
+    op.attrs =
+        "dtype: {half, bfloat16, float, double} = float; T: {int32, int64} = int32; Tseed: {int32, int64} = int64";
   op.constraints = "rank(shape) == 1; value(shape) >= 0; rank(seed) == 1; dim(seed, 0) == 2";
   op.traits = TENON_OP_NO_GRADIENT;
   op.shape = ShapeFunction<SeededShape>;
   return DefineOp(op);
 }
 
-TENON_OP(kStatelessRandomUniform) = Seeded({.name = "StatelessRandomUniform", .doc = "Random numbers, equally likely in [0, 1), that seed determines."});
+TENON_OP(kStatelessRandomUniform) = Seeded({.name = "StatelessRandomUniform",
+                                            .doc = "Random numbers, equally likely in [0, 1), that seed determines."});
 TENON_OP(kStatelessRandomNormal) =
-    Seeded({.name = "StatelessRandomNormal", .doc = "Random numbers of the normal distribution with mean 0 and deviation 1 that seed determines."});
+    Seeded({.name = "StatelessRandomNormal",
+            .doc = "Random numbers of the normal distribution with mean 0 and deviation 1 that seed determines."});
 TENON_OP(kStatelessTruncatedNormal) =
-    Seeded({.name = "StatelessTruncatedNormal", .doc = "StatelessRandomNormal without what is more than two deviations from the mean."});
+    Seeded({.name = "StatelessTruncatedNormal",
+            .doc = "StatelessRandomNormal without what is more than two deviations from the mean."});
 TENON_OP(kStatelessRandomUniformFullInt) = Seeded({
     .name = "StatelessRandomUniformFullInt",
-    .attrs = "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, uint64} = int64",
+    .attrs = "dtype: {int32, int64, uint32, uint64} = uint64; T: {int32, int64} = int32; Tseed: {int32, int64, uint32, "
+             "uint64} = int64",
     .doc = "Random integers, all of the type equally likely, that seed determines.",
 });
 
@@ -66,7 +73,8 @@ static void CheckBounds(ShapeContext& c, int low) {
   c.WithRank(low, 0);
   c.WithRank(low + 1, 0);
   const auto least = c.Integer(low), most = c.Integer(low + 1);
-  if (least.has_value() && most.has_value() && *least >= *most) c.Invalid("Need minval < maxval, got ", *least, " >= ", *most);
+  if (least.has_value() && most.has_value() && *least >= *most)
+    c.Invalid("Need minval < maxval, got ", *least, " >= ", *most);
 }
 
 static void SeededBetweenShape(ShapeContext& c) {
@@ -79,7 +87,8 @@ TENON_OP(kStatelessRandomUniformInt) = DefineOp({
     .inputs = "shape: T, seed: Tseed, minval: dtype, maxval: dtype",
     .outputs = "output: dtype",
     .attrs = "dtype: {int32, int64}; T: {int32, int64}; Tseed: {int32, int64} = int64",
-    .constraints = "rank(shape) == 1; value(shape) >= 0; rank(seed) == 1; dim(seed, 0) == 2; rank(minval) == 0; rank(maxval) == 0",
+    .constraints =
+        "rank(shape) == 1; value(shape) >= 0; rank(seed) == 1; dim(seed, 0) == 2; rank(minval) == 0; rank(maxval) == 0",
     .doc = "Random integers, equally likely in [minval, maxval), that seed determines.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SeededBetweenShape>,
@@ -96,7 +105,8 @@ TENON_OP(kStatelessRandomUniformIntV2) = DefineOp({
     .inputs = "shape: Tshape, key: uint64, counter: uint64, alg: int32, minval: dtype, maxval: dtype",
     .outputs = "output: dtype",
     .attrs = "dtype: {int32, int64, uint32, uint64}; Tshape: {int32, int64} = int32",
-    .constraints = "rank(shape) == 1; value(shape) >= 0; rank(key) == 1; dim(key, 0) == 1; rank(counter) == 1; rank(alg) == 0; rank(minval) == 0; rank(maxval) == 0",
+    .constraints = "rank(shape) == 1; value(shape) >= 0; rank(key) == 1; dim(key, 0) == 1; rank(counter) == 1; "
+                   "rank(alg) == 0; rank(minval) == 0; rank(maxval) == 0",
     .doc = "Random integers, equally likely in [minval, maxval), that key and counter determine.",
     .shape = ShapeFunction<KeyedBetweenShape>,
 });
@@ -106,17 +116,21 @@ TENON_OP(kStatelessRandomUniformFullIntV2) = DefineOp({
     .inputs = "shape: Tshape, key: uint64, counter: uint64, alg: int32",
     .outputs = "output: dtype",
     .attrs = "dtype: {int32, int64, uint32, uint64} = uint64; Tshape: {int32, int64} = int32",
-    .constraints = "rank(shape) == 1; value(shape) >= 0; rank(key) == 1; dim(key, 0) == 1; rank(counter) == 1; rank(alg) == 0",
+    .constraints =
+        "rank(shape) == 1; value(shape) >= 0; rank(key) == 1; dim(key, 0) == 1; rank(counter) == 1; rank(alg) == 0",
     .doc = "Random integers, all of the type equally likely, that key and counter determine.",
     .shape = ShapeFunction<KeyedShape>,
 });
 
 TENON_OP(kStatelessRandomUniformV2) =
-    Keyed({.name = "StatelessRandomUniformV2", .doc = "Random numbers, equally likely in [0, 1), that key and counter determine."});
+    Keyed({.name = "StatelessRandomUniformV2",
+           .doc = "Random numbers, equally likely in [0, 1), that key and counter determine."});
 TENON_OP(kStatelessRandomNormalV2) =
-    Keyed({.name = "StatelessRandomNormalV2", .doc = "Random numbers of the normal distribution that key and counter determine."});
-TENON_OP(kStatelessTruncatedNormalV2) = Keyed(
-    {.name = "StatelessTruncatedNormalV2", .doc = "StatelessRandomNormalV2 without what is more than two deviations from the mean."});
+    Keyed({.name = "StatelessRandomNormalV2",
+           .doc = "Random numbers of the normal distribution that key and counter determine."});
+TENON_OP(kStatelessTruncatedNormalV2) =
+    Keyed({.name = "StatelessTruncatedNormalV2",
+           .doc = "StatelessRandomNormalV2 without what is more than two deviations from the mean."});
 
 TENON_OP(kStatelessRandomGetKeyCounter) = DefineOp({
     .name = "StatelessRandomGetKeyCounter",

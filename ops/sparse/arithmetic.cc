@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, larger and smaller ones of two sparse tensors; sparse and dense ones; reductions and softmax of the elements that there are. SparseMatMul, which is of dense
-// matrices with many zeros.
+// Sums, larger and smaller ones of two sparse tensors; sparse and dense ones; reductions and softmax of the elements
+// that there are. SparseMatMul, which is of dense matrices with many zeros.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,12 +24,14 @@ using Summed = Numbers::AndComplex;
 template <class T>
 T Plus(T a, T b) {
   // Whole numbers wrap around.
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
   else return static_cast<T>(a + b);
 }
 
 void CheckOneShape(const Parts& a, const Parts& b) {
-  if (!std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end())) Fail(TENON_INVALID_ARGUMENT, "Operands' shapes do not match: ", a.shape, " and ", b.shape);
+  if (!std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end()))
+    Fail(TENON_INVALID_ARGUMENT, "Operands' shapes do not match: ", a.shape, " and ", b.shape);
 }
 
 // ---- Two sparse tensors: both in order ----
@@ -61,8 +63,12 @@ bool Reaches(const T& value, const tenon_tensor_view& limit) {
 
 struct AddBoth {
   explicit AddBoth(CreateContext& c) {
-    const uint32_t type = c.input_type(1), real = type == TENON_DT_COMPLEX64 ? TENON_DT_FLOAT : type == TENON_DT_COMPLEX128 ? TENON_DT_DOUBLE : type;
-    if (c.input_type(6) != real) c.Invalid("Treal must be the real type of T's precision: what is compared with elements of ", TypeName(type), " is not ", TypeName(c.input_type(6)));
+    const uint32_t type = c.input_type(1), real = type == TENON_DT_COMPLEX64    ? TENON_DT_FLOAT
+                                                  : type == TENON_DT_COMPLEX128 ? TENON_DT_DOUBLE
+                                                                                : type;
+    if (c.input_type(6) != real)
+      c.Invalid("Treal must be the real type of T's precision: what is compared with elements of ", TypeName(type),
+                " is not ", TypeName(c.input_type(6)));
   }
   void Run(RunContext c) const {
     const Parts a(c, 0, Order::kSorted), b(c, 3, Order::kSorted);
@@ -70,7 +76,9 @@ struct AddBoth {
     Summed::Dispatch(a.values.dtype, [&]<class T>(Tag<T>) {
       const auto for_each = [&](const auto& each) {
         ForEachOfBoth(c, a, b, [&](int64_t i, int64_t k) {
-          const T sum = k < 0 ? Data<const T>(a.values)[i] : i < 0 ? Data<const T>(b.values)[k] : Plus(Data<const T>(a.values)[i], Data<const T>(b.values)[k]);
+          const T sum = k < 0   ? Data<const T>(a.values)[i]
+                        : i < 0 ? Data<const T>(b.values)[k]
+                                : Plus(Data<const T>(a.values)[i], Data<const T>(b.values)[k]);
           if (i < 0 || k < 0 || Reaches(sum, c.input_view(6))) each(i < 0 ? b.At(k) : a.At(i), sum);
         });
       };
@@ -92,7 +100,8 @@ struct AddBoth {
 
 // The rows of indices, of one number of columns.
 struct Rows {
-  explicit Rows(const tenon_tensor_view& view) : at(Data<const int64_t>(view)), count(DimsOf(view)[0]), width(DimsOf(view)[1]) {}
+  explicit Rows(const tenon_tensor_view& view)
+      : at(Data<const int64_t>(view)), count(DimsOf(view)[0]), width(DimsOf(view)[1]) {}
   const int64_t* operator[](int64_t i) const { return at + i * width; }
   const int64_t* at;
   int64_t count, width;
@@ -101,10 +110,15 @@ struct Rows {
 struct AddGrad {
   void Run(RunContext c) const {
     const Rows sum(c.input_view(3));
-    if (Count(c.input_view(0)) != sum.count) Fail(TENON_INVALID_ARGUMENT, "# elements in backprop_val_grad and # rows in sum_indices should match (#nnz of sum): got ", Count(c.input_view(0)), " and ", sum.count);
+    if (Count(c.input_view(0)) != sum.count)
+      Fail(TENON_INVALID_ARGUMENT,
+           "# elements in backprop_val_grad and # rows in sum_indices should match (#nnz of sum): got ",
+           Count(c.input_view(0)), " and ", sum.count);
     for (int32_t input = 1; input <= 2; ++input) {
       const Rows own(c.input_view(input));
-      if (own.width != sum.width) Fail(TENON_INVALID_ARGUMENT, "The densified operands should have the same ndims; there are indices of ", own.width, " and ", sum.width, " columns");
+      if (own.width != sum.width)
+        Fail(TENON_INVALID_ARGUMENT, "The densified operands should have the same ndims; there are indices of ",
+             own.width, " and ", sum.width, " columns");
       Summed::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
         T* out = c.output<T>(input - 1);
         CancelPoll poll(c);
@@ -114,7 +128,9 @@ struct AddGrad {
             ++k;
             poll(own.width + 3);
           }
-          out[i] = k < sum.count && sparse::Compare(sum[k], own[i], static_cast<size_t>(own.width)) == 0 ? c.input<T>(0)[k] : T{};
+          out[i] = k < sum.count && sparse::Compare(sum[k], own[i], static_cast<size_t>(own.width)) == 0
+                       ? c.input<T>(0)[k]
+                       : T{};
         }
       });
     }
@@ -144,17 +160,24 @@ struct Pick {
 
 // ---- A sparse and a dense one ----
 
-int64_t NumberAt(const tenon_tensor_view& view, int64_t i) { return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i]; }
+int64_t NumberAt(const tenon_tensor_view& view, int64_t i) {
+  return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i];
+}
 
 struct AddToDense {
   void Run(RunContext c) const {
     const tenon_tensor_view &indices = c.input_view(0), &shape = c.input_view(2), &dense = c.input_view(3);
     const Dims dims = DimsOf(dense);
     const int64_t count = DimsOf(indices)[0], rank = DimsOf(indices)[1];
-    if (count != Count(c.input_view(1))) Fail(TENON_INVALID_ARGUMENT, "there are ", count, " indices for ", Count(c.input_view(1)), " values");
-    if (rank != Count(shape) || rank != static_cast<int64_t>(dims.size())) Fail(TENON_INVALID_ARGUMENT, "Two operands have different ranks: ", Count(shape), " and ", dims.size(), ", the indices ", rank, " columns");
+    if (count != Count(c.input_view(1)))
+      Fail(TENON_INVALID_ARGUMENT, "there are ", count, " indices for ", Count(c.input_view(1)), " values");
+    if (rank != Count(shape) || rank != static_cast<int64_t>(dims.size()))
+      Fail(TENON_INVALID_ARGUMENT, "Two operands have different ranks: ", Count(shape), " and ", dims.size(),
+           ", the indices ", rank, " columns");
     for (int64_t d = 0; d < rank; ++d)
-      if (NumberAt(shape, d) != dims[static_cast<size_t>(d)]) Fail(TENON_INVALID_ARGUMENT, "Dimension ", d, " does not equal (no broadcasting is supported): sparse side ", NumberAt(shape, d), " vs dense side ", dims[static_cast<size_t>(d)]);
+      if (NumberAt(shape, d) != dims[static_cast<size_t>(d)])
+        Fail(TENON_INVALID_ARGUMENT, "Dimension ", d, " does not equal (no broadcasting is supported): sparse side ",
+             NumberAt(shape, d), " vs dense side ", dims[static_cast<size_t>(d)]);
     Summed::Dispatch(dense.dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       std::copy_n(c.input<T>(3), Count(dense), out);
@@ -163,7 +186,9 @@ struct AddToDense {
         int64_t at = 0;
         for (int64_t d = 0; d < rank; ++d) {
           const int64_t index = NumberAt(indices, i * rank + d), dim = dims[static_cast<size_t>(d)];
-          if (index < 0 || index >= dim) Fail(TENON_INVALID_ARGUMENT, "Sparse tensor has some invalid index on dimension ", d, ": ", index, " is out of bounds, need 0 <= index < ", dim);
+          if (index < 0 || index >= dim)
+            Fail(TENON_INVALID_ARGUMENT, "Sparse tensor has some invalid index on dimension ", d, ": ", index,
+                 " is out of bounds, need 0 <= index < ", dim);
           at = at * dim + index;
         }
         out[at] = Plus(out[at], c.input<T>(1)[i]);
@@ -207,7 +232,10 @@ struct WithDense {
     bool fits = dims.size() <= sparse.shape.size();
     const size_t more = fits ? sparse.shape.size() - dims.size() : 0;
     for (size_t d = 0; d < dims.size() && fits; ++d) fits = dims[d] == 1 || dims[d] == sparse.shape[more + d];
-    if (!fits) Fail(TENON_INVALID_ARGUMENT, "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: [", sparse.shape, "] vs. [", dims, "]");
+    if (!fits)
+      Fail(TENON_INVALID_ARGUMENT,
+           "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: [", sparse.shape,
+           "] vs. [", dims, "]");
     Numbers::Dispatch(dense.dtype, [&]<class T>(Tag<T>) {
       CancelPoll poll(c);
       for (int64_t i = 0; i < sparse.count; ++i, poll(sparse.rank() + 3)) {
@@ -232,7 +260,8 @@ struct Groups {
     CancelPoll poll(c);
     for (size_t i = 0, first = 0; i < all.numbers.size(); ++i, poll(static_cast<int64_t>(kept.size()) + 2)) {
       bool same = i + 1 < all.numbers.size();
-      for (size_t k = 0; k < kept.size() && same; ++k) same = parts.At(all.numbers[first])[kept[k]] == parts.At(all.numbers[i + 1])[kept[k]];
+      for (size_t k = 0; k < kept.size() && same; ++k)
+        same = parts.At(all.numbers[first])[kept[k]] == parts.At(all.numbers[i + 1])[kept[k]];
       if (same) continue;
       ends.push_back(static_cast<int64_t>(i) + 1);
       first = i + 1;
@@ -243,7 +272,8 @@ struct Groups {
   void ForEach(const Function& function) const {
     int64_t begin = 0;
     for (const int64_t end : ends) {
-      function(std::span<const int64_t>(all.numbers).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+      function(
+          std::span<const int64_t>(all.numbers).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
       begin = end;
     }
   }
@@ -260,7 +290,8 @@ struct Reduce {
     std::vector<bool> reduced(parts.shape.size(), false);
     for (int64_t i = 0; i < Count(c.input_view(3)); ++i) {
       const int64_t axis = c.input<int32_t>(3)[i];
-      if (axis < -rank || axis >= rank) Fail(TENON_INVALID_ARGUMENT, "Invalid reduction dimension ", axis, ", for input with ", rank, " dimensions.");
+      if (axis < -rank || axis >= rank)
+        Fail(TENON_INVALID_ARGUMENT, "Invalid reduction dimension ", axis, ", for input with ", rank, " dimensions.");
       reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
     }
     std::vector<size_t> kept;
@@ -333,7 +364,9 @@ struct Softmax {
         double largest = static_cast<double>(values[members[0]]), sum = 0;
         for (const int64_t i : members) largest = std::max(largest, static_cast<double>(values[i]));
         for (const int64_t i : members) sum += std::exp(static_cast<double>(values[i]) - largest);
-        for (const int64_t i : members) out[i] = static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(std::exp(static_cast<double>(values[i]) - largest) / sum));
+        for (const int64_t i : members)
+          out[i] = static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(
+              std::exp(static_cast<double>(values[i]) - largest) / sum));
       });
     });
   }
@@ -400,7 +433,8 @@ void ReduceGradient(GradientContext& g) {
   const Output shape = g.input(2), rank = g.Op("Size", {shape});
   const Output axes = g.Op("FloorMod", {g.Add(g.Reshape(g.input(3), g.Vector({-1})), rank), rank});
   const Output ones = g.Op("Fill", {g.Op("Shape", {axes}), g.Number(1, TENON_DT_INT64)});
-  const Output kept = g.Op("DynamicStitch", {g.Op("Range", {g.Number(0), rank, g.Number(1)}), axes, shape, ones}, {{"N", 2}});
+  const Output kept =
+      g.Op("DynamicStitch", {g.Op("Range", {g.Number(0), rank, g.Number(1)}), axes, shape, ones}, {{"N", 2}});
   const Output dy = g.Reshape(g.dy(0), kept);
   g.SetDx(1, g.Op("GatherNd", {dy, g.Op("FloorDiv", {g.input(0), g.Op("FloorDiv", {shape, kept})})}));
 }
@@ -425,16 +459,20 @@ void SoftmaxGradient(GradientContext& g) {
 void MatMulGradient(GradientContext& g) {
   const bool ta = g.Bool("transpose_a"), tb = g.Bool("transpose_b");
   const Output a = g.Cast(g.input(0), TENON_DT_FLOAT), b = g.Cast(g.input(1), TENON_DT_FLOAT), dy = g.dy(0);
-  const auto product = [&g](Output x, Output y, bool tx, bool ty) { return g.Op("MatMul", {x, y}, {{"transpose_a", tx}, {"transpose_b", ty}}); };
+  const auto product = [&g](Output x, Output y, bool tx, bool ty) {
+    return g.Op("MatMul", {x, y}, {{"transpose_a", tx}, {"transpose_b", ty}});
+  };
   g.SetDx(0, g.Cast(ta ? product(b, dy, tb, true) : product(dy, b, false, !tb), g.type(g.input(0))));
   g.SetDx(1, g.Cast(tb ? product(dy, a, true, ta) : product(a, dy, !ta, false), g.type(g.input(1))));
 }
 void DecomposeMatMul(DecomposeContext& d) {
-  d.SetOutput(0, d.Op("MatMul", {d.Cast(d.input(0), TENON_DT_FLOAT), d.Cast(d.input(1), TENON_DT_FLOAT)}, {{"transpose_a", d.Bool("transpose_a")}, {"transpose_b", d.Bool("transpose_b")}}));
+  d.SetOutput(0, d.Op("MatMul", {d.Cast(d.input(0), TENON_DT_FLOAT), d.Cast(d.input(1), TENON_DT_FLOAT)},
+                      {{"transpose_a", d.Bool("transpose_a")}, {"transpose_b", d.Bool("transpose_b")}}));
 }
 
 constexpr Traits kGivesSums = {.dynamic_outputs = TENON_DYNAMIC_ALL};
-constexpr std::string_view kTwo = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64";
+constexpr std::string_view kTwo =
+    "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64";
 constexpr std::string_view kOne = "rank(input_indices) == 2; rank(input_values) == 1; rank(input_shape) == 1";
 
 consteval tenon_op_definition WithDenseOp(OpDefinition op) {
@@ -464,11 +502,14 @@ TENON_KERNEL(kSparseSoftmaxKernel) = Registration<Softmax>("SparseSoftmax", {});
 
 TENON_OP(kSparseAdd) = DefineOp({
     .name = "SparseAdd",
-    .inputs = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64, thresh: Treal",
+    .inputs =
+        "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64, thresh: Treal",
     .outputs = "sum_indices: int64, sum_values: T, sum_shape: int64",
     .attrs = "T: numbertype; Treal: realnumbertype",
-    .constraints = "rank(a_indices) == 2; rank(a_values) == 1; rank(a_shape) == 1; rank(b_indices) == 2; rank(b_values) == 1; rank(b_shape) == 1; rank(thresh) == 0",
-    .doc = "The sum of two sparse tensors whose elements are in order; sums of two elements that are smaller than thresh are left out.",
+    .constraints = "rank(a_indices) == 2; rank(a_values) == 1; rank(a_shape) == 1; rank(b_indices) == 2; "
+                   "rank(b_values) == 1; rank(b_shape) == 1; rank(thresh) == 0",
+    .doc = "The sum of two sparse tensors whose elements are in order; sums of two elements that are smaller than "
+           "thresh are left out.",
     .shape = ShapeFunction<AddShape>,
     .gradient = GradientFunction<AddGradient>,
 });
@@ -489,7 +530,8 @@ TENON_OP(kSparseSparseMaximum) = DefineOp({
     .inputs = kTwo,
     .outputs = "output_indices: int64, output_values: T",
     .attrs = "T: realnumbertype",
-    .doc = "The larger element of two sparse tensors whose elements are in order, at each place where one has something.",
+    .doc =
+        "The larger element of two sparse tensors whose elements are in order, at each place where one has something.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<PickShape>,
 });
@@ -499,7 +541,8 @@ TENON_OP(kSparseSparseMinimum) = DefineOp({
     .inputs = kTwo,
     .outputs = "output_indices: int64, output_values: T",
     .attrs = "T: numbertype",
-    .doc = "The smaller element of two sparse tensors whose elements are in order, at each place where one has something.",
+    .doc =
+        "The smaller element of two sparse tensors whose elements are in order, at each place where one has something.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<PickShape>,
 });
@@ -591,7 +634,8 @@ TENON_OP(kSparseMatMul) = DefineOp({
     .name = "SparseMatMul",
     .inputs = "a: Ta, b: Tb",
     .outputs = "product: float",
-    .attrs = "transpose_a: bool = false; transpose_b: bool = false; a_is_sparse: bool = false; b_is_sparse: bool = false; Ta: {float, bfloat16} = float; Tb: {float, bfloat16} = float",
+    .attrs = "transpose_a: bool = false; transpose_b: bool = false; a_is_sparse: bool = false; b_is_sparse: bool = "
+             "false; Ta: {float, bfloat16} = float; Tb: {float, bfloat16} = float",
     .constraints = "rank(a) == 2; rank(b) == 2",
     .doc = "The product of two matrices that have many zeros, as they are: dense.",
     .shape = ShapeFunction<MatMulShape>,

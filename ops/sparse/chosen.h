@@ -24,7 +24,8 @@ struct Chosen {
     std::iota(numbers.begin(), numbers.end(), int64_t{0});
   }
   int64_t count() const { return static_cast<int64_t>(numbers.size()); }
-  // By less(number, number), which polls itself where a comparison takes more than that of a few numbers; equal ones keep their order.
+  // By less(number, number), which polls itself where a comparison takes more than that of a few numbers; equal ones
+  // keep their order.
   template <class Less>
   void Sort(const Less& less) {
     std::sort(numbers.begin(), numbers.end(), [&](int64_t a, int64_t b) {
@@ -42,7 +43,8 @@ inline void GiveChosen(const sdk::RunContext& c, int32_t index, const tenon_tens
   const int64_t dims[] = {chosen.count()};
   if (values.dtype != TENON_DT_STRING) {
     const uint64_t size = sdk::ElementSize(values.dtype);
-    if (size == 0) sdk::Fail(TENON_UNIMPLEMENTED, "sparse tensors of ", sdk::TypeName(values.dtype), " cannot be taken apart");
+    if (size == 0)
+      sdk::Fail(TENON_UNIMPLEMENTED, "sparse tensors of ", sdk::TypeName(values.dtype), " cannot be taken apart");
     c.AllocOutput(index, dims);
     char* to = c.output<char>(index);
     for (const int64_t i : chosen.numbers) {
@@ -65,19 +67,26 @@ inline void GiveChosen(const sdk::RunContext& c, int32_t index, const tenon_tens
   }
 }
 
-// A sparse tensor among the inputs: indices, values, dense shape, one after the other from `input` on. INVALID_ARGUMENT, thrown: they do not fit each other, or a place is
-// outside.
+// A sparse tensor among the inputs: indices, values, dense shape, one after the other from `input` on.
+// INVALID_ARGUMENT, thrown: they do not fit each other, or a place is outside.
 struct Parts {
-  Parts(const sdk::RunContext& c, int32_t input, Order order = Order::kAny) : Parts(c, c.input_view(input), c.input_view(input + 1), c.input_view(input + 2), order) {}
-  Parts(const sdk::RunContext& c, const tenon_tensor_view& indices_view, const tenon_tensor_view& values_view, const tenon_tensor_view& shape_view, Order order)
+  Parts(const sdk::RunContext& c, int32_t input, Order order = Order::kAny)
+      : Parts(c, c.input_view(input), c.input_view(input + 1), c.input_view(input + 2), order) {}
+  Parts(const sdk::RunContext& c, const tenon_tensor_view& indices_view, const tenon_tensor_view& values_view,
+        const tenon_tensor_view& shape_view, Order order)
       : values(values_view) {
     if (indices_view.dl.ndim != 2 || values_view.dl.ndim != 1 || shape_view.dl.ndim != 1)
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a sparse tensor is a matrix of indices, a vector of values and one of dims, not of shapes ", sdk::DimsOf(indices_view), ", ", sdk::DimsOf(values_view), " and ", sdk::DimsOf(shape_view));
+      sdk::Fail(TENON_INVALID_ARGUMENT,
+                "a sparse tensor is a matrix of indices, a vector of values and one of dims, not of shapes ",
+                sdk::DimsOf(indices_view), ", ", sdk::DimsOf(values_view), " and ", sdk::DimsOf(shape_view));
     shape = {sdk::Data<const int64_t>(shape_view), static_cast<size_t>(sdk::Count(shape_view))};
     count = sdk::DimsOf(indices_view)[0];
     indices = sdk::Data<const int64_t>(indices_view);
-    if (count != sdk::Count(values_view)) sdk::Fail(TENON_INVALID_ARGUMENT, "there are ", count, " indices for ", sdk::Count(values_view), " values");
-    if (sdk::DimsOf(indices_view)[1] != rank()) sdk::Fail(TENON_INVALID_ARGUMENT, "the indices have ", sdk::DimsOf(indices_view)[1], " columns, the dense shape ", rank(), " dims");
+    if (count != sdk::Count(values_view))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "there are ", count, " indices for ", sdk::Count(values_view), " values");
+    if (sdk::DimsOf(indices_view)[1] != rank())
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the indices have ", sdk::DimsOf(indices_view)[1], " columns, the dense shape ",
+                rank(), " dims");
     for (const int64_t dim : shape)
       if (dim < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "the dense shape ", shape, " has a negative dim");
     CheckPlaces(c, indices_view, shape, order);

@@ -70,23 +70,41 @@ TEST_P(GivenUp, EndsInTheMiddle) {
 
 const Tensor kShape = Vector<int64_t>({1000, kCount});
 
-INSTANTIATE_TEST_SUITE_P(Kernels, GivenUp, ::testing::ValuesIn(std::vector<Long>{
-  {"DenseToDenseSetOperation", [](const auto& asked) {
-     KernelCase kernel(Package(), "DenseToDenseSetOperation");
-     kernel.Attr("set_operation", std::string("union")).Attr("validate_indices", true).GivenUpWhen(asked);
-     return kernel.Run({Random({1, kCount}), Random({1, kCount})}, {Out<int64_t>(), Out<int64_t>(), Out<int64_t>()});
-   }},
-  {"SetSize", [](const auto& asked) {
-     KernelCase kernel(Package(), "SetSize");
-     return kernel.Attr("validate_indices", false).GivenUpWhen(asked).Run({Places(), Random({kCount}), kShape}, {Out<int32_t>()});
-   }},
-  {"SparseReorder", [](const auto& asked) { return KernelCase(Package(), "SparseReorder").GivenUpWhen(asked).Run({Places(), Random({kCount}), kShape}, {Out<int64_t>(), Out<int64_t>()}); }},
-  {"SparseCountSparseOutput", [](const auto& asked) {
-     KernelCase kernel(Package(), "SparseCountSparseOutput");
-     kernel.Attr("minlength", int64_t{-1}).Attr("maxlength", int64_t{-1}).Attr("binary_output", false).GivenUpWhen(asked);
-     return kernel.Run({Places(), Random({kCount}), kShape, Make<float>({0}, {})}, {Out<int64_t>(), Out<float>(), Out<int64_t>()});
-   }},
-}), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, GivenUp,
+    ::testing::ValuesIn(std::vector<Long>{
+        {"DenseToDenseSetOperation",
+         [](const auto& asked) {
+           KernelCase kernel(Package(), "DenseToDenseSetOperation");
+           kernel.Attr("set_operation", std::string("union")).Attr("validate_indices", true).GivenUpWhen(asked);
+           return kernel.Run({Random({1, kCount}), Random({1, kCount})},
+                             {Out<int64_t>(), Out<int64_t>(), Out<int64_t>()});
+         }},
+        {"SetSize",
+         [](const auto& asked) {
+           KernelCase kernel(Package(), "SetSize");
+           return kernel.Attr("validate_indices", false)
+               .GivenUpWhen(asked)
+               .Run({Places(), Random({kCount}), kShape}, {Out<int32_t>()});
+         }},
+        {"SparseReorder",
+         [](const auto& asked) {
+           return KernelCase(Package(), "SparseReorder")
+               .GivenUpWhen(asked)
+               .Run({Places(), Random({kCount}), kShape}, {Out<int64_t>(), Out<int64_t>()});
+         }},
+        {"SparseCountSparseOutput",
+         [](const auto& asked) {
+           KernelCase kernel(Package(), "SparseCountSparseOutput");
+           kernel.Attr("minlength", int64_t{-1})
+               .Attr("maxlength", int64_t{-1})
+               .Attr("binary_output", false)
+               .GivenUpWhen(asked);
+           return kernel.Run({Places(), Random({kCount}), kShape, Make<float>({0}, {})},
+                             {Out<int64_t>(), Out<float>(), Out<int64_t>()});
+         }},
+    }),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace tenon::ops::given_up_test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SparseReorder, SparseConcat, SparseSplit, SparseSlice and its gradient: the elements of sparse tensors in order, side by side, parted. RaggedTensorToSparse.
+// SparseReorder, SparseConcat, SparseSplit, SparseSlice and its gradient: the elements of sparse tensors in order, side
+// by side, parted. RaggedTensorToSparse.
 #include <algorithm>
 #include <array>
 
@@ -20,7 +21,8 @@ using sparse::Parts;
 using sparse::SparseInput;
 
 // Outputs `output` and the next: the indices, moved by -begin, and the values of those elements.
-void GiveElements(const RunContext& c, int32_t output, int32_t values_output, const Parts& parts, const Chosen& chosen, Dims begin) {
+void GiveElements(const RunContext& c, int32_t output, int32_t values_output, const Parts& parts, const Chosen& chosen,
+                  Dims begin) {
   c.AllocOutput(output, std::array{chosen.count(), parts.rank()});
   int64_t* to = c.output<int64_t>(output);
   for (const int64_t i : chosen.numbers)
@@ -36,7 +38,8 @@ struct Reorder {
   void Run(RunContext c) const {
     const Parts parts(c, 0);
     Chosen all(c, parts.count);
-    all.Sort([&parts](int64_t a, int64_t b) { return sparse::Compare(parts.At(a), parts.At(b), parts.shape.size()) < 0; });
+    all.Sort(
+        [&parts](int64_t a, int64_t b) { return sparse::Compare(parts.At(a), parts.At(b), parts.shape.size()) < 0; });
     GiveElements(c, 0, 1, parts, all, {});
   }
 };
@@ -52,15 +55,20 @@ struct Concat {
       total = Add(total, all.back().count);
     }
     const int64_t rank = all[0].rank();
-    if (axis < -rank || axis >= rank) Fail(TENON_INVALID_ARGUMENT, "Concat dimension must be in range [", -rank, ", ", rank, "), got ", axis);
+    if (axis < -rank || axis >= rank)
+      Fail(TENON_INVALID_ARGUMENT, "Concat dimension must be in range [", -rank, ", ", rank, "), got ", axis);
     const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
     std::vector<int64_t> shape(all[0].shape.begin(), all[0].shape.end());
     std::vector<int64_t> begins = {0};
     for (int32_t i = 1; i < count; ++i) {
       const Parts& one = all[static_cast<size_t>(i)];
-      if (one.rank() != rank) Fail(TENON_INVALID_ARGUMENT, "Ranks of all input tensors must match: expected ", rank, " but got ", one.rank(), " at position ", i);
+      if (one.rank() != rank)
+        Fail(TENON_INVALID_ARGUMENT, "Ranks of all input tensors must match: expected ", rank, " but got ", one.rank(),
+             " at position ", i);
       for (size_t d = 0; d < shape.size(); ++d)
-        if (d != at && one.shape[d] != shape[d]) Fail(TENON_INVALID_ARGUMENT, "Input shapes must match: expected ", shape[d], " for dimension ", d, " but got ", one.shape[d], " at position ", i);
+        if (d != at && one.shape[d] != shape[d])
+          Fail(TENON_INVALID_ARGUMENT, "Input shapes must match: expected ", shape[d], " for dimension ", d,
+               " but got ", one.shape[d], " at position ", i);
       begins.push_back(shape[at]);
       shape[at] = Add(shape[at], one.shape[at]);
     }
@@ -90,7 +98,9 @@ struct Concat {
  private:
   KeptTensor Joined(const RunContext& c, int64_t total, const std::vector<tenon_tensor_view>& tensors) const {
     if (dtype == TENON_DT_STRING) {
-      const KeptTensor cells = NewTensor(c, TENON_DT_UINT8, std::array{Multiply(total, static_cast<int64_t>(sizeof(std::string_view)))});  // what the list below takes
+      const KeptTensor cells = NewTensor(
+          c, TENON_DT_UINT8,
+          std::array{Multiply(total, static_cast<int64_t>(sizeof(std::string_view)))});  // what the list below takes
       std::vector<std::string_view> texts;
       for (const tenon_tensor_view& tensor : tensors)
         for (int64_t i = 0; i < Count(tensor); ++i) texts.push_back(StringAt(tensor, i));
@@ -116,10 +126,13 @@ struct Split {
   void Run(RunContext c) const {
     const Parts parts(c, 1);
     const int64_t rank = parts.rank(), given = *c.input<int64_t>(0);
-    if (given < -rank || given >= rank) Fail(TENON_INVALID_ARGUMENT, "Input axis should be in range [", -rank, ", ", rank, "), got ", given);
+    if (given < -rank || given >= rank)
+      Fail(TENON_INVALID_ARGUMENT, "Input axis should be in range [", -rank, ", ", rank, "), got ", given);
     const auto axis = static_cast<size_t>(given < 0 ? given + rank : given);
     const int64_t size = parts.shape[axis];
-    if (pieces > size) Fail(TENON_INVALID_ARGUMENT, "Input num_split should be between 1 and the splitting dimension size (", size, "), got ", pieces);
+    if (pieces > size)
+      Fail(TENON_INVALID_ARGUMENT, "Input num_split should be between 1 and the splitting dimension size (", size,
+           "), got ", pieces);
     // The first ones are longer by one where they cannot be equal.
     const int64_t width = size / pieces, longer = size % pieces;
     int64_t begin = 0;
@@ -144,18 +157,24 @@ struct Slice {
   void Run(RunContext c) const {
     const Parts parts(c, 0);
     const size_t rank = parts.shape.size();
-    const Dims start(c.input<int64_t>(3), static_cast<size_t>(Count(c.input_view(3)))), size(c.input<int64_t>(4), static_cast<size_t>(Count(c.input_view(4))));
-    if (start.size() != rank || size.size() != rank) Fail(TENON_INVALID_ARGUMENT, "Expected start and size to be vectors of length ", rank, " but got lengths ", start.size(), " and ", size.size());
+    const Dims start(c.input<int64_t>(3), static_cast<size_t>(Count(c.input_view(3)))),
+        size(c.input<int64_t>(4), static_cast<size_t>(Count(c.input_view(4))));
+    if (start.size() != rank || size.size() != rank)
+      Fail(TENON_INVALID_ARGUMENT, "Expected start and size to be vectors of length ", rank, " but got lengths ",
+           start.size(), " and ", size.size());
     std::vector<int64_t> shape(rank);
     for (size_t d = 0; d < rank; ++d) {
-      if (start[d] < 0 || size[d] < 0) Fail(TENON_INVALID_ARGUMENT, "start and size must not be negative; for dimension ", d, " they are ", start[d], " and ", size[d]);
+      if (start[d] < 0 || size[d] < 0)
+        Fail(TENON_INVALID_ARGUMENT, "start and size must not be negative; for dimension ", d, " they are ", start[d],
+             " and ", size[d]);
       shape[d] = std::max<int64_t>(0, std::min(size[d], parts.shape[d] - start[d]));
     }
     Chosen chosen(c);
     CancelPoll poll(c);
     for (int64_t i = 0; i < parts.count; ++i, poll(static_cast<int64_t>(rank) + 2)) {
       bool inside = true;
-      for (size_t d = 0; d < rank && inside; ++d) inside = parts.At(i)[d] >= start[d] && parts.At(i)[d] - start[d] < size[d];
+      for (size_t d = 0; d < rank && inside; ++d)
+        inside = parts.At(i)[d] >= start[d] && parts.At(i)[d] - start[d] < size[d];
       if (inside) chosen.numbers.push_back(i);
     }
     GiveElements(c, 0, 1, parts, chosen, start);
@@ -167,12 +186,18 @@ struct SliceGrad {
   void Run(RunContext c) const {
     const tenon_tensor_view &dy = c.input_view(0), &indices = c.input_view(1), &sliced = c.input_view(3);
     const int64_t count = DimsOf(indices)[0], rank = DimsOf(indices)[1], given = DimsOf(sliced)[0];
-    if (DimsOf(sliced)[1] != rank || Count(c.input_view(2)) != rank) Fail(TENON_INVALID_ARGUMENT, "The input, the start and the output must have as many dims: ", rank, ", ", Count(c.input_view(2)), ", ", DimsOf(sliced)[1]);
-    if (Count(dy) != given) Fail(TENON_INVALID_ARGUMENT, "Number of rows in output_indices should be equal to number of elements in backprop_val_grad: ", given, " and ", Count(dy));
+    if (DimsOf(sliced)[1] != rank || Count(c.input_view(2)) != rank)
+      Fail(TENON_INVALID_ARGUMENT, "The input, the start and the output must have as many dims: ", rank, ", ",
+           Count(c.input_view(2)), ", ", DimsOf(sliced)[1]);
+    if (Count(dy) != given)
+      Fail(TENON_INVALID_ARGUMENT,
+           "Number of rows in output_indices should be equal to number of elements in backprop_val_grad: ", given,
+           " and ", Count(dy));
     DispatchSize(dy.dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       const T* from = c.input<T>(0);
-      const int64_t *whole = Data<const int64_t>(indices), *part = Data<const int64_t>(sliced), *start = c.input<int64_t>(2);
+      const int64_t *whole = Data<const int64_t>(indices), *part = Data<const int64_t>(sliced),
+                    *start = c.input<int64_t>(2);
       int64_t next = 0;
       CancelPoll poll(c);
       for (int64_t i = 0; i < count; ++i, whole += rank, poll(rank + 1)) {
@@ -184,7 +209,9 @@ struct SliceGrad {
         out[i] = same ? from[next++] : T{};
         if (same) part += rank;
       }
-      if (next != given) Fail(TENON_INVALID_ARGUMENT, "Elements of backprop_val_grad aren't all propagated. Num elements:", given, ", used: ", next);
+      if (next != given)
+        Fail(TENON_INVALID_ARGUMENT, "Elements of backprop_val_grad aren't all propagated. Num elements:", given,
+             ", used: ", next);
     });
   }
 };
@@ -193,10 +220,12 @@ struct RaggedToSparse {
   void Run(RunContext c) const {
     const auto levels = static_cast<size_t>(c.input_count() - 1);
     const tenon_tensor_view& values = c.input_view(static_cast<int32_t>(levels));
-    if (values.dl.ndim < 1) Fail(TENON_INVALID_ARGUMENT, "rt_dense_values is a scalar; its rows are the innermost values");
+    if (values.dl.ndim < 1)
+      Fail(TENON_INVALID_ARGUMENT, "rt_dense_values is a scalar; its rows are the innermost values");
     std::vector<sparse::Splits> splits;
     for (size_t i = 0; i < levels; ++i) splits.emplace_back(c.input_view(static_cast<int32_t>(i)), "rt_nested_splits");
-    for (size_t i = 0; i < levels; ++i) splits[i].CheckWithin(c, i + 1 < levels ? splits[i + 1].rows() : DimsOf(values)[0]);
+    for (size_t i = 0; i < levels; ++i)
+      splits[i].CheckWithin(c, i + 1 < levels ? splits[i + 1].rows() : DimsOf(values)[0]);
     const Dims inner = DimsOf(values).subspan(1);
     const int64_t count = Count(values), row = Count(inner), rank = static_cast<int64_t>(levels + 1 + inner.size());
     std::vector<int64_t> shape = {splits[0].rows()};
@@ -250,7 +279,9 @@ void ConcatShape(ShapeContext& c) {
   for (int i = 0; i < count; ++i) {
     const Shape indices = c.WithRank(i, 2), values = c.WithRank(count + i, 1), shape = c.WithRank(2 * count + i, 1);
     rows = c.Add(rows, c.Merge(indices[0], values[0], "the numbers of indices and of values"));
-    columns = c.Merge(columns, c.Merge(indices[1], shape[0], "the columns of the indices and the numbers of the dense shape"), "the ranks of the sparse tensors");
+    columns =
+        c.Merge(columns, c.Merge(indices[1], shape[0], "the columns of the indices and the numbers of the dense shape"),
+                "the ranks of the sparse tensors");
   }
   c.SetOutput(0, {rows, columns});
   c.SetOutput(1, {rows});
@@ -268,7 +299,9 @@ void SplitShape(ShapeContext& c) {
 }
 void SliceShape(ShapeContext& c) {
   SparseInput(c, 0);
-  const int64_t rank = c.Merge(c.WithRank(2, 1)[0], c.Merge(c.WithRank(3, 1)[0], c.WithRank(4, 1)[0], "the numbers of start and size"), "the numbers of the dense shape, start and size");
+  const int64_t rank =
+      c.Merge(c.WithRank(2, 1)[0], c.Merge(c.WithRank(3, 1)[0], c.WithRank(4, 1)[0], "the numbers of start and size"),
+              "the numbers of the dense shape, start and size");
   c.SetOutput(0, {kUnknown, rank});
   c.SetOutput(1, {kUnknown});
   c.SetOutput(2, {rank});
@@ -285,12 +318,15 @@ void RaggedToSparseShape(ShapeContext& c) {
 }
 
 void ReorderGradient(GradientContext& g) {
-  const Output count = g.Op("StridedSlice", {g.ShapeOf(g.input(1)), g.Vector({0}), g.Vector({1}), g.Vector({1})}, {{"shrink_axis_mask", 1}});
+  const Output count = g.Op("StridedSlice", {g.ShapeOf(g.input(1)), g.Vector({0}), g.Vector({1}), g.Vector({1})},
+                            {{"shrink_axis_mask", 1}});
   const Output numbers = g.Op("Range", {g.Number(0), count, g.Number(1)});
   const Output order = {g.Node("SparseReorder", {g.input(0), numbers, g.input(2)}), 1, 0};
   g.SetDx(1, g.Op("GatherV2", {g.dy(1), g.Op("InvertPermutation", {order}), g.Number(0)}));
 }
-void SliceGradient(GradientContext& g) { g.SetDx(1, g.Op("SparseSliceGrad", {g.dy(1), g.input(0), g.input(3), g.output(0)})); }
+void SliceGradient(GradientContext& g) {
+  g.SetDx(1, g.Op("SparseSliceGrad", {g.dy(1), g.input(0), g.input(3), g.output(0)}));
+}
 void RaggedToSparseGradient(GradientContext& g) {
   const int values = g.input_count() - 1;
   g.SetDx(values, g.ReshapeLike(g.dy(1), g.input(values)));
@@ -352,7 +388,8 @@ TENON_OP(kSparseSliceGrad) = DefineOp({
     .inputs = "backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64",
     .outputs = "val_grad: T",
     .attrs = "T: numbertype",
-    .constraints = "rank(backprop_val_grad) == 1; rank(input_indices) == 2; rank(input_start) == 1; rank(output_indices) == 2",
+    .constraints =
+        "rank(backprop_val_grad) == 1; rank(input_indices) == 2; rank(input_start) == 1; rank(output_indices) == 2",
     .doc = "The gradient of SparseSlice with respect to its values: zero where the slice does not reach.",
     .shape = ShapeFunction<SliceGradShape>,
 });

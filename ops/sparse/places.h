@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The indices of a sparse tensor: [N, rank], each a place within its dense shape. Failures are INVALID_ARGUMENT, thrown, in TensorFlow's words.
+// The indices of a sparse tensor: [N, rank], each a place within its dense shape. Failures are INVALID_ARGUMENT,
+// thrown, in TensorFlow's words.
 #ifndef TENON_OPS_SPARSE_PLACES_H_
 #define TENON_OPS_SPARSE_PLACES_H_
 
@@ -26,11 +27,14 @@ inline void CheckPlaces(const sdk::RunContext& c, const tenon_tensor_view& indic
   for (int64_t i = 0; i < count; ++i, at += shape.size(), poll(static_cast<int64_t>(shape.size()) + 1)) {
     const sdk::Dims place(at, shape.size());
     for (size_t d = 0; d < shape.size(); ++d)
-      if (place[d] < 0 || place[d] >= shape[d]) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] = ", place, " is out of bounds: need 0 <= index < ", shape);
+      if (place[d] < 0 || place[d] >= shape[d])
+        sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] = ", place, " is out of bounds: need 0 <= index < ", shape);
     if (order == Order::kAny || i == 0) continue;
     const int difference = Compare(at - shape.size(), at, shape.size());
     if (difference == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] = ", place, " is repeated");
-    if (difference > 0) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] = ", place, " is out of order. Many sparse ops require sorted indices. SparseReorder sorts them.");
+    if (difference > 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] = ", place,
+                " is out of order. Many sparse ops require sorted indices. SparseReorder sorts them.");
   }
 }
 

@@ -21,16 +21,20 @@ int64_t SizeOf(T start, T limit, T step, int64_t row) {
     if (step > 0 ? limit <= start : limit >= start) return 0;
     // As unsigned: the distance of two int64 may be no int64.
     const uint64_t from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(limit);
-    const uint64_t distance = step > 0 ? to - from : from - to, width = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
+    const uint64_t distance = step > 0 ? to - from : from - to,
+                   width = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
     const uint64_t size = (distance - 1) / width + 1;
-    if (size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) Fail(TENON_INVALID_ARGUMENT, "row ", row, " would have ", size, " numbers");
+    if (size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      Fail(TENON_INVALID_ARGUMENT, "row ", row, " would have ", size, " numbers");
     return static_cast<int64_t>(size);
   } else {
     const auto first = static_cast<double>(start), last = static_cast<double>(limit), width = static_cast<double>(step);
     if (width == 0) Fail(TENON_INVALID_ARGUMENT, "Requires delta != 0; it is 0 in row ", row);
     if ((width > 0 && last < first) || (width < 0 && last > first)) return 0;
     const auto steps = static_cast<double>(std::ceil(std::abs(static_cast<T>(static_cast<T>(limit - start) / step))));
-    if (!(steps < 0x1p63)) Fail(TENON_INVALID_ARGUMENT, "row ", row, " would have ", std::to_string(steps), " numbers: Requires ((limit - start) / delta) <= ", std::numeric_limits<int64_t>::max());
+    if (!(steps < 0x1p63))
+      Fail(TENON_INVALID_ARGUMENT, "row ", row, " would have ", std::to_string(steps),
+           " numbers: Requires ((limit - start) / delta) <= ", std::numeric_limits<int64_t>::max());
     return static_cast<int64_t>(steps);
   }
 }
@@ -42,12 +46,16 @@ struct RaggedRange {
     for (int32_t i = 0; i < 3; ++i) {
       const Dims dims = DimsOf(c.input_view(i));
       if (dims.empty()) continue;
-      if (rows >= 0 && dims[0] != rows) Fail(TENON_INVALID_ARGUMENT, "starts, limits, and deltas must have the same shape; there are ", rows, " and ", dims[0]);
+      if (rows >= 0 && dims[0] != rows)
+        Fail(TENON_INVALID_ARGUMENT, "starts, limits, and deltas must have the same shape; there are ", rows, " and ",
+             dims[0]);
       rows = dims[0];
     }
     if (rows < 0) rows = 1;
     Ranged::Dispatch(dtype, [&]<class T>(Tag<T>) {
-      const auto at = [&c](int32_t input, int64_t row) { return c.input<T>(input)[DimsOf(c.input_view(input)).empty() ? 0 : row]; };
+      const auto at = [&c](int32_t input, int64_t row) {
+        return c.input<T>(input)[DimsOf(c.input_view(input)).empty() ? 0 : row];
+      };
       int64_t total = 0;
       {
         sparse::SplitsWriter splits(c, 0, splits_dtype, rows);
@@ -66,7 +74,9 @@ struct RaggedRange {
         for (int64_t i = SizeOf<T>(at(0, row), at(1, row), at(2, row), row); i > 0; --i, poll()) {
           *out++ = value;
           // The one behind the last may be beyond the type's numbers.
-          if constexpr (std::is_integral_v<T>) value = static_cast<T>(static_cast<std::make_unsigned_t<T>>(value) + static_cast<std::make_unsigned_t<T>>(at(2, row)));
+          if constexpr (std::is_integral_v<T>)
+            value = static_cast<T>(static_cast<std::make_unsigned_t<T>>(value) +
+                                   static_cast<std::make_unsigned_t<T>>(at(2, row)));
           else value = static_cast<T>(value + at(2, row));
         }
       }

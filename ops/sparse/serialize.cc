@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: a sparse tensor as three texts (TensorProtos) or three variants:
-// indices, values, dense shape. Of many sparse tensors one is made that has their number as its first dims.
+// SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: a sparse tensor as three texts
+// (TensorProtos) or three variants: indices, values, dense shape. Of many sparse tensors one is made that has their
+// number as its first dims.
 #include <algorithm>
 
 #include "packed.h"
@@ -18,7 +19,8 @@ using sparse::Packed;
 
 // ---- Packed ----
 
-// The pieces of a tensor's message. Texts stand in its tensor_content, as TensorFlow writes them here: all sizes, and then the bytes.
+// The pieces of a tensor's message. Texts stand in its tensor_content, as TensorFlow writes them here: all sizes, and
+// then the bytes.
 template <class Put>
 void ForEachPiece(const tenon_tensor_view& tensor, const Put& put) {
   if (tensor.dtype != TENON_DT_STRING) return tensor_proto::ForEachPiece(tensor, put);
@@ -132,10 +134,13 @@ struct Deserialize {
   void Run(RunContext c) const {
     const Dims dims = DimsOf(c.input_view(0));
     if (dims.empty()) Fail(TENON_INVALID_ARGUMENT, "Serialized sparse should have non-zero rank");
-    if (dims.back() != 3) Fail(TENON_INVALID_ARGUMENT, "Serialized sparse should have 3 as the last dimension; its shape is ", dims);
+    if (dims.back() != 3)
+      Fail(TENON_INVALID_ARGUMENT, "Serialized sparse should have 3 as the last dimension; its shape is ", dims);
     const Dims outer = dims.first(dims.size() - 1);
     const int64_t count = Count(outer);
-    if (count == 0) Fail(TENON_INVALID_ARGUMENT, "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension: ", dims);
+    if (count == 0)
+      Fail(TENON_INVALID_ARGUMENT,
+           "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension: ", dims);
     if (outer.empty()) {
       const Packed parts = Take(c, 0);
       for (int32_t i = 0; i < 3; ++i) {
@@ -151,10 +156,14 @@ struct Deserialize {
   KeptTensor Part(const RunContext& c, int64_t place, uint32_t expected) const {
     const tenon_tensor_view& input = c.input_view(0);
     if (input.dtype == TENON_DT_STRING)
-      return tensor_proto::Read(StringAt(input, place), expected, [&c](uint32_t type, Dims dims, uint64_t extra) { return NewTensor(c, type, dims, extra); });
+      return tensor_proto::Read(StringAt(input, place), expected, [&c](uint32_t type, Dims dims, uint64_t extra) {
+        return NewTensor(c, type, dims, extra);
+      });
     const std::vector<tenon_tensor_view> held = sparse::Held(c, input, place, sparse::kTensorType);
     if (held.size() != 1) Fail(TENON_INVALID_ARGUMENT, "element ", place, " of serialized_sparse holds no tensor");
-    if (held[0].dtype != expected) Fail(TENON_INVALID_ARGUMENT, "element ", place, " of serialized_sparse is of ", TypeName(held[0].dtype), "; ", TypeName(expected), " is asked for");
+    if (held[0].dtype != expected)
+      Fail(TENON_INVALID_ARGUMENT, "element ", place, " of serialized_sparse is of ", TypeName(held[0].dtype), "; ",
+           TypeName(expected), " is asked for");
     tenon_plugin_host->buffer_retain(held[0].buffer);
     return KeptTensor(held[0]);
   }
@@ -165,9 +174,15 @@ struct Deserialize {
     parts.push_back(Part(c, 3 * place + 1, dtype));
     parts.push_back(Part(c, 3 * place + 2, TENON_DT_INT64));
     const tenon_tensor_view indices = parts[0].view(), values = parts[1].view(), shape = parts[2].view();
-    if (indices.dl.ndim != 2) Fail(TENON_INVALID_ARGUMENT, "Expected serialized_sparse[", place, ", 0] to represent an index matrix but received shape ", DimsOf(indices));
-    if (values.dl.ndim != 1) Fail(TENON_INVALID_ARGUMENT, "Expected serialized_sparse[", place, ", 1] to represent a values vector but received shape ", DimsOf(values));
-    if (shape.dl.ndim != 1) Fail(TENON_INVALID_ARGUMENT, "Expected serialized_sparse[", place, ", 2] to represent a shape vector but received shape ", DimsOf(shape));
+    if (indices.dl.ndim != 2)
+      Fail(TENON_INVALID_ARGUMENT, "Expected serialized_sparse[", place,
+           ", 0] to represent an index matrix but received shape ", DimsOf(indices));
+    if (values.dl.ndim != 1)
+      Fail(TENON_INVALID_ARGUMENT, "Expected serialized_sparse[", place,
+           ", 1] to represent a values vector but received shape ", DimsOf(values));
+    if (shape.dl.ndim != 1)
+      Fail(TENON_INVALID_ARGUMENT, "Expected serialized_sparse[", place,
+           ", 2] to represent a shape vector but received shape ", DimsOf(shape));
     CheckSparse(DimsOf(indices), DimsOf(values), DimsOf(shape));
     return parts;
   }
@@ -181,7 +196,8 @@ struct Deserialize {
   uint32_t dtype;
 };
 
-constexpr Traits kGivesSerialized = {.dynamic_outputs = TENON_DYNAMIC_ALL}, kKeepsSerialized = {.dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 7};
+constexpr Traits kGivesSerialized = {.dynamic_outputs = TENON_DYNAMIC_ALL},
+                 kKeepsSerialized = {.dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 7};
 
 void SparseInputs(ShapeContext& c) {
   const Shape indices = c.WithRank(0, 2), values = c.WithRank(1, 1), shape = c.WithRank(2, 1);
@@ -232,7 +248,8 @@ TENON_OP(kSerializeManySparse) = DefineOp({
     .outputs = "serialized_sparse: out_type",
     .attrs = "T: type; out_type: {string, variant} = string",
     .constraints = "rank(sparse_indices) == 2; rank(sparse_values) == 1; rank(sparse_shape) == 1",
-    .doc = "Each row of a sparse tensor, whose indices are in order, as three texts, or three variants: indices, values, dense shape.",
+    .doc = "Each row of a sparse tensor, whose indices are in order, as three texts, or three variants: indices, "
+           "values, dense shape.",
     .shape = ShapeFunction<SerializeManyShape>,
 });
 
@@ -242,7 +259,8 @@ TENON_OP(kDeserializeSparse) = DefineOp({
     .outputs = "sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
     .attrs = "dtype: type; Tserialized: {string, variant} = string",
     .constraints = "rank(serialized_sparse) >= 1; dim(serialized_sparse, -1) == 3",
-    .doc = "The sparse tensor whose first dims are serialized_sparse's but its last, and whose others have room for each of those that stand there.",
+    .doc = "The sparse tensor whose first dims are serialized_sparse's but its last, and whose others have room for "
+           "each of those that stand there.",
     .shape = ShapeFunction<DeserializeShape>,
 });
 

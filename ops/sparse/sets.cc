@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DenseToDenseSetOperation, DenseToSparseSetOperation, SparseToSparseSetOperation, SetSize: the last dim's elements as sets.
+// DenseToDenseSetOperation, DenseToSparseSetOperation, SparseToSparseSetOperation, SetSize: the last dim's elements as
+// sets.
 #include <algorithm>
 #include <array>
 
@@ -43,12 +44,15 @@ class Sets {
   static Sets OfDense(const RunContext& c, int32_t input) {
     const tenon_tensor_view& values = c.input_view(input);
     const Dims dims = DimsOf(values);
-    if (dims.size() < 2) Fail(TENON_INVALID_ARGUMENT, "Invalid rank ", dims.size(), " of set", input == 0 ? 1 : 2, ": a tensor of sets has rank 2 at least");
+    if (dims.size() < 2)
+      Fail(TENON_INVALID_ARGUMENT, "Invalid rank ", dims.size(), " of set", input == 0 ? 1 : 2,
+           ": a tensor of sets has rank 2 at least");
     return Sets(c, values, dims, nullptr);
   }
   static Sets OfSparse(const RunContext& c, int32_t input, bool validate) {
     const Parts parts(c, input, validate ? sparse::Order::kSorted : sparse::Order::kAny);
-    if (parts.rank() < 2) Fail(TENON_INVALID_ARGUMENT, "Invalid rank ", parts.rank(), ": a sparse tensor of sets has rank 2 at least");
+    if (parts.rank() < 2)
+      Fail(TENON_INVALID_ARGUMENT, "Invalid rank ", parts.rank(), ": a sparse tensor of sets has rank 2 at least");
     return Sets(c, parts.values, parts.shape, parts.indices);
   }
   Dims group_dims() const { return dims_.first(dims_.size() - 1); }
@@ -64,7 +68,8 @@ class Sets {
   }
 
  private:
-  Sets(const RunContext& c, const tenon_tensor_view& values, Dims dims, const int64_t* indices) : values_(values), dims_(dims), indices_(indices), members_(c, Count(values)) {
+  Sets(const RunContext& c, const tenon_tensor_view& values, Dims dims, const int64_t* indices)
+      : values_(values), dims_(dims), indices_(indices), members_(c, Count(values)) {
     Count(group_dims());  // that they can be counted
     members_.Sort([this](int64_t a, int64_t b) { return Before(a, b); });
     auto& numbers = members_.numbers;
@@ -91,7 +96,9 @@ enum class Operation { kAMinusB, kBMinusA, kIntersection, kUnion };
 struct SetsKernel {
   explicit SetsKernel(CreateContext& c) : validate(c.Bool("validate_indices")) {
     std::string name(c.String("set_operation"));
-    std::transform(name.begin(), name.end(), name.begin(), [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; });
+    std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
+      return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter;
+    });
     if (name == "a-b") operation = Operation::kAMinusB;
     else if (name == "b-a") operation = Operation::kBMinusA;
     else if (name == "intersection") operation = Operation::kIntersection;
@@ -113,7 +120,8 @@ struct SetsKernel {
           const int64_t p = a.GroupOf(x[i]), q = b.GroupOf(y[k]);
           order = p != q ? (p < q ? -1 : 1) : CompareValues(poll, a.values(), x[i], b.values(), y[k]);
         }
-        const bool wanted = operation == Operation::kUnion || (operation == Operation::kIntersection && order == 0) || (operation == Operation::kAMinusB && order < 0) ||
+        const bool wanted = operation == Operation::kUnion || (operation == Operation::kIntersection && order == 0) ||
+                            (operation == Operation::kAMinusB && order < 0) ||
                             (operation == Operation::kBMinusA && order > 0);
         if (wanted) order <= 0 ? each(a, x[i]) : each(b, y[k]);
         if (order <= 0) ++i;
@@ -213,14 +221,17 @@ void DenseDenseShape(ShapeContext& c) {
   GiveSetShape(c, c.Merge(a.rank(), b.rank(), "the ranks of the sets"));
   c.Merge(a.Slice(0, -1), b.Slice(0, -1), "the dims of the groups");
 }
-void DenseSparseShape(ShapeContext& c) { GiveSetShape(c, c.Merge(c.WithRankAtLeast(0, 2).rank(), SparseRank(c, 1), "the ranks of the sets")); }
+void DenseSparseShape(ShapeContext& c) {
+  GiveSetShape(c, c.Merge(c.WithRankAtLeast(0, 2).rank(), SparseRank(c, 1), "the ranks of the sets"));
+}
 void SparseSparseShape(ShapeContext& c) {
   const int64_t rank = SparseRank(c, 0);
   GiveSetShape(c, c.Merge(rank, SparseRank(c, 3), "the ranks of the sets"));
 }
 void SizeShape(ShapeContext& c) { SparseRank(c, 0); }
 
-constexpr std::string_view kAttrs = "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}";
+constexpr std::string_view kAttrs =
+    "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}";
 constexpr std::string_view kResult = "result_indices: int64, result_values: T, result_shape: int64";
 
 }  // namespace
@@ -252,7 +263,8 @@ TENON_OP(kDenseToSparseSetOperation) = DefineOp({
 
 TENON_OP(kSparseToSparseSetOperation) = DefineOp({
     .name = "SparseToSparseSetOperation",
-    .inputs = "set1_indices: int64, set1_values: T, set1_shape: int64, set2_indices: int64, set2_values: T, set2_shape: int64",
+    .inputs = "set1_indices: int64, set1_values: T, set1_shape: int64, set2_indices: int64, set2_values: T, "
+              "set2_shape: int64",
     .outputs = kResult,
     .attrs = kAttrs,
     .doc = "a-b, b-a, intersection or union of the sets that the last dims are.",

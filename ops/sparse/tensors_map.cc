@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AddSparseToTensorsMap, AddManySparseToTensorsMap, TakeManySparseFromTensorsMap: sparse tensors that wait under a number, which goes through queues in their place.
+// AddSparseToTensorsMap, AddManySparseToTensorsMap, TakeManySparseFromTensorsMap: sparse tensors that wait under a
+// number, which goes through queues in their place.
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,7 +31,9 @@ class TensorsMap {
     const std::lock_guard lock(mutex_);
     std::map<int64_t, size_t> wanted;
     for (size_t i = 0; i < numbers.size(); ++i)
-      if (!tensors_.contains(numbers[i]) || !wanted.emplace(numbers[i], i).second) Fail(TENON_INVALID_ARGUMENT, "Unable to find SparseTensor: ", numbers[i], " in map: it was never added, or is taken already");
+      if (!tensors_.contains(numbers[i]) || !wanted.emplace(numbers[i], i).second)
+        Fail(TENON_INVALID_ARGUMENT, "Unable to find SparseTensor: ", numbers[i],
+             " in map: it was never added, or is taken already");
     std::vector<Packed> taken;
     taken.reserve(numbers.size());
     for (const int64_t number : numbers) taken.push_back(std::move(tensors_.extract(number).mapped()));
@@ -64,7 +67,9 @@ struct OfMap {
   tenon_resource* handle = nullptr;
 };
 
-void CheckInputs(const RunContext& c) { sparse::CheckSparse(DimsOf(c.input_view(0)), DimsOf(c.input_view(1)), DimsOf(c.input_view(2))); }
+void CheckInputs(const RunContext& c) {
+  sparse::CheckSparse(DimsOf(c.input_view(0)), DimsOf(c.input_view(1)), DimsOf(c.input_view(2)));
+}
 
 struct AddOne : OfMap {
   explicit AddOne(CreateContext& c) : OfMap(c) {}
@@ -81,12 +86,14 @@ struct AddMany : OfMap {
   void Run(RunContext c) const {
     CheckInputs(c);
     const Dims shape(c.input<int64_t>(2), static_cast<size_t>(Count(c.input_view(2))));
-    if (shape.size() < 2) Fail(TENON_INVALID_ARGUMENT, "Rank of input SparseTensor should be > 1, but saw rank: ", shape.size());
+    if (shape.size() < 2)
+      Fail(TENON_INVALID_ARGUMENT, "Rank of input SparseTensor should be > 1, but saw rank: ", shape.size());
     if (shape[0] < 0) Fail(TENON_INVALID_ARGUMENT, "the dense shape begins with ", shape[0]);
     sparse::CheckPlaces(c, c.input_view(0), shape, sparse::Order::kSorted);
     c.AllocOutput(0, shape.first(1));
     std::vector<Packed> rows;
-    sparse::ForEachRow(c, static_cast<int64_t>(shape.size()), shape[0], [&](Packed& row) { rows.push_back(std::move(row)); });
+    sparse::ForEachRow(c, static_cast<int64_t>(shape.size()), shape[0],
+                       [&](Packed& row) { rows.push_back(std::move(row)); });
     // Those that have something first, as TensorFlow counts them.
     TensorsMap& map = Map(c);
     std::vector<bool> empty(rows.size());
@@ -101,14 +108,16 @@ struct TakeMany : OfMap {
   explicit TakeMany(CreateContext& c) : OfMap(c), dtype(c.Type("dtype")) {}
   void Run(RunContext c) const {
     const Dims dims = DimsOf(c.input_view(0));
-    if (dims[0] == 0) Fail(TENON_INVALID_ARGUMENT, "Must have at least 1 serialized SparseTensor, but sparse_handles is empty");
+    if (dims[0] == 0)
+      Fail(TENON_INVALID_ARGUMENT, "Must have at least 1 serialized SparseTensor, but sparse_handles is empty");
     const std::span<const int64_t> numbers(c.input<int64_t>(0), static_cast<size_t>(dims[0]));
     TensorsMap& map = Map(c);
     std::vector<Packed> all = map.Take(numbers);
     try {
       for (size_t i = 0; i < all.size(); ++i)
         if (const uint32_t found = all[i][1].view().dtype; found != dtype)
-          Fail(TENON_INVALID_ARGUMENT, "Requested SparseTensor of type ", TypeName(dtype), " but SparseTensor[", i, "].values.dtype() == ", TypeName(found));
+          Fail(TENON_INVALID_ARGUMENT, "Requested SparseTensor of type ", TypeName(dtype), " but SparseTensor[", i,
+               "].values.dtype() == ", TypeName(found));
       sparse::GiveStacked(c, dims, dtype, all);
     } catch (...) {
       map.PutBack(numbers, std::move(all));
@@ -138,9 +147,15 @@ constexpr std::string_view kRanks = "rank(sparse_indices) == 2; rank(sparse_valu
 
 }  // namespace
 
-TENON_KERNEL(kAddSparseToTensorsMapKernel) = Registration<AddOne>("AddSparseToTensorsMap", {.flags = TENON_KERNEL_STATEFUL, .retained_inputs = 7});
-TENON_KERNEL(kAddManySparseToTensorsMapKernel) = Registration<AddMany>("AddManySparseToTensorsMap", {.flags = TENON_KERNEL_STATEFUL, .dynamic_outputs = 1});
-TENON_KERNEL(kTakeManySparseFromTensorsMapKernel) = Registration<TakeMany>("TakeManySparseFromTensorsMap", {.flags = TENON_KERNEL_STATEFUL, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_KERNEL(kAddSparseToTensorsMapKernel) = Registration<AddOne>("AddSparseToTensorsMap",
+                                                                  {.flags = TENON_KERNEL_STATEFUL,
+                                                                   .retained_inputs = 7});
+TENON_KERNEL(kAddManySparseToTensorsMapKernel) = Registration<AddMany>("AddManySparseToTensorsMap",
+                                                                       {.flags = TENON_KERNEL_STATEFUL,
+                                                                        .dynamic_outputs = 1});
+TENON_KERNEL(kTakeManySparseFromTensorsMapKernel) = Registration<TakeMany>("TakeManySparseFromTensorsMap",
+                                                                           {.flags = TENON_KERNEL_STATEFUL,
+                                                                            .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 TENON_OP(kAddSparseToTensorsMap) = DefineOp({
     .name = "AddSparseToTensorsMap",
@@ -170,7 +185,8 @@ TENON_OP(kTakeManySparseFromTensorsMap) = DefineOp({
     .outputs = "sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
     .attrs = "dtype: type; container: string = ''; shared_name: string = ''",
     .constraints = "rank(sparse_handles) == 1",
-    .doc = "The sparse tensor whose rows are those that were kept under the numbers, which are kept no longer. shared_name: the name of the op that keeps them.",
+    .doc = "The sparse tensor whose rows are those that were kept under the numbers, which are kept no longer. "
+           "shared_name: the name of the op that keeps them.",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<TakeManyShape>,
 });

@@ -14,7 +14,8 @@ static void ResourceCounterShape(ShapeContext& c) {
   const ShapeContext::Handle handle = c.InputHandle(0);
   if (handle.dtype != TENON_DT_INVALID && c.ok() && BaseType(handle.dtype) != c.Type("T"))
     return c.Invalid("the variable is of type ", TypeName(handle.dtype), ", but 'T' says ", TypeName(c.Type("T")));
-  if (handle.shape.known_rank() && handle.shape.rank() != 0) return c.Invalid("the counter must be a scalar; its shape is ", handle.shape);
+  if (handle.shape.known_rank() && handle.shape.rank() != 0)
+    return c.Invalid("the counter must be a scalar; its shape is ", handle.shape);
   c.SetOutput(0, Shape::Scalar());
 }
 

@@ -137,11 +137,16 @@ static consteval tenon_op_definition ResourceScatterOp(OpDefinition op) {
   return DefineOp(op);
 }
 
-static constexpr std::string_view kMul = "Multiplies the rows of the variable that indices name by updates; a row named twice by both.";
-static constexpr std::string_view kDiv = "Divides the rows of the variable that indices name by updates; a row named twice by both.";
-static constexpr std::string_view kMin = "The smaller of updates and of the rows of the variable that indices name stays there.";
-static constexpr std::string_view kMax = "The larger of updates and of the rows of the variable that indices name stays there.";
-static constexpr std::string_view kOrdered = "T: {half, bfloat16, float, double, int32, int64}; Tindices: {int32, int64}; use_locking: bool = false";
+static constexpr std::string_view kMul =
+    "Multiplies the rows of the variable that indices name by updates; a row named twice by both.";
+static constexpr std::string_view kDiv =
+    "Divides the rows of the variable that indices name by updates; a row named twice by both.";
+static constexpr std::string_view kMin =
+    "The smaller of updates and of the rows of the variable that indices name stays there.";
+static constexpr std::string_view kMax =
+    "The larger of updates and of the rows of the variable that indices name stays there.";
+static constexpr std::string_view kOrdered =
+    "T: {half, bfloat16, float, double, int32, int64}; Tindices: {int32, int64}; use_locking: bool = false";
 
 TENON_OP(kScatterMul) = ScatterOp({.name = "ScatterMul", .doc = kMul});
 TENON_OP(kScatterDiv) = ScatterOp({.name = "ScatterDiv", .doc = kDiv});
@@ -161,7 +166,8 @@ static void ResourceGatherNdShape(ShapeContext& c) {
   const Shape params = handle.shape, indices = c.WithRankAtLeast(1, 1);
   if (!params.known_rank() || indices[-1] < 0) return;
   if (params.rank() < 1) return c.Invalid("params must be at least a vector");
-  if (indices[-1] > params.rank()) return c.Invalid("indices of shape ", indices, " name ", indices[-1], " dims of a variable of shape ", params);
+  if (indices[-1] > params.rank())
+    return c.Invalid("indices of shape ", indices, " name ", indices[-1], " dims of a variable of shape ", params);
   c.SetOutput(0, Join(indices.Slice(0, -1), params.Slice(static_cast<int>(indices[-1]))));
 }
 

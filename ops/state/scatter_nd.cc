@@ -15,8 +15,10 @@ void CheckNdUpdates(ShapeContext& c, const Shape& variable) {
   c.Merge(each, updates.Slice(0, each.rank()), "the leading dims of indices and of updates");
   const int64_t depth = indices[-1];
   if (depth < 0 || !variable.known_rank()) return;
-  if (depth > variable.rank()) return c.Invalid("indices of shape ", indices, " name ", depth, " dims of a variable of shape ", variable);
-  c.Merge(Join(each, variable.Slice(static_cast<int>(depth))), updates, "the shapes of the named slices and of updates");
+  if (depth > variable.rank())
+    return c.Invalid("indices of shape ", indices, " name ", depth, " dims of a variable of shape ", variable);
+  c.Merge(Join(each, variable.Slice(static_cast<int>(depth))), updates,
+          "the shapes of the named slices and of updates");
 }
 
 void ScatterNdShape(ShapeContext& c) {
@@ -36,7 +38,8 @@ constexpr std::string_view kConstraints = "rank(indices) >= 1";
 consteval tenon_op_definition OfReference(OpDefinition op) {
   op.inputs = "ref: Ref(T), indices: Tindices, updates: T";
   op.outputs = "output_ref: Ref(T)";
-  if (op.attrs.empty()) op.attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; bad_indices_policy: string = ''";
+  if (op.attrs.empty())
+    op.attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; bad_indices_policy: string = ''";
   op.constraints = kConstraints;
   op.traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT;
   op.shape = ShapeFunction<ScatterNdShape>;
@@ -44,19 +47,29 @@ consteval tenon_op_definition OfReference(OpDefinition op) {
 }
 consteval tenon_op_definition OfResource(OpDefinition op) {
   op.inputs = "ref: resource, indices: Tindices, updates: T";
-  if (op.attrs.empty()) op.attrs = "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''";
+  if (op.attrs.empty())
+    op.attrs = "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''";
   op.constraints = kConstraints;
   op.traits = TENON_OP_STATEFUL | TENON_OP_WRITES_STATE;
   op.shape = ShapeFunction<ResourceScatterNdShape>;
   return DefineOp(op);
 }
 
-constexpr std::string_view kAny = "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''";
-constexpr std::string_view kUpdate = "Gives updates to the slices of the variable that the vectors in the last dim of indices name; of two for one place the last stays.";
-constexpr std::string_view kAdd = "Adds updates to the slices of the variable that the vectors in the last dim of indices name.";
-constexpr std::string_view kSub = "Subtracts updates from the slices of the variable that the vectors in the last dim of indices name.";
-constexpr std::string_view kNdMin = "The smaller of updates and of the slices of the variable that the vectors in the last dim of indices name stays there.";
-constexpr std::string_view kNdMax = "The larger of updates and of the slices of the variable that the vectors in the last dim of indices name stays there.";
+constexpr std::string_view kAny =
+    "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''";
+constexpr std::string_view kUpdate =
+    "Gives updates to the slices of the variable that the vectors in the last dim of indices name; of two for one "
+    "place the last stays.";
+constexpr std::string_view kAdd =
+    "Adds updates to the slices of the variable that the vectors in the last dim of indices name.";
+constexpr std::string_view kSub =
+    "Subtracts updates from the slices of the variable that the vectors in the last dim of indices name.";
+constexpr std::string_view kNdMin =
+    "The smaller of updates and of the slices of the variable that the vectors in the last dim of indices name stays "
+    "there.";
+constexpr std::string_view kNdMax =
+    "The larger of updates and of the slices of the variable that the vectors in the last dim of indices name stays "
+    "there.";
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks: values that a loop keeps for its gradient. A stack lives for one step and holds what was pushed
-// without copying it, where it already lives in a buffer. Its kernels are the host's, so that what a device made goes to the host's memory, and
-// comes back when it is popped: how long a loop may be does not hang on the device's memory.
+// without copying it, where it already lives in a buffer. Its kernels are the host's, so that what a device made goes
+// to the host's memory, and comes back when it is popped: how long a loop may be does not hang on the device's memory.
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -76,7 +76,9 @@ struct MakeStack {
     tenon_resource* handle = nullptr;
     // A fresh one at every run: in a loop each turn has its own.
     Check(c.services().step_resource(c.frame(), ToSpan("stack"), &handle));
-    (void)ObjectOf<Stack>(c, handle, kStackType, [&] { return std::make_unique<Stack>(Charge(c, sizeof(Stack) + name.size()), name, element_type, *c.input<int32_t>(0)); });
+    (void)ObjectOf<Stack>(c, handle, kStackType, [&] {
+      return std::make_unique<Stack>(Charge(c, sizeof(Stack) + name.size()), name, element_type, *c.input<int32_t>(0));
+    });
     *c.output<tenon_resource*>(0) = handle;
   }
   uint32_t element_type;
@@ -140,7 +142,8 @@ TENON_OP(kStackPushV2) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type; swap_memory: bool = false",
     .roles = "stack_push",
-    .doc = "Pushes elem onto the stack, and gives it on. What a device made is kept in the host's memory, whatever swap_memory says.",
+    .doc = "Pushes elem onto the stack, and gives it on. What a device made is kept in the host's memory, whatever "
+           "swap_memory says.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<PushShape>,
 });

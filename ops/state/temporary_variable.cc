@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables of one step: made, changed by reference, and taken apart again. Each run of the node makes another one, in each turn of a loop too.
+// Variables of one step: made, changed by reference, and taken apart again. Each run of the node makes another one, in
+// each turn of a loop too.
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/op/decomposition.h"
 #include "tenon/sdk/op/op.h"
@@ -14,12 +15,16 @@ struct MakeTemporary {
     const Shape shape = c.ShapeAttr("shape");
     if (c.ok() && !shape.fully_known()) c.Invalid("shape ", shape, " is not fully known");
   }
-  void Run(RunContext c) const { Check(c.services().step_resource(c.frame(), ToSpan("temporary variable"), c.output<tenon_resource*>(0))); }
+  void Run(RunContext c) const {
+    Check(c.services().step_resource(c.frame(), ToSpan("temporary variable"), c.output<tenon_resource*>(0)));
+  }
 };
 
 }  // namespace
 
-TENON_KERNEL(kTemporaryVariableKernel) = Registration<MakeTemporary>("TemporaryVariable", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL});
+TENON_KERNEL(kTemporaryVariableKernel) = Registration<MakeTemporary>("TemporaryVariable",
+                                                                     {.flags = TENON_KERNEL_DETERMINISTIC |
+                                                                               TENON_KERNEL_STATEFUL});
 
 static void TemporaryShape(ShapeContext& c) {
   const Shape shape = c.ShapeAttr("shape");
@@ -31,7 +36,8 @@ TENON_OP(kTemporaryVariable) = DefineOp({
     .name = "TemporaryVariable",
     .outputs = "ref: Ref(dtype)",
     .attrs = "shape: shape; dtype: type; var_name: string = ''",
-    .doc = "A reference to a new variable that ends with the step. It has no value before it is assigned one. var_name is for people: the reference "
+    .doc = "A reference to a new variable that ends with the step. It has no value before it is assigned one. var_name "
+           "is for people: the reference "
            "alone says which variable is meant.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<TemporaryShape>,
@@ -47,7 +53,8 @@ TENON_OP(kDestroyTemporaryVariable) = DefineOp({
     .inputs = "ref: Ref(T)",
     .outputs = "value: T",
     .attrs = "T: type; var_name: string",
-    .doc = "The value that a TemporaryVariable has in the end. It must run after all that uses the reference: control edges say so. var_name is for people.",
+    .doc = "The value that a TemporaryVariable has in the end. It must run after all that uses the reference: control "
+           "edges say so. var_name is for people.",
     .traits = TENON_OP_WRITES_STATE,
     .shape = ShapeFunction<DestroyTemporaryShape>,
     .decompose = DecomposeFunction<DecomposeDestroyTemporary>,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles of variables: they are made, asked and destroyed on the host, wherever the value lies.
 //
-// A handle's output is one cell, the host's resource. A reference output (VariableV2) is the same cell with a reference dtype.
+// A handle's output is one cell, the host's resource. A reference output (VariableV2) is the same cell with a reference
+// dtype.
 #include <string>
 
 #include "tenon/sdk/kernel/kernel.h"
@@ -21,7 +22,8 @@ struct MakeHandle {
     // its anonymous name makes a fresh one. Both take the node's name here.
     if (name.empty() || (!kReference && name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347")) name = c.name();
     const tenon_create_args& args = c.args();
-    const std::string type = std::string(TypeName(c.Type("dtype"))) + " variable";  // one of another type under the same name is refused here
+    const std::string type = std::string(TypeName(c.Type("dtype"))) +
+                             " variable";  // one of another type under the same name is refused here
     c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(name), ToSpan(type), 0, &handle));
   }
   void Run(RunContext c) const { *c.output<tenon_resource*>(0) = handle; }
@@ -53,7 +55,8 @@ tenon_tensor_view ValueOf(RunContext c) {
   return value;
 }
 
-// Reads are shared anyway; a variable without a value is refused as one that is read. Where the value lies does not matter.
+// Reads are shared anyway; a variable without a value is refused as one that is read. Where the value lies does not
+// matter.
 struct KeepsReads {
   void Run(RunContext c) const {
     if (c.services().variable_is_initialized(c.frame(), c.resource(0)) == 0) ValueOf(c);

@@ -5,8 +5,8 @@
 #include "tenon/testing/linked.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kVarHandleOpKernel, kVariableKernel, kVariableV2Kernel, kVarIsInitializedOpKernel,
-    kIsVariableInitializedKernel, kDestroyResourceOpKernel;
+extern const tenon_kernel_registration kVarHandleOpKernel, kVariableKernel, kVariableV2Kernel,
+    kVarIsInitializedOpKernel, kIsVariableInitializedKernel, kDestroyResourceOpKernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::variable_handle_test {
@@ -17,7 +17,13 @@ using testing::Tensor;
 using testing::Values;
 
 Tensor Make(KernelRunner& step, const tenon_kernel_registration& kernel, const char* shared_name) {
-  EXPECT_TRUE(step.Run(kernel, {"", {{"container", ""}, {"shared_name", shared_name}, {"dtype", testing::Type{TENON_DT_FLOAT}}}, {}, {TENON_DT_RESOURCE}}, {}).ok());
+  EXPECT_TRUE(step.Run(kernel,
+                       {"",
+                        {{"container", ""}, {"shared_name", shared_name}, {"dtype", testing::Type{TENON_DT_FLOAT}}},
+                        {},
+                        {TENON_DT_RESOURCE}},
+                       {})
+                  .ok());
   return std::move(step.outputs[0]);
 }
 

@@ -14,28 +14,37 @@ namespace {
 
 constexpr int64_t kMost = 65536;  // of width and precision: nobody reads more, and each element would be as long
 
-bool IsReal(uint32_t dtype) { return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16; }
+bool IsReal(uint32_t dtype) {
+  return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
+}
 bool IsComplex(uint32_t dtype) { return dtype == TENON_DT_COMPLEX64 || dtype == TENON_DT_COMPLEX128; }
 
 struct AsString {
   explicit AsString(CreateContext& c) : dtype(c.Type("T")) {
-    const bool scientific = c.Bool("scientific"), shortest = c.Bool("shortest"), real = IsReal(dtype) || IsComplex(dtype), text = dtype == TENON_DT_STRING;
+    const bool scientific = c.Bool("scientific"), shortest = c.Bool("shortest"),
+               real = IsReal(dtype) || IsComplex(dtype), text = dtype == TENON_DT_STRING;
     width = c.Int("width");
     precision = c.Int("precision");
     const std::string_view fill = c.String("fill");
-    if (!real && !text && (scientific || shortest)) c.Invalid("scientific and shortest format not supported for datatype ", TypeName(dtype));
+    if (!real && !text && (scientific || shortest))
+      c.Invalid("scientific and shortest format not supported for datatype ", TypeName(dtype));
     if (!real && !text && precision >= 0) c.Invalid("precision not supported for datatype ", TypeName(dtype));
     if (fill.size() > 1) c.Invalid("Fill string must be one or fewer characters");
     if (scientific && shortest) c.Invalid("Cannot select both scientific and shortest notation");
-    if (!fill.empty() && std::string_view(" +-0#").find(fill[0]) == std::string_view::npos) c.Invalid("Fill argument not supported: \"", fill, "\"");
-    if (dtype == TENON_DT_VARIANT) c.Fail(TENON_UNIMPLEMENTED, "variants cannot be written as texts; take what they hold out of them first");
-    if (width > kMost || precision > kMost) c.Fail(TENON_UNIMPLEMENTED, "a width of ", width, " and a precision of ", precision, ": numbers are written with ", kMost, " characters at most");
+    if (!fill.empty() && std::string_view(" +-0#").find(fill[0]) == std::string_view::npos)
+      c.Invalid("Fill argument not supported: \"", fill, "\"");
+    if (dtype == TENON_DT_VARIANT)
+      c.Fail(TENON_UNIMPLEMENTED, "variants cannot be written as texts; take what they hold out of them first");
+    if (width > kMost || precision > kMost)
+      c.Fail(TENON_UNIMPLEMENTED, "a width of ", width, " and a precision of ", precision,
+             ": numbers are written with ", kMost, " characters at most");
     to_the_left = fill == "-";
     format = '%';
     format += fill;
     if (width >= 0) format += std::to_string(width);
     if (precision >= 0) format += "." + std::to_string(precision);
-    const bool is_unsigned = dtype == TENON_DT_UINT8 || dtype == TENON_DT_UINT16 || dtype == TENON_DT_UINT32 || dtype == TENON_DT_UINT64;
+    const bool is_unsigned =
+        dtype == TENON_DT_UINT8 || dtype == TENON_DT_UINT16 || dtype == TENON_DT_UINT32 || dtype == TENON_DT_UINT64;
     format += real ? (shortest ? "g" : scientific ? "e" : "f") : is_unsigned ? "llu" : "lld";
   }
 
@@ -68,7 +77,8 @@ struct AsString {
   }
   template <class T>
   void Write(T value, std::string* memory, Texts* texts) const {
-    if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>) Append(static_cast<unsigned long long>(value), memory, texts);
+    if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>)
+      Append(static_cast<unsigned long long>(value), memory, texts);
     else if constexpr (std::is_integral_v<T>) Append(static_cast<long long>(value), memory, texts);
     else Append(static_cast<double>(static_cast<float>(value)), memory, texts);
     texts->End();
@@ -84,7 +94,8 @@ struct AsString {
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"  // made above, of nothing but what it may have
     const int size = std::snprintf(small, sizeof(small), format.c_str(), value);
     if (size < 0) Fail(TENON_INTERNAL, "a number cannot be written as '", format, "'");
-    if (static_cast<size_t>(size) < sizeof(small)) return texts->Append(std::string_view(small, static_cast<size_t>(size)));
+    if (static_cast<size_t>(size) < sizeof(small))
+      return texts->Append(std::string_view(small, static_cast<size_t>(size)));
     memory->resize(static_cast<size_t>(size) + 1);
     std::snprintf(memory->data(), memory->size(), format.c_str(), value);
 #pragma GCC diagnostic pop
@@ -113,7 +124,8 @@ TENON_OP(kAsString) = DefineOp({
     .name = "AsString",
     .inputs = "input: T",
     .outputs = "output: string",
-    .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, complex64, complex128, bool, variant, string}; precision: int = -1; "
+    .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, complex64, "
+             "complex128, bool, variant, string}; precision: int = -1; "
              "scientific: bool = false; shortest: bool = false; width: int = -1; fill: string = ''",
     .doc = "Each element as a text: precision digits behind the point, at least width characters.",
     .traits = TENON_OP_NO_GRADIENT,

@@ -31,7 +31,8 @@ struct Encode {
       for (size_t at = 0; at < bytes.size(); at += 3) {
         uint32_t bits = 0;
         const size_t taken = std::min<size_t>(bytes.size() - at, 3);
-        for (size_t k = 0; k < taken; ++k) bits |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + k])) << (16 - 8 * k);
+        for (size_t k = 0; k < taken; ++k)
+          bits |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + k])) << (16 - 8 * k);
         for (size_t k = 0; k <= taken; ++k) *to++ = kLetters[bits >> (18 - 6 * k) & 63];
         for (size_t k = taken; pad && k < 3; ++k) *to++ = '=';
       }
@@ -48,15 +49,19 @@ struct Decode {
     for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
       std::string_view letters = StringAt(c.input_view(0), i);
       // Only whole groups of four are padded.
-      for (int k = 0; k < 2 && letters.size() % 4 == (k == 0 ? 0 : 3) && letters.ends_with('='); ++k) letters.remove_suffix(1);
-      if (letters.size() % 4 == 1) Fail(TENON_INVALID_ARGUMENT, "Base64 string length cannot be 1 modulo 4: text ", i, " has ", letters.size(), " letters");
+      for (int k = 0; k < 2 && letters.size() % 4 == (k == 0 ? 0 : 3) && letters.ends_with('='); ++k)
+        letters.remove_suffix(1);
+      if (letters.size() % 4 == 1)
+        Fail(TENON_INVALID_ARGUMENT, "Base64 string length cannot be 1 modulo 4: text ", i, " has ", letters.size(),
+             " letters");
       char* to = texts.Extend(letters.size() / 4 * 3 + (letters.size() % 4 == 0 ? 0 : letters.size() % 4 - 1));
       for (size_t at = 0; at < letters.size(); at += 4) {
         uint32_t bits = 0;
         const size_t taken = std::min<size_t>(letters.size() - at, 4);
         for (size_t k = 0; k < taken; ++k) {
           const uint8_t value = kValues[static_cast<unsigned char>(letters[at + k])];
-          if (value == 64) Fail(TENON_INVALID_ARGUMENT, "Invalid character found in base64: at ", at + k, " of text ", i);
+          if (value == 64)
+            Fail(TENON_INVALID_ARGUMENT, "Invalid character found in base64: at ", at + k, " of text ", i);
           bits |= static_cast<uint32_t>(value) << (18 - 6 * k);
         }
         for (size_t k = 0; k + 1 < taken; ++k) *to++ = static_cast<char>(bits >> (16 - 8 * k) & 255);
@@ -79,7 +84,8 @@ TENON_OP(kEncodeBase64) = DefineOp({
     .inputs = "input: string",
     .outputs = "output: string",
     .attrs = "pad: bool = false",
-    .doc = "Each text's bytes in letters, four for three, which stand in addresses too; pad: filled up to whole groups with '='.",
+    .doc = "Each text's bytes in letters, four for three, which stand in addresses too; pad: filled up to whole groups "
+           "with '='.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });

@@ -15,7 +15,8 @@ struct HashBucket {
     int64_t* out = c.output<int64_t>(0);
     const tenon_tensor_view& texts = c.input_view(0);
     const uint64_t many = buckets;
-    for (int64_t i = 0, count = Count(texts); i < count; ++i) out[i] = static_cast<int64_t>(Fingerprint(StringAt(texts, i)) % many);
+    for (int64_t i = 0, count = Count(texts); i < count; ++i)
+      out[i] = static_cast<int64_t>(Fingerprint(StringAt(texts, i)) % many);
   }
   uint64_t buckets;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StringToHashBucketStrong: SipHash-2-4 of each string with a key, which nobody who does not know it can steer. StringToHashBucket: MurmurHash64A, which old graphs have.
+// StringToHashBucketStrong: SipHash-2-4 of each string with a key, which nobody who does not know it can steer.
+// StringToHashBucket: MurmurHash64A, which old graphs have.
 #include "tenon/sdk/kernel/sip_hash.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
@@ -13,7 +14,8 @@ uint64_t Murmur(std::string_view text) {
   constexpr uint64_t kSeed = 0xDECAFCAFFE, kFactor = 0xc6a4a7935bd1e995;
   const auto fold = [](uint64_t value) { return value ^ value >> 47; };
   uint64_t hash = kSeed ^ text.size() * kFactor;
-  for (; text.size() >= 8; text.remove_prefix(8)) hash = (hash ^ fold(WordAt(text.data()) * kFactor) * kFactor) * kFactor;
+  for (; text.size() >= 8; text.remove_prefix(8))
+    hash = (hash ^ fold(WordAt(text.data()) * kFactor) * kFactor) * kFactor;
   if (!text.empty()) hash = (hash ^ WordAt(text.data(), text.size())) * kFactor;
   return fold(fold(hash) * kFactor);
 }
@@ -58,7 +60,8 @@ TENON_OP(kStringToHashBucketStrong) = DefineOp({
     .inputs = "input: string",
     .outputs = "output: int64",
     .attrs = "num_buckets: int >= 1; key: list(int)",
-    .doc = "A number in [0, num_buckets) for each string, which nobody who does not know the key, two numbers, can steer.",
+    .doc =
+        "A number in [0, num_buckets) for each string, which nobody who does not know the key, two numbers, can steer.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });

@@ -33,7 +33,8 @@ struct Format {
   void Run(RunContext c) const {
     Texts texts(c);
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (i > 0) string::AppendSummary(c.input_view(static_cast<int32_t>(i) - 1), summarize, string::Style::kNested, &texts);
+      if (i > 0)
+        string::AppendSummary(c.input_view(static_cast<int32_t>(i) - 1), summarize, string::Style::kNested, &texts);
       texts.Append(parts[i]);
     }
     texts.End();
@@ -49,7 +50,11 @@ void Write(std::FILE* to, std::string_view text) {
 }
 
 struct Print {
-  explicit Print(CreateContext& c) : message(c.String("message")), left(c.Int("first_n")), limited(c.Int("first_n") >= 0), summarize(c.Int("summarize")) {}
+  explicit Print(CreateContext& c)
+      : message(c.String("message")),
+        left(c.Int("first_n")),
+        limited(c.Int("first_n") >= 0),
+        summarize(c.Int("summarize")) {}
   void Run(RunContext c) const {
     const KeptTensor input = KeptTensor::OfInput(c, 0);
     const tenon_tensor_view view = input.view();
@@ -77,16 +82,21 @@ struct Print {
 struct PrintV2 {
   explicit PrintV2(CreateContext& c) : stream(c.String("output_stream")), end(c.String("end")) {
     if (stream.starts_with("file://"))
-      c.Fail(TENON_UNIMPLEMENTED, "PrintV2 does not write files ('", stream, "'): what a graph may write stands among its inputs, where it can be refused. WriteFile writes them; stderr, stdout and the log are open");
+      c.Fail(TENON_UNIMPLEMENTED, "PrintV2 does not write files ('", stream,
+             "'): what a graph may write stands among its inputs, where it can be refused. WriteFile writes them; "
+             "stderr, stdout and the log are open");
     for (const std::string_view known : {"stderr", "stdout", "log(info)", "log(warning)", "log(error)"})
       if (stream == known) return;
-    c.Invalid("Unknown output stream: ", stream, ", Valid streams are: stdout, stderr, log(info), log(warning), log(error)");
+    c.Invalid("Unknown output stream: ", stream,
+              ", Valid streams are: stdout, stderr, log(info), log(warning), log(error)");
   }
   void Run(RunContext c) const {
     Texts texts(c);
     texts.Append(StringAt(c.input_view(0), 0));
     if (stream.starts_with("log(")) {  // a line of its own anyway
-      const uint32_t level = stream == "log(info)" ? TENON_LOG_INFO : stream == "log(warning)" ? TENON_LOG_WARNING : TENON_LOG_ERROR;
+      const uint32_t level = stream == "log(info)"      ? TENON_LOG_INFO
+                             : stream == "log(warning)" ? TENON_LOG_WARNING
+                                                        : TENON_LOG_ERROR;
       if (end != "\n") texts.Append(end);
       return tenon_plugin_host->log(level, ToSpan(texts.Begun()));
     }
@@ -102,7 +112,9 @@ void NothingShape(ShapeContext&) {}
 }  // namespace
 
 TENON_KERNEL(kStringFormatKernel) = Registration<Format>("StringFormat", {.dynamic_outputs = 1});
-TENON_KERNEL(kPrintKernel) = Registration<Print>("Print", {.flags = TENON_KERNEL_STATEFUL, .dynamic_outputs = 1, .retained_inputs = 1});
+TENON_KERNEL(kPrintKernel) = Registration<Print>("Print", {.flags = TENON_KERNEL_STATEFUL,
+                                                           .dynamic_outputs = 1,
+                                                           .retained_inputs = 1});
 TENON_KERNEL(kPrintV2Kernel) = Registration<PrintV2>("PrintV2", {.flags = TENON_KERNEL_STATEFUL});
 
 TENON_OP(kStringFormat) = DefineOp({
@@ -110,7 +122,8 @@ TENON_OP(kStringFormat) = DefineOp({
     .inputs = "inputs: T",
     .outputs = "output: string",
     .attrs = "T: list(type); template: string = '%s'; placeholder: string = '%s'; summarize: int = 3",
-    .doc = "The template with a tensor where each placeholder stands; of each dim summarize elements from each end, all where it is negative.",
+    .doc = "The template with a tensor where each placeholder stands; of each dim summarize elements from each end, "
+           "all where it is negative.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
 });
@@ -120,7 +133,8 @@ TENON_OP(kPrint) = DefineOp({
     .inputs = "input: T, data: U",
     .outputs = "output: T",
     .attrs = "T: type; U: list(type); message: string = ''; first_n: int = -1; summarize: int = 3",
-    .doc = "The input; on the way the message and data's first elements go to the standard error, first_n times, or each time where it is negative.",
+    .doc = "The input; on the way the message and data's first elements go to the standard error, first_n times, or "
+           "each time where it is negative.",
     .traits = TENON_OP_STATEFUL,
     .shape = ShapeFunction<SameShape>,
     .gradient = GradientFunction<PrintGradient>,
@@ -131,7 +145,8 @@ TENON_OP(kPrintV2) = DefineOp({
     .inputs = "input: string",
     .attrs = "output_stream: string = 'stderr'; end: string = '\n'",
     .constraints = "rank(input) == 0",
-    .doc = "Writes a text to the standard error or output (stderr, stdout), or to the log (log(info), log(warning), log(error)).",
+    .doc = "Writes a text to the standard error or output (stderr, stdout), or to the log (log(info), log(warning), "
+           "log(error)).",
     .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<NothingShape>,
 });

@@ -34,11 +34,15 @@ Written PrintWith(const tenon_kernel_registration& kernel, const Node& node, con
 }
 
 Node PrintNode(int64_t first, int64_t summarize) {
-  return {"Print", {{"message", std::string("now ")}, {"first_n", first}, {"summarize", summarize}}, {TENON_DT_FLOAT, TENON_DT_FLOAT, TENON_DT_STRING}, {TENON_DT_FLOAT}};
+  return {"Print",
+          {{"message", std::string("now ")}, {"first_n", first}, {"summarize", summarize}},
+          {TENON_DT_FLOAT, TENON_DT_FLOAT, TENON_DT_STRING},
+          {TENON_DT_FLOAT}};
 }
 
 TEST(Print, WritesItsMessageAndTheFirstElementsOfEachTensor) {
-  const Tensor input = Make<float>({}, {1}), numbers = Make<float>({2, 3}, {0.1F, 2, 1e10F, 4, 5, 6}), texts = testing::Strings({2}, {"a\n", "b"});
+  const Tensor input = Make<float>({}, {1}), numbers = Make<float>({2, 3}, {0.1F, 2, 1e10F, 4, 5, 6}),
+               texts = testing::Strings({2}, {"a\n", "b"});
   const Written written = PrintWith(kPrintKernel, PrintNode(-1, 4), {&input, &numbers, &texts});
   EXPECT_EQ(written.outcome.text(), "");
   EXPECT_EQ(written.error, "now [[0.1 2 1e+10][4...]...][a\\n b]\n");
@@ -52,7 +56,9 @@ TEST(Print, WritesNothingAfterTheFirstTimes) {
   EXPECT_EQ(written.error, "");
 }
 
-Node PrintV2Node(const std::string& stream, const std::string& end) { return {"PrintV2", {{"output_stream", stream}, {"end", end}}, {TENON_DT_STRING}, {}}; }
+Node PrintV2Node(const std::string& stream, const std::string& end) {
+  return {"PrintV2", {{"output_stream", stream}, {"end", end}}, {TENON_DT_STRING}, {}};
+}
 
 TEST(PrintV2, WritesWhereItIsToldTo) {
   const Tensor text = testing::Strings({}, {"words"});
@@ -62,8 +68,14 @@ TEST(PrintV2, WritesWhereItIsToldTo) {
 
 TEST(PrintV2, RefusesFilesAndStreamsThatItDoesNotKnow) {
   const Tensor text = testing::Strings({}, {"words"});
-  EXPECT_NE(PrintWith(kPrintV2Kernel, PrintV2Node("file:///tmp/never", "\n"), {&text}).outcome.text().find("UNIMPLEMENTED: PrintV2 does not write files"), std::string::npos);
-  EXPECT_NE(PrintWith(kPrintV2Kernel, PrintV2Node("printer", "\n"), {&text}).outcome.text().find("Unknown output stream: printer"), std::string::npos);
+  EXPECT_NE(PrintWith(kPrintV2Kernel, PrintV2Node("file:///tmp/never", "\n"), {&text})
+                .outcome.text()
+                .find("UNIMPLEMENTED: PrintV2 does not write files"),
+            std::string::npos);
+  EXPECT_NE(PrintWith(kPrintV2Kernel, PrintV2Node("printer", "\n"), {&text})
+                .outcome.text()
+                .find("Unknown output stream: printer"),
+            std::string::npos);
 }
 
 }  // namespace

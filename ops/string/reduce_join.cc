@@ -36,12 +36,14 @@ struct ReduceJoin {
     const Dims dims = DimsOf(input);
     const auto rank = static_cast<int64_t>(dims.size());
     std::vector<int64_t> strides(dims.size(), 1);
-    for (int64_t i = rank - 1; i > 0; --i) strides[static_cast<size_t>(i - 1)] = Multiply(strides[static_cast<size_t>(i)], dims[static_cast<size_t>(i)]);
+    for (int64_t i = rank - 1; i > 0; --i)
+      strides[static_cast<size_t>(i - 1)] = Multiply(strides[static_cast<size_t>(i)], dims[static_cast<size_t>(i)]);
     std::vector<bool> reduced(dims.size(), false);
     Walk joined, kept;
     for (int64_t i = 0; i < Count(c.input_view(1)); ++i) {
       const int64_t axis = c.input<int32_t>(1)[i];
-      if (axis < -rank || axis >= rank) Fail(TENON_OUT_OF_RANGE, "Invalid reduction dimension ", axis, " for input with ", rank, " dimension(s)");
+      if (axis < -rank || axis >= rank)
+        Fail(TENON_OUT_OF_RANGE, "Invalid reduction dimension ", axis, " for input with ", rank, " dimension(s)");
       const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
       if (reduced[at]) Fail(TENON_INVALID_ARGUMENT, "Duplicate reduction dimension ", axis);
       reduced[at] = true;
@@ -99,7 +101,8 @@ TENON_OP(kReduceJoin) = DefineOp({
     .inputs = "inputs: string, reduction_indices: int32",
     .outputs = "output: string",
     .attrs = "keep_dims: bool = false; separator: string = ''",
-    .constraints = "rank(reduction_indices) <= 1; value(reduction_indices) >= -rank(inputs); value(reduction_indices) < rank(inputs)",
+    .constraints = "rank(reduction_indices) <= 1; value(reduction_indices) >= -rank(inputs); value(reduction_indices) "
+                   "< rank(inputs)",
     .doc = "The texts joined along axes, along the first one first, with the separator between them.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ReduceJoinShape>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RegexFullMatch, StaticRegexFullMatch, RegexReplace, StaticRegexReplace: what patterns match, and what stands there instead. Patterns are RE2's, over
-// UTF-8. The pattern of a Static op is an attribute; the others get it as a tensor.
+// RegexFullMatch, StaticRegexFullMatch, RegexReplace, StaticRegexReplace: what patterns match, and what stands there
+// instead. Patterns are RE2's, over UTF-8. The pattern of a Static op is an attribute; the others get it as a tensor.
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -50,15 +50,20 @@ Pattern PatternOf(CreateContext& c) {
 
 // ---- What a match may take ----
 
-// A match is one call of RE2's, which asks nobody whether the step was given up. It may take as many steps as the pattern has instructions, for each byte: with groups, where
-// they are looked for (some 4 ns a step), and without where an automaton of the pattern would have too many states; mostly it takes 2 ns a byte.
+// A match is one call of RE2's, which asks nobody whether the step was given up. It may take as many steps as the
+// pattern has instructions, for each byte: with groups, where they are looked for (some 4 ns a step), and without where
+// an automaton of the pattern would have too many states; mostly it takes 2 ns a byte.
 constexpr int64_t kMostSteps = int64_t{1} << 31, kMostStepsWithGroups = int64_t{1} << 25;
 
-bool Pays(const RE2& pattern, size_t bytes, int64_t most) { return bytes < static_cast<uint64_t>(most / std::max(pattern.ProgramSize(), 1)); }
+bool Pays(const RE2& pattern, size_t bytes, int64_t most) {
+  return bytes < static_cast<uint64_t>(most / std::max(pattern.ProgramSize(), 1));
+}
 void CheckPays(const RE2& pattern, size_t bytes, int64_t most, std::string_view what) {
   if (Pays(pattern, bytes, most)) return;
-  Fail(TENON_RESOURCE_EXHAUSTED, "to look for ", what, " in ", bytes, " bytes of one text by a pattern of ", pattern.ProgramSize(), " instructions may take as many steps as these multiply to; at most ", most,
-       " are taken, because nothing can end them. Take a shorter pattern, ", most == kMostStepsWithGroups ? "groups that are not counted, as (?:a|b), " : "", "or parts of the text");
+  Fail(TENON_RESOURCE_EXHAUSTED, "to look for ", what, " in ", bytes, " bytes of one text by a pattern of ",
+       pattern.ProgramSize(), " instructions may take as many steps as these multiply to; at most ", most,
+       " are taken, because nothing can end them. Take a shorter pattern, ",
+       most == kMostStepsWithGroups ? "groups that are not counted, as (?:a|b), " : "", "or parts of the text");
 }
 
 // ---- Matches ----
@@ -108,7 +113,8 @@ class Rewrite {
   bool ok() const { return ok_; }
   int groups() const { return groups_; }
   void AppendTo(Texts* out, const re2::StringPiece* groups) const {
-    for (const Part& part : parts_) out->Append(part.group >= 0 ? TextOf(groups[part.group]) : std::string_view(text_).substr(part.at, part.size));
+    for (const Part& part : parts_)
+      out->Append(part.group >= 0 ? TextOf(groups[part.group]) : std::string_view(text_).substr(part.at, part.size));
   }
 
  private:
@@ -133,11 +139,14 @@ size_t CharacterSize(std::string_view text) {
   const auto follows = [&](size_t i) { return i < text.size() && (byte(i) & 0xc0) == 0x80; };
   if (byte(0) >= 0xc2 && byte(0) < 0xe0 && follows(1)) return 2;
   if (byte(0) >= 0xe0 && byte(0) < 0xf0 && follows(1) && follows(2) && (byte(0) != 0xe0 || byte(1) >= 0xa0)) return 3;
-  const bool in_range = byte(0) == 0xf0 ? text.size() > 1 && byte(1) >= 0x90 : byte(0) == 0xf4 ? text.size() > 1 && byte(1) < 0x90 : byte(0) > 0xf0 && byte(0) < 0xf4;
+  const bool in_range = byte(0) == 0xf0   ? text.size() > 1 && byte(1) >= 0x90
+                        : byte(0) == 0xf4 ? text.size() > 1 && byte(1) < 0x90
+                                          : byte(0) > 0xf0 && byte(0) < 0xf4;
   return in_range && follows(1) && follows(2) && follows(3) ? 4 : 1;
 }
 
-// As RE2's Replace and GlobalReplace, but into the session's memory. A rewrite with groups that the pattern lacks replaces nothing.
+// As RE2's Replace and GlobalReplace, but into the session's memory. A rewrite with groups that the pattern lacks
+// replaces nothing.
 struct Replacement {
   Replacement(const RE2& of, std::string_view with, bool everywhere) : pattern(of), rewrite(with), global(everywhere) {}
 
@@ -164,7 +173,8 @@ struct Replacement {
       return pattern.Match(PieceOf(text), begin, end, anchor, groups->data(), groups_to_find);
     };
     CheckPays(pattern, bytes, kMostSteps, "a match");
-    if (rewrite.groups() == 0 || Pays(pattern, bytes, kMostStepsWithGroups)) return match(from, text.size(), RE2::UNANCHORED, rewrite.groups() + 1);
+    if (rewrite.groups() == 0 || Pays(pattern, bytes, kMostStepsWithGroups))
+      return match(from, text.size(), RE2::UNANCHORED, rewrite.groups() + 1);
     // Where a match is, is found at once; its groups are looked for there alone.
     if (!match(from, text.size(), RE2::UNANCHORED, 1)) return false;
     const auto begin = static_cast<size_t>((*groups)[0].data() - text.data());
@@ -207,7 +217,8 @@ struct Replacement {
 };
 
 struct StaticReplace {
-  explicit StaticReplace(CreateContext& c) : pattern(PatternOf(c)), replacement(*pattern, c.String("rewrite"), c.Bool("replace_global")) {}
+  explicit StaticReplace(CreateContext& c)
+      : pattern(PatternOf(c)), replacement(*pattern, c.String("rewrite"), c.Bool("replace_global")) {}
   void Run(RunContext c) const { replacement.Run(c); }
   Pattern pattern;
   Replacement replacement;
@@ -255,7 +266,8 @@ TENON_OP(kStaticRegexReplace) = DefineOp({
     .inputs = "input: string",
     .outputs = "output: string",
     .attrs = "pattern: string; rewrite: string; replace_global: bool = true",
-    .doc = "Each text with the rewrite where the pattern matches: \\1 is what its first group holds, \\0 the whole match.",
+    .doc =
+        "Each text with the rewrite where the pattern matches: \\1 is what its first group holds, \\0 the whole match.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });
@@ -266,7 +278,8 @@ TENON_OP(kRegexReplace) = DefineOp({
     .outputs = "output: string",
     .attrs = "replace_global: bool = true",
     .constraints = "rank(pattern) == 0; rank(rewrite) == 0",
-    .doc = "Each text with the rewrite where the pattern matches: \\1 is what its first group holds, \\0 the whole match.",
+    .doc =
+        "Each text with the rewrite where the pattern matches: \\1 is what its first group holds, \\0 the whole match.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long texts, which golden cases do not have: where groups are looked for, and what is refused because nothing could end it.
+// Long texts, which golden cases do not have: where groups are looked for, and what is refused because nothing could
+// end it.
 #include <gtest/gtest.h>
 
 #include "tenon/testing/kernel_case.h"
@@ -33,7 +34,11 @@ Replaced Replace(const std::string& pattern, const std::string& rewrite, const s
   const Tensor input = Strings({1}, {text});
   Replaced replaced;
   replaced.outcome = step.Run(kStaticRegexReplaceKernel,
-                              {"StaticRegexReplace", {{"pattern", pattern}, {"rewrite", rewrite}, {"replace_global", true}}, {TENON_DT_STRING}, {TENON_DT_STRING}}, {&input});
+                              {"StaticRegexReplace",
+                               {{"pattern", pattern}, {"rewrite", rewrite}, {"replace_global", true}},
+                               {TENON_DT_STRING},
+                               {TENON_DT_STRING}},
+                              {&input});
   if (replaced.outcome.ok()) replaced.text = testing::Texts(step.outputs[0])[0];
   return replaced;
 }
@@ -50,7 +55,9 @@ TEST(RegexReplace, LooksForGroupsInTheMatchesOfALongTextAlone) {
 TEST(RegexReplace, RefusesGroupsThatWouldTakeTooLong) {
   const Replaced replaced = Replace("((a?){100}(b?){100})*(a|b)$", R"(\1)", Repeated("ab", 1'000'000));
   EXPECT_EQ(replaced.outcome.code, static_cast<uint32_t>(TENON_RESOURCE_EXHAUSTED)) << replaced.outcome.text();
-  EXPECT_NE(replaced.outcome.text().find("to look for groups in 1000000 bytes of one text by a pattern of "), std::string::npos) << replaced.outcome.text();
+  EXPECT_NE(replaced.outcome.text().find("to look for groups in 1000000 bytes of one text by a pattern of "),
+            std::string::npos)
+      << replaced.outcome.text();
   // The same without groups is found at once.
   EXPECT_EQ(Replace("((a?){100}(b?){100})*(a|b)$", "c", Repeated("ab", 1'000'000)).text, "c");
 }
@@ -59,7 +66,8 @@ TEST(RegexFullMatch, RefusesPatternsThatAreTooLongForTheText) {
   const auto match = [](const std::string& pattern, const std::string& text) {
     KernelRunner step;
     const Tensor input = Strings({1}, {text});
-    return step.Run(kStaticRegexFullMatchKernel, {"StaticRegexFullMatch", {{"pattern", pattern}}, {TENON_DT_STRING}, {TENON_DT_BOOL}}, {&input});
+    return step.Run(kStaticRegexFullMatchKernel,
+                    {"StaticRegexFullMatch", {{"pattern", pattern}}, {TENON_DT_STRING}, {TENON_DT_BOOL}}, {&input});
   };
   const std::string long_pattern = "(?:a?){1000}(?:b?){1000}.*";
   EXPECT_TRUE(match(long_pattern, Repeated("ab", 100'000)).ok());

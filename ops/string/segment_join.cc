@@ -11,7 +11,9 @@ using namespace sdk;
 
 namespace {
 
-int64_t NumberAt(const tenon_tensor_view& view, int64_t i) { return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i]; }
+int64_t NumberAt(const tenon_tensor_view& view, int64_t i) {
+  return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i];
+}
 
 struct SegmentJoin {
   explicit SegmentJoin(CreateContext& c) : separator(c.String("separator")) {}
@@ -28,12 +30,14 @@ struct SegmentJoin {
     out.insert(out.end(), inner.begin(), inner.end());
     const int64_t row = Count(inner), rows = Count(ids);
     NewTensor(c, TENON_DT_STRING, out);  // whether there is memory for so many
-    // The rows in the order of their segments, and among them as they stand: how many each has says where its own begin.
+    // The rows in the order of their segments, and among them as they stand: how many each has says where its own
+    // begin.
     StepMemory memory(c);
     std::pmr::vector<int64_t> order(static_cast<size_t>(rows), &memory), ends(static_cast<size_t>(segments), &memory);
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t id = NumberAt(ids, i);
-      if (id < 0 || id >= segments) Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is out of range [0, ", segments, ")");
+      if (id < 0 || id >= segments)
+        Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is out of range [0, ", segments, ")");
       ++ends[static_cast<size_t>(id)];
     }
     std::exclusive_scan(ends.begin(), ends.end(), ends.begin(), int64_t{0});
@@ -60,9 +64,11 @@ void SegmentJoinShape(ShapeContext& c) {
   const Shape input = c.Input(0), ids = c.Input(1);
   c.WithRank(2, 0);
   const auto segments = c.Integer(2);
-  if (segments.has_value() && *segments < 0) return c.Invalid("Number of segments must be non-negative, got ", *segments);
+  if (segments.has_value() && *segments < 0)
+    return c.Invalid("Number of segments must be non-negative, got ", *segments);
   if (!input.known_rank() || !ids.known_rank()) return;
-  if (ids.rank() > input.rank()) return c.Invalid("segment_ids' shape ", ids, " is no prefix of the inputs' shape ", input);
+  if (ids.rank() > input.rank())
+    return c.Invalid("segment_ids' shape ", ids, " is no prefix of the inputs' shape ", input);
   for (int i = 0; i < ids.rank(); ++i) c.Merge(input[i], ids[i], "the dims of inputs and segment_ids");
   Shape out{segments.value_or(kUnknown)};
   for (int i = ids.rank(); i < input.rank(); ++i) out.Append(input[i]);

@@ -31,7 +31,8 @@ void SplitAtBytes(std::string_view text, std::string_view delimiters, bool skip_
   }
 }
 
-// As Python's str.split: at whitespace, runs of which are one, where the separator is empty. most: parts before the rest; negative: all.
+// As Python's str.split: at whitespace, runs of which are one, where the separator is empty. most: parts before the
+// rest; negative: all.
 template <class Each>
 void SplitAtText(std::string_view text, std::string_view separator, int64_t most, const Each& each) {
   if (most == 0) return each(text);
@@ -131,7 +132,8 @@ TENON_OP(kStringSplit) = DefineOp({
     .outputs = "indices: int64, values: string, shape: int64",
     .attrs = "skip_empty: bool = true",
     .constraints = "rank(input) == 1; rank(delimiter) == 0",
-    .doc = "Each text's parts between any of the delimiter's bytes, as the rows of a sparse matrix; its bytes where the delimiter is empty.",
+    .doc = "Each text's parts between any of the delimiter's bytes, as the rows of a sparse matrix; its bytes where "
+           "the delimiter is empty.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SplitShape>,
 });
@@ -142,7 +144,8 @@ TENON_OP(kStringSplitV2) = DefineOp({
     .outputs = "indices: int64, values: string, shape: int64",
     .attrs = "maxsplit: int = -1",
     .constraints = "rank(input) == 1; rank(sep) == 0",
-    .doc = "Each text's parts between separators, as the rows of a sparse matrix; between spaces where the separator is empty. maxsplit: so often, and what is left is the last part.",
+    .doc = "Each text's parts between separators, as the rows of a sparse matrix; between spaces where the separator "
+           "is empty. maxsplit: so often, and what is left is the last part.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SplitShape>,
 });

@@ -15,7 +15,8 @@ struct Strip {
     for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
       std::string_view text = StringAt(c.input_view(0), i);
       const size_t first = text.find_first_not_of(kSpaces);
-      texts.Add(first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kSpaces) - first + 1));
+      texts.Add(first == std::string_view::npos ? std::string_view()
+                                                : text.substr(first, text.find_last_not_of(kSpaces) - first + 1));
     }
     texts.Give(0, DimsOf(c.input_view(0)));
   }

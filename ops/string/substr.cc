@@ -50,13 +50,16 @@ struct Substr {
   void Run(RunContext c) const {
     const tenon_tensor_view &input = c.input_view(0), &positions = c.input_view(1);
     const Dims dims = DimsOf(input), other = DimsOf(positions), lengths = DimsOf(c.input_view(2));
-    if (!std::equal(other.begin(), other.end(), lengths.begin(), lengths.end())) Fail(TENON_INVALID_ARGUMENT, "pos and len should have the same shape, got: ", other, " vs. ", lengths);
+    if (!std::equal(other.begin(), other.end(), lengths.begin(), lengths.end()))
+      Fail(TENON_INVALID_ARGUMENT, "pos and len should have the same shape, got: ", other, " vs. ", lengths);
     const size_t rank = std::max(dims.size(), other.size());
     std::vector<int64_t> out(rank);
     const auto at = [rank](Dims of, size_t i) { return i < rank - of.size() ? 1 : of[i - (rank - of.size())]; };
     for (size_t i = 0; i < rank; ++i) {
       const int64_t x = at(dims, i), y = at(other, i);
-      if (x != y && x != 1 && y != 1) Fail(TENON_INVALID_ARGUMENT, "texts of shape ", dims, " and positions of shape ", other, " do not broadcast against each other");
+      if (x != y && x != 1 && y != 1)
+        Fail(TENON_INVALID_ARGUMENT, "texts of shape ", dims, " and positions of shape ", other,
+             " do not broadcast against each other");
       out[i] = x == 1 ? y : x;
     }
     // Of element i of the result: the number of the text, and of the position.
@@ -73,7 +76,8 @@ struct Substr {
     };
     const int64_t count = Count(out);
     // One position for all texts, or one for each.
-    const bool alone = Count(positions) == 1 && Count(input) == count, alike = !alone && std::equal(dims.begin(), dims.end(), other.begin(), other.end());
+    const bool alone = Count(positions) == 1 && Count(input) == count,
+               alike = !alone && std::equal(dims.begin(), dims.end(), other.begin(), other.end());
     StepMemory memory(c);
     std::pmr::vector<std::string_view> parts(&memory);
     parts.reserve(static_cast<size_t>(count));
@@ -84,13 +88,17 @@ struct Substr {
       const std::string_view whole = StringAt(input, text);
       const int64_t position = NumberAt(positions, place), length = NumberAt(c.input_view(2), place);
       const auto part = characters ? CharactersAt(whole, position, length) : BytesAt(whole, position, length);
-      if (!part.has_value()) Fail(TENON_INVALID_ARGUMENT, "pos ", position, " out of range for string of ", whole.size(), " bytes at index ", i);
+      if (!part.has_value())
+        Fail(TENON_INVALID_ARGUMENT, "pos ", position, " out of range for string of ", whole.size(), " bytes at index ",
+             i);
       parts.push_back(*part);
       poll(characters ? static_cast<int64_t>(whole.size()) + 10 : 10);
     }
     SetStrings(c, 0, out, parts);
   }
-  static int64_t NumberAt(const tenon_tensor_view& view, int64_t i) { return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i]; }
+  static int64_t NumberAt(const tenon_tensor_view& view, int64_t i) {
+    return view.dtype == TENON_DT_INT32 ? Data<const int32_t>(view)[i] : Data<const int64_t>(view)[i];
+  }
   bool characters;
 };
 
@@ -108,7 +116,8 @@ struct StringLength {
     CancelPoll poll(c);
     for (int64_t i = 0; i < count; ++i) {
       const std::string_view text = StringAt(texts, i);
-      out[i] = static_cast<int32_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !string::FollowsInCharacter(byte); }));
+      out[i] = static_cast<int32_t>(
+          std::count_if(text.begin(), text.end(), [](char byte) { return !string::FollowsInCharacter(byte); }));
       poll(static_cast<int64_t>(text.size()) + 1);
     }
   }

@@ -17,8 +17,10 @@ template <class T>
 void AppendReal(T value, int few, int enough, Texts* texts) {
   char digits[64];
   int size = std::snprintf(digits, sizeof(digits), "%.*g", few, static_cast<double>(value));
-  const T again = std::is_same_v<T, float> ? static_cast<T>(std::strtof(digits, nullptr)) : static_cast<T>(std::strtod(digits, nullptr));
-  if (again != value && value == value) size = std::snprintf(digits, sizeof(digits), "%.*g", enough, static_cast<double>(value));
+  const T again = std::is_same_v<T, float> ? static_cast<T>(std::strtof(digits, nullptr))
+                                           : static_cast<T>(std::strtod(digits, nullptr));
+  if (again != value && value == value)
+    size = std::snprintf(digits, sizeof(digits), "%.*g", enough, static_cast<double>(value));
   if (value != value) return texts->Append("nan");
   texts->Append(std::string_view(digits, static_cast<size_t>(size)));
 }
@@ -46,7 +48,8 @@ void AppendEscaped(std::string_view text, Texts* texts) {
         if (code >= 0x20 && code != 0x7f) {
           texts->Append(1, byte);
         } else {
-          const char octal[] = {'\\', static_cast<char>('0' + (code >> 6)), static_cast<char>('0' + (code >> 3 & 7)), static_cast<char>('0' + (code & 7))};
+          const char octal[] = {'\\', static_cast<char>('0' + (code >> 6)), static_cast<char>('0' + (code >> 3 & 7)),
+                                static_cast<char>('0' + (code & 7))};
           texts->Append(std::string_view(octal, sizeof(octal)));
         }
     }
@@ -115,7 +118,9 @@ struct Summary {
 };
 
 // Numbers but complex ones, truths, texts.
-bool HasElements(uint32_t dtype) { return dtype == TENON_DT_STRING || dtype == TENON_DT_BOOL || DlType(dtype).code <= 2 || dtype == TENON_DT_BFLOAT16; }
+bool HasElements(uint32_t dtype) {
+  return dtype == TENON_DT_STRING || dtype == TENON_DT_BOOL || DlType(dtype).code <= 2 || dtype == TENON_DT_BFLOAT16;
+}
 
 }  // namespace
 

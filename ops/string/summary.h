@@ -7,7 +7,8 @@
 
 namespace tenon::ops::string {
 
-// kNested: in brackets, `most` elements from each end of each dim, texts in quotes. kFlat: the first `most` elements in all. most < 0: all.
+// kNested: in brackets, `most` elements from each end of each dim, texts in quotes. kFlat: the first `most` elements in
+// all. most < 0: all.
 enum class Style { kNested, kFlat };
 void AppendSummary(const tenon_tensor_view& tensor, int64_t most, Style style, sdk::Texts* texts);
 

@@ -10,7 +10,8 @@
 
 namespace tenon::ops {
 
-// pixels: rows from the top, `channels` bytes each: 1 grey, 3 RGB, 4 RGBA. Throws a failure of sdk::Fail, CANCELLED once the step of `c` was given up.
+// pixels: rows from the top, `channels` bytes each: 1 grey, 3 RGB, 4 RGBA. Throws a failure of sdk::Fail, CANCELLED
+// once the step of `c` was given up.
 std::string EncodePng(const sdk::RunContext& c, const uint8_t* pixels, int64_t width, int64_t height, int channels);
 
 }  // namespace tenon::ops

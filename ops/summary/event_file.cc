@@ -34,24 +34,32 @@ std::string EventFile::NewPath(const tenon_files& files, const Options& options)
   char host[256] = "localhost";
   if (gethostname(host, sizeof(host) - 1) != 0) std::snprintf(host, sizeof(host), "localhost");
   char name[320];
-  std::snprintf(name, sizeof(name), "events.out.tfevents.%010lld.%s.%d.", static_cast<long long>(Now()), host, static_cast<int>(getpid()));
+  std::snprintf(name, sizeof(name), "events.out.tfevents.%010lld.%s.%d.", static_cast<long long>(Now()), host,
+                static_cast<int>(getpid()));
   static std::atomic<int> writers{0};
   for (;;) {
     char number[16];
-    std::snprintf(number, sizeof(number), "%06d", writers++);  // readers take the files in the order of their names: 10 sorts before 9
-    const std::string path = Concat(options.folder, options.folder.ends_with('/') ? "" : "/", name, number, options.suffix);
+    std::snprintf(number, sizeof(number), "%06d",
+                  writers++);  // readers take the files in the order of their names: 10 sorts before 9
+    const std::string path =
+        Concat(options.folder, options.folder.ends_with('/') ? "" : "/", name, number, options.suffix);
     if (files.exists(ToSpan(path)) == 0) return path;
   }
 }
 
 static const tenon_files& WithFolder(const std::string& folder) {
   const tenon_files& files = HostFiles();
-  MakeFolders(files, folder.ends_with('/') && folder.size() > 1 && !folder.ends_with("://") ? std::string_view(folder).substr(0, folder.size() - 1) : std::string_view(folder));
+  MakeFolders(files, folder.ends_with('/') && folder.size() > 1 && !folder.ends_with("://")
+                         ? std::string_view(folder).substr(0, folder.size() - 1)
+                         : std::string_view(folder));
   return files;
 }
 
 EventFile::EventFile(const RunContext& c, const Options& options)
-    : options_(options), path_(NewPath(WithFolder(options.folder), options)), file_(File::ForAppending(HostFiles(), path_)), written_ns_(c.services().now_ns(c.frame())) {
+    : options_(options),
+      path_(NewPath(WithFolder(options.folder), options)),
+      file_(File::ForAppending(HostFiles(), path_)),
+      written_ns_(c.services().now_ns(c.frame())) {
   AppendRecord(waiting_, EventOf(0, kFileVersion, "brain.Event:2"));
   Write();
 }
@@ -63,13 +71,17 @@ EventFile::~EventFile() {
   }
 }
 
-void EventFile::Add(const RunContext& c, int64_t step, uint32_t field, std::string_view message) { AddEvent(c, EventOf(step, field, message)); }
+void EventFile::Add(const RunContext& c, int64_t step, uint32_t field, std::string_view message) {
+  AddEvent(c, EventOf(step, field, message));
+}
 
 void EventFile::AddEvent(const RunContext& c, std::string_view event) {
   const std::lock_guard lock(mutex_);
   AppendRecord(waiting_, event);
   const uint64_t now = c.services().now_ns(c.frame());
-  if (++waiting_count_ > options_.most_waiting || waiting_.size() >= kMostBytes || now - written_ns_ >= static_cast<uint64_t>(options_.longest_ms) * 1'000'000) Write();
+  if (++waiting_count_ > options_.most_waiting || waiting_.size() >= kMostBytes ||
+      now - written_ns_ >= static_cast<uint64_t>(options_.longest_ms) * 1'000'000)
+    Write();
   if (waiting_.empty()) written_ns_ = now;
 }
 
@@ -79,7 +91,9 @@ void EventFile::Flush() {
 }
 
 void EventFile::Write() {
-  if (failed_) Fail(TENON_FAILED_PRECONDITION, "the event file ", path_, " could not be written before; close the writer and make another");
+  if (failed_)
+    Fail(TENON_FAILED_PRECONDITION, "the event file ", path_,
+         " could not be written before; close the writer and make another");
   if (waiting_.empty()) return;
   failed_ = true;
   const std::string waiting = std::exchange(waiting_, {});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An event file of TensorBoard's: records of serialized Event messages, the first of which says the format. Any thread.
 //
-// What is added is written when more than so many events wait, or the oldest waits so long, by Flush(), and when the writer goes. A file that is there is never written over.
+// What is added is written when more than so many events wait, or the oldest waits so long, by Flush(), and when the
+// writer goes. A file that is there is never written over.
 #ifndef TENON_OPS_SUMMARY_EVENT_FILE_H_
 #define TENON_OPS_SUMMARY_EVENT_FILE_H_
 

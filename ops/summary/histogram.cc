@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kMost = std::numeric_limits<double>::max();
 
-// Where each bucket ends. By multiplication step after step, so that the limits are those that TensorFlow writes, to the last bit.
+// Where each bucket ends. By multiplication step after step, so that the limits are those that TensorFlow writes, to
+// the last bit.
 const std::vector<double>& Limits() {
   static const std::vector<double> limits = [] {
     std::vector<double> above;

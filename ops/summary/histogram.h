@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram as TensorBoard reads it (HistogramProto): buckets whose limits grow by a tenth, from 1e-12 to 1e20 on either side of zero.
+// A histogram as TensorBoard reads it (HistogramProto): buckets whose limits grow by a tenth, from 1e-12 to 1e20 on
+// either side of zero.
 #ifndef TENON_OPS_SUMMARY_HISTOGRAM_H_
 #define TENON_OPS_SUMMARY_HISTOGRAM_H_
 

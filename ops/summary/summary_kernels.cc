@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of summaries: serialized Summary messages, which event files hold and TensorBoard shows. They run on the host.
+// Kernels of summaries: serialized Summary messages, which event files hold and TensorBoard shows. They run on the
+// host.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -28,7 +29,9 @@ constexpr uint32_t kValue = 1, kTag = 1, kSimpleValue = 2, kHistogram = 5;
 void PutTag(WireWriter* value, std::string_view tag) {
   if (!tag.empty()) value->Bytes(kTag, tag);
 }
-void Give(const RunContext& c, const WireWriter& summary) { SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary.bytes()}); }
+void Give(const RunContext& c, const WireWriter& summary) {
+  SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary.bytes()});
+}
 
 // Calls function(number) for each element, as a double.
 template <class Function>
@@ -36,7 +39,8 @@ void ForEachNumber(const RunContext& c, const tenon_tensor_view& view, const Fun
   CancelPoll poll(c);
   Numbers::And<bool>::Dispatch(view.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0, count = Count(view); i < count; poll(20), ++i) function(static_cast<double>(Data<const T>(view)[i]));
+    for (int64_t i = 0, count = Count(view); i < count; poll(20), ++i)
+      function(static_cast<double>(Data<const T>(view)[i]));
   });
 }
 
@@ -70,7 +74,8 @@ std::string EncodeScalar(const RunContext& c, std::string_view tag, const tenon_
 std::string EncodeHistogram(const RunContext& c, std::string_view tag, const tenon_tensor_view& values) {
   Histogram histogram;
   ForEachNumber(c, values, [&](double number) {
-    if (!std::isfinite(number)) Fail(TENON_INVALID_ARGUMENT, "histogram '", tag, "' has the value ", std::to_string(number));
+    if (!std::isfinite(number))
+      Fail(TENON_INVALID_ARGUMENT, "histogram '", tag, "' has the value ", std::to_string(number));
     histogram.Add(number);
   });
   WireWriter value, summary;
@@ -82,7 +87,9 @@ std::string EncodeHistogram(const RunContext& c, std::string_view tag, const ten
 
 namespace {
 
-void Give(const RunContext& c, const std::string& summary) { SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary}); }
+void Give(const RunContext& c, const std::string& summary) {
+  SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary});
+}
 
 struct Histograms {
   void Run(RunContext c) const { Give(c, EncodeHistogram(c, StringAt(c.input_view(0), 0), c.input_view(1))); }
@@ -111,7 +118,8 @@ struct Merge {
       if (reader.field() != kValue) continue;
       const std::string_view value = reader.delimited(), tag = TagOf(value);
       // Values may be without a tag.
-      if (!tag.empty() && !tags->insert(tag).second) Fail(TENON_INVALID_ARGUMENT, "tag '", tag, "' stands in two of the merged summaries");
+      if (!tag.empty() && !tags->insert(tag).second)
+        Fail(TENON_INVALID_ARGUMENT, "tag '", tag, "' stands in two of the merged summaries");
       merged->Bytes(kValue, value);
     }
     if (!reader.ok()) Fail(TENON_INVALID_ARGUMENT, "an input holds a string that is no Summary");
@@ -120,13 +128,17 @@ struct Merge {
 
 class ImageBatch {
  public:
-  ImageBatch(const tenon_tensor_view& batch, std::span<const uint8_t> bad_color) : batch_(batch), bad_color_(bad_color) {}
+  ImageBatch(const tenon_tensor_view& batch, std::span<const uint8_t> bad_color)
+      : batch_(batch), bad_color_(bad_color) {}
   std::string Encode(const RunContext& c, std::string_view tag, int64_t most) const {
     const Dims dims = DimsOf(batch_);
     if (dims.size() != 4) Fail(TENON_INVALID_ARGUMENT, "Tensor must be 4-D with last dim 1, 3, or 4, not ", dims);
     const int64_t depth = dims[3], pixels = Multiply(dims[1], dims[2]);
-    if (depth != 1 && depth != 3 && depth != 4) Fail(TENON_INVALID_ARGUMENT, "Tensor must be 4-D with last dim 1, 3, or 4, not ", dims);
-    if (batch_.dtype != TENON_DT_UINT8 && static_cast<int64_t>(bad_color_.size()) < depth) Fail(TENON_INVALID_ARGUMENT, "expected depth <= bad_color.size, got depth = ", depth, ", bad_color.size = ", bad_color_.size());
+    if (depth != 1 && depth != 3 && depth != 4)
+      Fail(TENON_INVALID_ARGUMENT, "Tensor must be 4-D with last dim 1, 3, or 4, not ", dims);
+    if (batch_.dtype != TENON_DT_UINT8 && static_cast<int64_t>(bad_color_.size()) < depth)
+      Fail(TENON_INVALID_ARGUMENT, "expected depth <= bad_color.size, got depth = ", depth,
+           ", bad_color.size = ", bad_color_.size());
     if (pixels == 0) Fail(TENON_INVALID_ARGUMENT, "images of shape ", dims, " have no pixels");
     WireWriter summary;
     for (int64_t i = 0; i < std::min(most, dims[0]); ++i) {
@@ -163,7 +175,8 @@ class ImageBatch {
   template <class T>
   std::vector<uint8_t> ScaledPixels(const T* values, int64_t pixels, int64_t depth) const {
     const auto finite = [&](int64_t pixel) {
-      return std::all_of(values + pixel * depth, values + (pixel + 1) * depth, [](T each) { return std::isfinite(static_cast<double>(each)); });
+      return std::all_of(values + pixel * depth, values + (pixel + 1) * depth,
+                         [](T each) { return std::isfinite(static_cast<double>(each)); });
     };
     float least = std::numeric_limits<float>::infinity(), most_of_all = -least;
     for (int64_t pixel = 0; pixel < pixels; ++pixel) {
@@ -182,7 +195,8 @@ class ImageBatch {
       for (int64_t k = 0; k < depth; ++k) {
         const int64_t i = pixel * depth + k;
         // Each step is rounded to the type, as the formula's would be.
-        out[static_cast<size_t>(i)] = good ? static_cast<uint8_t>(static_cast<double>(T(T(values[i] * scale) + offset))) : bad_color_[static_cast<size_t>(k)];
+        out[static_cast<size_t>(i)] = good ? static_cast<uint8_t>(static_cast<double>(T(T(values[i] * scale) + offset)))
+                                           : bad_color_[static_cast<size_t>(k)];
       }
     }
     return out;
@@ -194,7 +208,8 @@ class ImageBatch {
 
 }  // namespace
 
-std::string EncodeImages(const RunContext& c, std::string_view tag, const tenon_tensor_view& batch, int64_t most, std::span<const uint8_t> bad_color) {
+std::string EncodeImages(const RunContext& c, std::string_view tag, const tenon_tensor_view& batch, int64_t most,
+                         std::span<const uint8_t> bad_color) {
   return ImageBatch(batch, bad_color).Encode(c, tag, most);
 }
 
@@ -205,10 +220,14 @@ struct ImageSummaries {
     const tenon_attr_value color = c.Raw("bad_color");
     if (!c.ok()) return;
     const auto& view = *static_cast<const tenon_tensor_view*>(color.data);
-    if (view.dtype != TENON_DT_UINT8 || view.dl.ndim != 1) Fail(TENON_INVALID_ARGUMENT, "bad_color must be a vector of uint8; it is ", TypeName(view.dtype), " of shape ", DimsOf(view));
+    if (view.dtype != TENON_DT_UINT8 || view.dl.ndim != 1)
+      Fail(TENON_INVALID_ARGUMENT, "bad_color must be a vector of uint8; it is ", TypeName(view.dtype), " of shape ",
+           DimsOf(view));
     bad_color.assign(Data<const uint8_t>(view), Data<const uint8_t>(view) + Count(view));
   }
-  void Run(RunContext c) const { Give(c, EncodeImages(c, StringAt(c.input_view(0), 0), c.input_view(1), most, bad_color)); }
+  void Run(RunContext c) const {
+    Give(c, EncodeImages(c, StringAt(c.input_view(0), 0), c.input_view(1), most, bad_color));
+  }
   int64_t most;
   std::vector<uint8_t> bad_color;
 };
@@ -258,7 +277,9 @@ struct OldTensorSummary {
 };
 
 struct TensorSummary {
-  void Run(RunContext c) const { Give(c, EncodeTensor(StringAt(c.input_view(0), 0), c.input_view(1), StringAt(c.input_view(2), 0))); }
+  void Run(RunContext c) const {
+    Give(c, EncodeTensor(StringAt(c.input_view(0), 0), c.input_view(1), StringAt(c.input_view(2), 0)));
+  }
 };
 
 constexpr Traits kGivesSummary = {.dynamic_outputs = TENON_DYNAMIC_ALL};

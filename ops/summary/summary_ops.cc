@@ -30,10 +30,13 @@ TENON_OP(kImageSummary) = DefineOp({
     .name = "ImageSummary",
     .inputs = "tag: string, tensor: T",
     .outputs = "summary: string",
-    .attrs = "max_images: int >= 1 = 3; T: {uint8, float, half, double} = float; bad_color: tensor = uint8 [255, 0, 0, 255]",
+    .attrs =
+        "max_images: int >= 1 = 3; T: {uint8, float, half, double} = float; bad_color: tensor = uint8 [255, 0, 0, 255]",
     .constraints = "rank(tag) == 0; rank(tensor) == 4",
-    .doc = "A summary of the first max_images images of tensor [batch, height, width, 1 (grey), 3 (RGB) or 4 (RGBA)], as PNG. Numbers that are no "
-           "uint8 are scaled, so that the largest is 255, or with negative ones so that 0 is 128; a pixel that is not finite gets bad_color.",
+    .doc = "A summary of the first max_images images of tensor [batch, height, width, 1 (grey), 3 (RGB) or 4 (RGBA)], "
+           "as PNG. Numbers that are no "
+           "uint8 are scaled, so that the largest is 255, or with negative ones so that 0 is 128; a pixel that is not "
+           "finite gets bad_color.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
 });
@@ -54,7 +57,8 @@ TENON_OP(kTensorSummaryV2) = DefineOp({
     .outputs = "summary: string",
     .attrs = "T: type",
     .constraints = "rank(tag) == 0; rank(serialized_summary_metadata) == 0",
-    .doc = "A summary of a tensor under a tag, with a SummaryMetadata message that says which plugin of TensorBoard shows it.",
+    .doc = "A summary of a tensor under a tag, with a SummaryMetadata message that says which plugin of TensorBoard "
+           "shows it.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ScalarShape>,
 });

@@ -28,8 +28,9 @@ class Cursor {
   explicit Cursor(std::string_view bytes) : rest_(bytes) {}
   bool AtEnd() const { return rest_.empty(); }
   std::string_view Take(int64_t count, std::string_view what) {
-    if (count > static_cast<int64_t>(rest_.size())) Fail(TENON_INVALID_ARGUMENT, "the WAV ends within ", what, ", which takes ", count, " bytes; ",
-        rest_.size(), " are left");
+    if (count > static_cast<int64_t>(rest_.size()))
+      Fail(TENON_INVALID_ARGUMENT, "the WAV ends within ", what, ", which takes ", count, " bytes; ", rest_.size(),
+           " are left");
     const std::string_view taken = rest_.substr(0, static_cast<size_t>(count));
     rest_.remove_prefix(taken.size());
     return taken;
@@ -50,17 +51,22 @@ class Cursor {
 void ReadFormat(Cursor& cursor, WavContents* out) {
   cursor.Expect("fmt ");
   const int64_t size = Number(cursor.Take(4, "its format"));
-  if (size != 16 && size != 18) Fail(TENON_INVALID_ARGUMENT, "the WAV's format has ", size, " bytes; 16 and 18 are known");
+  if (size != 16 && size != 18)
+    Fail(TENON_INVALID_ARGUMENT, "the WAV's format has ", size, " bytes; 16 and 18 are known");
   const std::string_view format = cursor.Take(size, "its format");
   const auto at = [&](size_t begin, size_t count) { return Number(format.substr(begin, count)); };
-  if (at(0, 2) != 1) Fail(TENON_INVALID_ARGUMENT, "the WAV's samples are coded by format ", at(0, 2), "; 1 (PCM) is known");
+  if (at(0, 2) != 1)
+    Fail(TENON_INVALID_ARGUMENT, "the WAV's samples are coded by format ", at(0, 2), "; 1 (PCM) is known");
   out->channels = at(2, 2);
   out->rate = at(4, 4);
   if (out->channels < 1) Fail(TENON_INVALID_ARGUMENT, "the WAV has no channels");
-  if (at(14, 2) != 8 * kBytes) Fail(TENON_INVALID_ARGUMENT, "the WAV has ", at(14, 2), " bits a sample; 16 can be read");
-  if (at(12, 2) != out->channels * kBytes) Fail(TENON_INVALID_ARGUMENT, "the WAV says that a frame of ", out->channels, " channels has ", at(12, 2), " bytes");
+  if (at(14, 2) != 8 * kBytes)
+    Fail(TENON_INVALID_ARGUMENT, "the WAV has ", at(14, 2), " bits a sample; 16 can be read");
+  if (at(12, 2) != out->channels * kBytes)
+    Fail(TENON_INVALID_ARGUMENT, "the WAV says that a frame of ", out->channels, " channels has ", at(12, 2), " bytes");
   if (at(8, 4) != (out->rate * out->channels * kBytes & UINT32_MAX)) {
-    Fail(TENON_INVALID_ARGUMENT, "the WAV says that ", out->rate, " frames of ", out->channels, " channels have ", at(8, 4), " bytes");
+    Fail(TENON_INVALID_ARGUMENT, "the WAV says that ", out->rate, " frames of ", out->channels, " channels have ",
+         at(8, 4), " bytes");
   }
 }
 
@@ -70,11 +76,12 @@ std::string EncodeWav(const RunContext& c, const float* samples, int64_t frames,
   constexpr int64_t kHeader = 44;
   const int64_t size = Multiply(Multiply(frames, channels), kBytes);
   if (size > UINT32_MAX - kHeader || channels > UINT16_MAX / kBytes || rate > UINT32_MAX) {
-    Fail(TENON_INVALID_ARGUMENT, "a WAV holds 4 GB, 32767 channels and a rate of 32 bits; ", frames, " frames of ", channels, " channels at ", rate,
-        " a second are more");
+    Fail(TENON_INVALID_ARGUMENT, "a WAV holds 4 GB, 32767 channels and a rate of 32 bits; ", frames, " frames of ",
+         channels, " channels at ", rate, " a second are more");
   }
-  std::string out = "RIFF" + Little(size + kHeader - 8, 4) + "WAVEfmt " + Little(16, 4) + Little(1, 2) + Little(channels, 2) + Little(rate, 4) +
-                    Little(rate * channels * kBytes, 4) + Little(channels * kBytes, 2) + Little(8 * kBytes, 2) + "data" + Little(size, 4);
+  std::string out = "RIFF" + Little(size + kHeader - 8, 4) + "WAVEfmt " + Little(16, 4) + Little(1, 2) +
+                    Little(channels, 2) + Little(rate, 4) + Little(rate * channels * kBytes, 4) +
+                    Little(channels * kBytes, 2) + Little(8 * kBytes, 2) + "data" + Little(size, 4);
   out.resize(static_cast<size_t>(kHeader + size));
   char* to = out.data() + kHeader;
   constexpr int64_t kPiece = 1 << 14;
@@ -83,7 +90,8 @@ std::string EncodeWav(const RunContext& c, const float* samples, int64_t frames,
     for (int64_t i = first; i < std::min(first + kPiece, frames * channels); ++i, to += kBytes) {
       const float loud = std::clamp(std::isnan(samples[i]) ? 0.0f : samples[i] * 32768.0f, -32768.0f, 32767.0f);
       // Halves away from 0; a double adds one half to any float of this size exactly.
-      const auto sample = static_cast<uint32_t>(static_cast<int32_t>(static_cast<double>(loud) + std::copysign(0.5, static_cast<double>(loud))));
+      const auto sample = static_cast<uint32_t>(
+          static_cast<int32_t>(static_cast<double>(loud) + std::copysign(0.5, static_cast<double>(loud))));
       to[0] = static_cast<char>(sample & 0xff);
       to[1] = static_cast<char>(sample >> 8 & 0xff);
     }

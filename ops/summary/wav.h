@@ -11,7 +11,8 @@
 
 namespace tenon::ops {
 
-// samples: frames after each other, in [-1, 1]; what is louder is cut off, and what is no number is silent. INVALID_ARGUMENT for more than the format holds.
+// samples: frames after each other, in [-1, 1]; what is louder is cut off, and what is no number is silent.
+// INVALID_ARGUMENT for more than the format holds.
 std::string EncodeWav(const sdk::RunContext& c, const float* samples, int64_t frames, int64_t channels, int64_t rate);
 
 // What is in a file; data is part of its bytes.

@@ -24,13 +24,15 @@ struct Decode {
     for (int64_t i = 0; i < dims[0]; ++i) {
       poll(dims[1] + 1);
       // Channels that are asked for beyond the file's are its last; what comes after its end is silence.
-      for (int64_t k = 0; k < dims[1]; ++k) *out++ = i < wav.frames ? SampleOf(wav, i * wav.channels + std::min(k, wav.channels - 1)) : 0.0f;
+      for (int64_t k = 0; k < dims[1]; ++k)
+        *out++ = i < wav.frames ? SampleOf(wav, i * wav.channels + std::min(k, wav.channels - 1)) : 0.0f;
     }
   }
 
  private:
   static float SampleOf(const WavContents& wav, int64_t i) {
-    const auto low = static_cast<uint8_t>(wav.data[static_cast<size_t>(2 * i)]), high = static_cast<uint8_t>(wav.data[static_cast<size_t>(2 * i + 1)]);
+    const auto low = static_cast<uint8_t>(wav.data[static_cast<size_t>(2 * i)]),
+               high = static_cast<uint8_t>(wav.data[static_cast<size_t>(2 * i + 1)]);
     return static_cast<float>(static_cast<int16_t>(low | high << 8)) / 32768.0f;
   }
   const int64_t channels, samples;
@@ -74,8 +76,9 @@ TENON_OP(kDecodeWav) = DefineOp({
     .outputs = "audio: float, sample_rate: int32",
     .attrs = "desired_channels: int = -1; desired_samples: int = -1",
     .constraints = "rank(contents) == 0",
-    .doc = "The sound of a WAV of 16 bits, [samples, channels], in [-1, 1). Where it has fewer channels than are wanted its last one comes again; where it is "
-        "shorter silence follows.",
+    .doc = "The sound of a WAV of 16 bits, [samples, channels], in [-1, 1). Where it has fewer channels than are "
+           "wanted its last one comes again; where it is "
+           "shorter silence follows.",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<DecodeShape>,
 });

@@ -23,14 +23,20 @@ using testing::Values;
 std::string Encode(const Tensor& audio, int32_t rate) {
   const Tensor per_second = testing::Scalar(rate);
   KernelRunner step;
-  EXPECT_TRUE(step.Run(kEncodeWavKernel, {"EncodeWav", {}, {TENON_DT_FLOAT, TENON_DT_INT32}, {TENON_DT_STRING}}, {&audio, &per_second}).ok());
+  EXPECT_TRUE(step.Run(kEncodeWavKernel, {"EncodeWav", {}, {TENON_DT_FLOAT, TENON_DT_INT32}, {TENON_DT_STRING}},
+                       {&audio, &per_second})
+                  .ok());
   return testing::Texts(step.outputs.at(0))[0];
 }
 Outcome Decode(const std::string& bytes, std::vector<Tensor>* out = nullptr) {
   const Tensor contents = testing::Strings({}, {bytes});
   KernelRunner step;
-  const Outcome outcome = step.Run(kDecodeWavKernel, {"DecodeWav", {{"desired_channels", int64_t{-1}}, {"desired_samples", int64_t{-1}}},
-      {TENON_DT_STRING}, {TENON_DT_FLOAT, TENON_DT_INT32}}, {&contents});
+  const Outcome outcome = step.Run(kDecodeWavKernel,
+                                   {"DecodeWav",
+                                    {{"desired_channels", int64_t{-1}}, {"desired_samples", int64_t{-1}}},
+                                    {TENON_DT_STRING},
+                                    {TENON_DT_FLOAT, TENON_DT_INT32}},
+                                   {&contents});
   if (out != nullptr && outcome.ok()) *out = std::move(step.outputs);
   return outcome;
 }
@@ -49,7 +55,8 @@ TEST(Wav, ASizeThatLiesIsMetByWhatIsThere) {
   wav.replace(40, 4, "\xff\xff\xff\xff");
   const Outcome outcome = Decode(wav);
   EXPECT_EQ(outcome.code, TENON_INVALID_ARGUMENT);
-  EXPECT_NE(outcome.message.find("ends within data, which takes 4294967295 bytes; 12 are left"), std::string::npos) << outcome.message;
+  EXPECT_NE(outcome.message.find("ends within data, which takes 4294967295 bytes; 12 are left"), std::string::npos)
+      << outcome.message;
   EXPECT_EQ(Decode("").code, TENON_INVALID_ARGUMENT);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writers of event files, and what they write: summaries, graphs, whole events.
 //
-// A writer is a resource, by its name, and has a file from CreateSummaryFileWriter until CloseSummaryWriter. Only the first of them names a file (TENON_OP_IO): what the others
-// write goes to a file that somebody else has chosen.
+// A writer is a resource, by its name, and has a file from CreateSummaryFileWriter until CloseSummaryWriter. Only the
+// first of them names a file (TENON_OP_IO): what the others write goes to a file that somebody else has chosen.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -26,7 +26,9 @@ struct MakeWriter {
     std::string name(c.String("shared_name"));
     if (name.empty()) name = c.name();
     const std::string container(c.String("container"));
-    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(name), ToSpan("summary writer"), 0, &handle));
+    if (c.ok())
+      c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(name),
+                                                 ToSpan("summary writer"), 0, &handle));
   }
   void Run(RunContext c) const { *c.output<tenon_resource*>(0) = handle; }
   tenon_resource* handle = nullptr;
@@ -36,9 +38,12 @@ struct MakeWriter {
 struct CreateFile {
   void Run(RunContext c) const {
     const int64_t most = *c.input<int32_t>(2), longest = *c.input<int32_t>(3);
-    const EventFile::Options options = {std::string(StringAt(c.input_view(1), 0)), std::string(StringAt(c.input_view(4), 0)), std::max<int64_t>(most, 0), std::max<int64_t>(longest, 0)};
+    const EventFile::Options options = {std::string(StringAt(c.input_view(1), 0)),
+                                        std::string(StringAt(c.input_view(4), 0)), std::max<int64_t>(most, 0),
+                                        std::max<int64_t>(longest, 0)};
     if (options.folder.empty()) Fail(TENON_INVALID_ARGUMENT, "logdir is empty");
-    if (options.suffix.find('/') != std::string::npos) Fail(TENON_INVALID_ARGUMENT, "filename_suffix '", options.suffix, "' has a '/'; the file lies in logdir");
+    if (options.suffix.find('/') != std::string::npos)
+      Fail(TENON_INVALID_ARGUMENT, "filename_suffix '", options.suffix, "' has a '/'; the file lies in logdir");
     (void)ObjectOf<EventFile>(c, c.resource(0), kWriterType, [&] { return std::make_unique<EventFile>(c, options); });
   }
 };
@@ -69,7 +74,9 @@ struct WriteSummary {
 };
 
 struct Tensor {
-  std::string Encode(const RunContext& c) const { return EncodeTensor(StringAt(c.input_view(3), 0), c.input_view(2), StringAt(c.input_view(4), 0)); }
+  std::string Encode(const RunContext& c) const {
+    return EncodeTensor(StringAt(c.input_view(3), 0), c.input_view(2), StringAt(c.input_view(4), 0));
+  }
 };
 // Summaries one after the other are one.
 struct Raw {
@@ -83,21 +90,28 @@ struct Raw {
   }
 };
 struct Scalar {
-  std::string Encode(const RunContext& c) const { return EncodeScalar(c, StringAt(c.input_view(2), 0), c.input_view(3)); }
+  std::string Encode(const RunContext& c) const {
+    return EncodeScalar(c, StringAt(c.input_view(2), 0), c.input_view(3));
+  }
 };
 struct HistogramOf {
-  std::string Encode(const RunContext& c) const { return EncodeHistogram(c, StringAt(c.input_view(2), 0), c.input_view(3)); }
+  std::string Encode(const RunContext& c) const {
+    return EncodeHistogram(c, StringAt(c.input_view(2), 0), c.input_view(3));
+  }
 };
 struct Images {
   explicit Images(CreateContext& c) : most(c.Int("max_images")) {}
   std::string Encode(const RunContext& c) const {
-    return EncodeImages(c, StringAt(c.input_view(2), 0), c.input_view(3), most, {c.input<uint8_t>(4), static_cast<size_t>(Count(c.input_view(4)))});
+    return EncodeImages(c, StringAt(c.input_view(2), 0), c.input_view(3), most,
+                        {c.input<uint8_t>(4), static_cast<size_t>(Count(c.input_view(4)))});
   }
   int64_t most;
 };
 struct Sounds {
   explicit Sounds(CreateContext& c) : most(c.Int("max_outputs")) {}
-  std::string Encode(const RunContext& c) const { return EncodeSounds(c, StringAt(c.input_view(2), 0), c.input_view(3), *c.input<float>(4), most); }
+  std::string Encode(const RunContext& c) const {
+    return EncodeSounds(c, StringAt(c.input_view(2), 0), c.input_view(3), *c.input<float>(4), most);
+  }
   int64_t most;
 };
 
@@ -154,20 +168,27 @@ TENON_OP(kSummaryWriter) = DefineOp({
 TENON_OP(kCreateSummaryFileWriter) = Writing({
     .name = "CreateSummaryFileWriter",
     .inputs = "writer: resource, logdir: string, max_queue: int32, flush_millis: int32, filename_suffix: string",
-    .constraints = "path(logdir); rank(logdir) == 0; rank(max_queue) == 0; rank(flush_millis) == 0; rank(filename_suffix) == 0",
-    .doc = "Gives a writer a new event file in the folder logdir, unless it has one. Events are written when more than max_queue wait, or flush_millis have gone by.",
+    .constraints =
+        "path(logdir); rank(logdir) == 0; rank(max_queue) == 0; rank(flush_millis) == 0; rank(filename_suffix) == 0",
+    .doc = "Gives a writer a new event file in the folder logdir, unless it has one. Events are written when more than "
+           "max_queue wait, or flush_millis have gone by.",
     .traits = kWrites | TENON_OP_IO,
 });
 
-TENON_OP(kFlushSummaryWriter) = Writing({.name = "FlushSummaryWriter", .inputs = "writer: resource", .doc = "Writes what waits."});
-TENON_OP(kCloseSummaryWriter) = Writing({.name = "CloseSummaryWriter", .inputs = "writer: resource", .doc = "Writes what waits, and takes the writer's file from it."});
+TENON_OP(kFlushSummaryWriter) = Writing({.name = "FlushSummaryWriter",
+                                         .inputs = "writer: resource",
+                                         .doc = "Writes what waits."});
+TENON_OP(kCloseSummaryWriter) = Writing({.name = "CloseSummaryWriter",
+                                         .inputs = "writer: resource",
+                                         .doc = "Writes what waits, and takes the writer's file from it."});
 
 TENON_OP(kWriteSummary) = Writing({
     .name = "WriteSummary",
     .inputs = "writer: resource, step: int64, tensor: T, tag: string, summary_metadata: string",
     .attrs = "T: type",
     .constraints = "rank(step) == 0; rank(tag) == 0; rank(summary_metadata) == 0",
-    .doc = "Writes a tensor under a tag, with a SummaryMetadata message that says which plugin of TensorBoard shows it.",
+    .doc =
+        "Writes a tensor under a tag, with a SummaryMetadata message that says which plugin of TensorBoard shows it.",
 });
 
 TENON_OP(kWriteRawProtoSummary) = Writing({
@@ -202,7 +223,8 @@ TENON_OP(kWriteScalarSummary) = Writing({
 TENON_OP(kWriteHistogramSummary) = Writing({
     .name = "WriteHistogramSummary",
     .inputs = "writer: resource, step: int64, tag: string, values: T",
-    .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, bool} = float",
+    .attrs =
+        "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, bool} = float",
     .constraints = "rank(step) == 0; rank(tag) == 0",
     .doc = "Writes how values, which are finite, are spread.",
 });

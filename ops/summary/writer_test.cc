@@ -11,8 +11,8 @@
 #include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
-extern const tenon_kernel_registration kSummaryWriterKernel, kCreateSummaryFileWriterKernel, kFlushSummaryWriterKernel, kCloseSummaryWriterKernel, kWriteScalarSummaryKernel,
-    kWriteRawProtoSummaryKernel;
+extern const tenon_kernel_registration kSummaryWriterKernel, kCreateSummaryFileWriterKernel, kFlushSummaryWriterKernel,
+    kCloseSummaryWriterKernel, kWriteScalarSummaryKernel, kWriteRawProtoSummaryKernel;
 }  // namespace tenon::ops
 
 namespace tenon::ops::writer_test {
@@ -32,12 +32,14 @@ class Writer : public ::testing::Test {
     handle_ = std::make_unique<Tensor>(std::move(step_.outputs[0]));
   }
   Outcome Create(int32_t most = 0, int32_t longest = 1'000'000, const std::string& folder = "run") {
-    const Tensor logdir = testing::Strings({}, {folder}), queue = testing::Scalar(most), millis = testing::Scalar(longest), suffix = testing::Strings({}, {".v2"});
+    const Tensor logdir = testing::Strings({}, {folder}), queue = testing::Scalar(most),
+                 millis = testing::Scalar(longest), suffix = testing::Strings({}, {".v2"});
     return step_.Run(kCreateSummaryFileWriterKernel, {}, {handle_.get(), &logdir, &queue, &millis, &suffix});
   }
   Outcome Add(int64_t at) {
     const Tensor step = testing::Scalar(at), tag = testing::Strings({}, {"loss"}), value = testing::Scalar(2.5f);
-    return step_.Run(kWriteScalarSummaryKernel, {"", {{"T", testing::Type{TENON_DT_FLOAT}}}}, {handle_.get(), &step, &tag, &value});
+    return step_.Run(kWriteScalarSummaryKernel, {"", {{"T", testing::Type{TENON_DT_FLOAT}}}},
+                     {handle_.get(), &step, &tag, &value});
   }
   Outcome Flush() { return step_.Run(kFlushSummaryWriterKernel, {}, {handle_.get()}); }
   Outcome Close() { return step_.Run(kCloseSummaryWriterKernel, {}, {handle_.get()}); }

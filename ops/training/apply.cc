@@ -132,7 +132,8 @@ TENON_OP(kSparseApplyMomentum) = DefineOp({
     .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, indices: Tindices, momentum: T",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
-    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); "
+                   "element(indices) >= 0",
     .doc = "ApplyMomentum for the rows that indices name, one after the other.",
     .traits = kByReference,
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
@@ -142,7 +143,8 @@ TENON_OP(kResourceSparseApplyMomentum) = DefineOp({
     .name = "ResourceSparseApplyMomentum",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
-    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); "
+                   "element(indices) >= 0",
     .doc = "ResourceApplyMomentum for the rows that indices name, one after the other.",
     .traits = kByHandle,
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
@@ -162,7 +164,8 @@ TENON_OP(kResourceSparseApplyKerasMomentum) = DefineOp({
     .name = "ResourceSparseApplyKerasMomentum",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
-    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); "
+                   "element(indices) >= 0",
     .doc = "ResourceApplyKerasMomentum for the rows that indices name, one after the other.",
     .traits = kByHandle,
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
@@ -191,7 +194,8 @@ TENON_OP(kResourceApplyRMSProp) = DefineOp({
 
 TENON_OP(kSparseApplyRMSProp) = DefineOp({
     .name = "SparseApplyRMSProp",
-    .inputs = "var: Ref(T), ms: Ref(T), mom: Ref(T), lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices",
+    .inputs =
+        "var: Ref(T), ms: Ref(T), mom: Ref(T), lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
     .constraints = "rank(lr) == 0; rank(rho) == 0; rank(momentum) == 0; rank(epsilon) == 0; rank(indices) == 1; "
@@ -203,7 +207,8 @@ TENON_OP(kSparseApplyRMSProp) = DefineOp({
 
 TENON_OP(kResourceSparseApplyRMSProp) = DefineOp({
     .name = "ResourceSparseApplyRMSProp",
-    .inputs = "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices",
+    .inputs = "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: "
+              "Tindices",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
     .constraints = "rank(lr) == 0; rank(rho) == 0; rank(momentum) == 0; rank(epsilon) == 0; rank(indices) == 1; "
                    "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
@@ -218,14 +223,16 @@ TENON_OP(kApplyFtrl) = DefineOp({
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; use_locking: bool = false; multiply_linear_by_lr: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0",
-    .doc = "Follow the regularized leader: var from the sums of gradients (linear) and of their squares (accum), with L1 and L2 penalties.",
+    .doc = "Follow the regularized leader: var from the sums of gradients (linear) and of their squares (accum), with "
+           "L1 and L2 penalties.",
     .traits = kByReference,
     .shape = ShapeFunction<ApplyShape<3, 3>>,
 });
 
 TENON_OP(kSparseApplyFtrl) = DefineOp({
     .name = "SparseApplyFtrl",
-    .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T",
+    .inputs =
+        "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; multiply_linear_by_lr: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0; rank(indices) == 1; "
@@ -240,14 +247,16 @@ TENON_OP(kResourceApplyFtrl) = DefineOp({
     .inputs = "var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, lr_power: T",
     .attrs = "T: numbertype; use_locking: bool = false; multiply_linear_by_lr: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0",
-    .doc = "Follow the regularized leader: var from the sums of gradients (linear) and of their squares (accum), with L1 and L2 penalties.",
+    .doc = "Follow the regularized leader: var from the sums of gradients (linear) and of their squares (accum), with "
+           "L1 and L2 penalties.",
     .traits = kByHandle,
     .shape = ShapeFunction<ApplyShape<3, 3>>,
 });
 
 TENON_OP(kResourceSparseApplyFtrl) = DefineOp({
     .name = "ResourceSparseApplyFtrl",
-    .inputs = "var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T",
+    .inputs = "var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, "
+              "lr_power: T",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; multiply_linear_by_lr: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0; rank(indices) == 1; "
                    "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",

@@ -37,7 +37,8 @@ void SparseApplyShape(sdk::ShapeContext& c) {
   const Shape indices = c.WithRank(kGradient + 1, 1), grad = c.Input(kGradient);
   Shape variable;
   for (int i = 0; i < kSlots; ++i) {
-    variable = c.Merge(variable, by_handle ? c.InputHandle(i).shape : c.Input(i), "the shapes of the variable and its slots");
+    variable =
+        c.Merge(variable, by_handle ? c.InputHandle(i).shape : c.Input(i), "the shapes of the variable and its slots");
   }
   for (int i = kSlots; i < c.input_count(); ++i) {
     if (i != kGradient && i != kGradient + 1) c.WithRank(i, 0);

@@ -31,7 +31,8 @@ TENON_OP(kSparseApplyProximalGradientDescent) = DefineOp({
     .inputs = "var: Ref(T), alpha: T, l1: T, l2: T, grad: T, indices: Tindices",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
-    .constraints = "rank(alpha) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(alpha) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, "
+                   "0); element(indices) >= 0",
     .doc = "ApplyProximalGradientDescent for the rows that indices name, one after the other.",
     .traits = kByReference,
     .shape = ShapeFunction<SparseApplyShape<1, 4>>,
@@ -41,7 +42,8 @@ TENON_OP(kResourceSparseApplyProximalGradientDescent) = DefineOp({
     .name = "ResourceSparseApplyProximalGradientDescent",
     .inputs = "var: resource, alpha: T, l1: T, l2: T, grad: T, indices: Tindices",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
-    .constraints = "rank(alpha) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(alpha) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, "
+                   "0); element(indices) >= 0",
     .doc = "ResourceApplyProximalGradientDescent for the rows that indices name, one after the other.",
     .traits = kByHandle,
     .shape = ShapeFunction<SparseApplyShape<1, 4>>,
@@ -53,7 +55,8 @@ TENON_OP(kApplyProximalAdagrad) = DefineOp({
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; use_locking: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0",
-    .doc = "accum += grad * grad; rate = lr / sqrt(accum); v = var - rate * grad; var = sign(v) * max(abs(v) - rate * l1, 0) / (1 + "
+    .doc = "accum += grad * grad; rate = lr / sqrt(accum); v = var - rate * grad; var = sign(v) * max(abs(v) - rate * "
+           "l1, 0) / (1 + "
            "rate * l2). INVALID_ARGUMENT unless lr is positive and l1 and l2 are not negative.",
     .traits = kByReference,
     .shape = ShapeFunction<ApplyShape<2, 5>>,
@@ -64,7 +67,8 @@ TENON_OP(kResourceApplyProximalAdagrad) = DefineOp({
     .inputs = "var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T",
     .attrs = "T: numbertype; use_locking: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0",
-    .doc = "accum += grad * grad; rate = lr / sqrt(accum); v = var - rate * grad; var = sign(v) * max(abs(v) - rate * l1, 0) / (1 + "
+    .doc = "accum += grad * grad; rate = lr / sqrt(accum); v = var - rate * grad; var = sign(v) * max(abs(v) - rate * "
+           "l1, 0) / (1 + "
            "rate * l2). INVALID_ARGUMENT unless lr is positive and l1 and l2 are not negative.",
     .traits = kByHandle,
     .shape = ShapeFunction<ApplyShape<2, 5>>,
@@ -75,7 +79,8 @@ TENON_OP(kSparseApplyProximalAdagrad) = DefineOp({
     .inputs = "var: Ref(T), accum: Ref(T), lr: T, l1: T, l2: T, grad: T, indices: Tindices",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
-    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); "
+                   "element(indices) >= 0",
     .doc = "ApplyProximalAdagrad for the rows that indices name, one after the other.",
     .traits = kByReference,
     .shape = ShapeFunction<SparseApplyShape<2, 5>>,
@@ -85,7 +90,8 @@ TENON_OP(kResourceSparseApplyProximalAdagrad) = DefineOp({
     .name = "ResourceSparseApplyProximalAdagrad",
     .inputs = "var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T, indices: Tindices",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
-    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); "
+                   "element(indices) >= 0",
     .doc = "ResourceApplyProximalAdagrad for the rows that indices name, one after the other.",
     .traits = kByHandle,
     .shape = ShapeFunction<SparseApplyShape<2, 5>>,
@@ -93,11 +99,13 @@ TENON_OP(kResourceSparseApplyProximalAdagrad) = DefineOp({
 
 TENON_OP(kApplyAdagradDA) = DefineOp({
     .name = "ApplyAdagradDA",
-    .inputs = "var: Ref(T), gradient_accumulator: Ref(T), gradient_squared_accumulator: Ref(T), grad: T, lr: T, l1: T, l2: T, global_step: int64",
+    .inputs = "var: Ref(T), gradient_accumulator: Ref(T), gradient_squared_accumulator: Ref(T), grad: T, lr: T, l1: T, "
+              "l2: T, global_step: int64",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; use_locking: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(global_step) == 0",
-    .doc = "gradient_accumulator += grad; gradient_squared_accumulator += grad * grad; with g and gg the two: var = -sign(g) * lr * "
+    .doc = "gradient_accumulator += grad; gradient_squared_accumulator += grad * grad; with g and gg the two: var = "
+           "-sign(g) * lr * "
            "max(abs(g) - global_step * l1, 0) / (global_step * l2 * lr + sqrt(gg)).",
     .traits = kByReference,
     .shape = ShapeFunction<ApplyShape<3, 3>>,
@@ -105,10 +113,12 @@ TENON_OP(kApplyAdagradDA) = DefineOp({
 
 TENON_OP(kResourceApplyAdagradDA) = DefineOp({
     .name = "ResourceApplyAdagradDA",
-    .inputs = "var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, lr: T, l1: T, l2: T, global_step: int64",
+    .inputs = "var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, lr: T, "
+              "l1: T, l2: T, global_step: int64",
     .attrs = "T: numbertype; use_locking: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(global_step) == 0",
-    .doc = "gradient_accumulator += grad; gradient_squared_accumulator += grad * grad; with g and gg the two: var = -sign(g) * lr * "
+    .doc = "gradient_accumulator += grad; gradient_squared_accumulator += grad * grad; with g and gg the two: var = "
+           "-sign(g) * lr * "
            "max(abs(g) - global_step * l1, 0) / (global_step * l2 * lr + sqrt(gg)).",
     .traits = kByHandle,
     .shape = ShapeFunction<ApplyShape<3, 3>>,
@@ -116,10 +126,12 @@ TENON_OP(kResourceApplyAdagradDA) = DefineOp({
 
 TENON_OP(kSparseApplyAdagradDA) = DefineOp({
     .name = "SparseApplyAdagradDA",
-    .inputs = "var: Ref(T), gradient_accumulator: Ref(T), gradient_squared_accumulator: Ref(T), grad: T, indices: Tindices, lr: T, l1: T, l2: T, global_step: int64",
+    .inputs = "var: Ref(T), gradient_accumulator: Ref(T), gradient_squared_accumulator: Ref(T), grad: T, indices: "
+              "Tindices, lr: T, l1: T, l2: T, global_step: int64",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
-    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(global_step) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(global_step) == 0; rank(indices) == 1; dim(grad, "
+                   "0) == dim(indices, 0); element(indices) >= 0",
     .doc = "ApplyAdagradDA for the rows that indices name, one after the other.",
     .traits = kByReference,
     .shape = ShapeFunction<SparseApplyShape<3, 3>>,
@@ -127,10 +139,12 @@ TENON_OP(kSparseApplyAdagradDA) = DefineOp({
 
 TENON_OP(kResourceSparseApplyAdagradDA) = DefineOp({
     .name = "ResourceSparseApplyAdagradDA",
-    .inputs = "var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, indices: Tindices, lr: "
+    .inputs = "var: resource, gradient_accumulator: resource, gradient_squared_accumulator: resource, grad: T, "
+              "indices: Tindices, lr: "
               "T, l1: T, l2: T, global_step: int64",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
-    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(global_step) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(global_step) == 0; rank(indices) == 1; dim(grad, "
+                   "0) == dim(indices, 0); element(indices) >= 0",
     .doc = "ResourceApplyAdagradDA for the rows that indices name, one after the other.",
     .traits = kByHandle,
     .shape = ShapeFunction<SparseApplyShape<3, 3>>,
@@ -149,7 +163,8 @@ TENON_OP(kApplyFtrlV2) = DefineOp({
 
 TENON_OP(kResourceApplyFtrlV2) = DefineOp({
     .name = "ResourceApplyFtrlV2",
-    .inputs = "var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T",
+    .inputs =
+        "var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T",
     .attrs = "T: numbertype; use_locking: bool = false; multiply_linear_by_lr: bool = false",
     .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(l2_shrinkage) == 0; rank(lr_power) == 0",
     .doc = "ApplyFtrl with grad + 2 * l2_shrinkage * var in place of grad in linear.",
@@ -159,10 +174,12 @@ TENON_OP(kResourceApplyFtrlV2) = DefineOp({
 
 TENON_OP(kSparseApplyFtrlV2) = DefineOp({
     .name = "SparseApplyFtrlV2",
-    .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, indices: Tindices, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T",
+    .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, indices: Tindices, lr: T, l1: T, l2: T, "
+              "l2_shrinkage: T, lr_power: T",
     .outputs = "out: Ref(T)",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; multiply_linear_by_lr: bool = false",
-    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(l2_shrinkage) == 0; rank(lr_power) == 0; rank(indices) == 1; "
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(l2_shrinkage) == 0; rank(lr_power) == 0; "
+                   "rank(indices) == 1; "
                    "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
     .doc = "ApplyFtrlV2 for the rows that indices name, one after the other.",
     .traits = kByReference,
@@ -171,9 +188,11 @@ TENON_OP(kSparseApplyFtrlV2) = DefineOp({
 
 TENON_OP(kResourceSparseApplyFtrlV2) = DefineOp({
     .name = "ResourceSparseApplyFtrlV2",
-    .inputs = "var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power: T",
+    .inputs = "var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, "
+              "l2_shrinkage: T, lr_power: T",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; multiply_linear_by_lr: bool = false",
-    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(l2_shrinkage) == 0; rank(lr_power) == 0; rank(indices) == 1; "
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(l2_shrinkage) == 0; rank(lr_power) == 0; "
+                   "rank(indices) == 1; "
                    "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
     .doc = "ResourceApplyFtrlV2 for the rows that indices name, one after the other.",
     .traits = kByHandle,

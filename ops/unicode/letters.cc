@@ -44,17 +44,20 @@ struct ChangeCase {
   // Through UTF-16, of which ICU knows the letters; what is no character becomes U+FFFD.
   static void Characters(const RunContext& c, std::string_view text, Texts* texts) {
     // Not more than three times as long, says Unicode; ICU counts in int32.
-    if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 4)) Fail(TENON_UNIMPLEMENTED, "a text of ", text.size(), " bytes is too long for changing its letters");
+    if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max() / 4))
+      Fail(TENON_UNIMPLEMENTED, "a text of ", text.size(), " bytes is too long for changing its letters");
     if (text.empty()) return;
     StepMemory memory(c);
     std::pmr::u16string units(text.size(), u'\0', &memory), changed(text.size(), u'\0', &memory);
     // Twice where the room that there is does not do.
     const auto convert = [](std::pmr::u16string* to, const auto& function) {
       int32_t size = 0;
-      for (UErrorCode error = U_BUFFER_OVERFLOW_ERROR; error == U_BUFFER_OVERFLOW_ERROR; to->resize(static_cast<size_t>(size))) {
+      for (UErrorCode error = U_BUFFER_OVERFLOW_ERROR; error == U_BUFFER_OVERFLOW_ERROR;
+           to->resize(static_cast<size_t>(size))) {
         error = U_ZERO_ERROR;
         size = function(to->data(), static_cast<int32_t>(to->size()), &error);
-        if (U_FAILURE(error) && error != U_BUFFER_OVERFLOW_ERROR) Fail(TENON_INTERNAL, "ICU cannot change the letters of a text: ", u_errorName(error));
+        if (U_FAILURE(error) && error != U_BUFFER_OVERFLOW_ERROR)
+          Fail(TENON_INTERNAL, "ICU cannot change the letters of a text: ", u_errorName(error));
       }
     };
     convert(&units, [&](char16_t* to, int32_t room, UErrorCode* error) {
@@ -63,13 +66,15 @@ struct ChangeCase {
       return size;
     });
     convert(&changed, [&](char16_t* to, int32_t room, UErrorCode* error) {
-      return (kUpper ? u_strToUpper : u_strToLower)(to, room, units.data(), static_cast<int32_t>(units.size()), "", error);
+      return (kUpper ? u_strToUpper : u_strToLower)(to, room, units.data(), static_cast<int32_t>(units.size()), "",
+                                                    error);
     });
     UErrorCode error = U_ZERO_ERROR;
     int32_t size = 0;
     u_strToUTF8(nullptr, 0, &size, changed.data(), static_cast<int32_t>(changed.size()), &error);
     error = U_ZERO_ERROR;
-    u_strToUTF8(texts->Extend(static_cast<size_t>(size)), size, &size, changed.data(), static_cast<int32_t>(changed.size()), &error);
+    u_strToUTF8(texts->Extend(static_cast<size_t>(size)), size, &size, changed.data(),
+                static_cast<int32_t>(changed.size()), &error);
     if (U_FAILURE(error)) Fail(TENON_INTERNAL, "ICU cannot write the letters of a text: ", u_errorName(error));
   }
   bool characters = false;

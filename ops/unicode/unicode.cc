@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode, UnicodeScript: texts of any encoding that ICU knows as code points, and code points as
-// UTF-8, UTF-16 and UTF-32.
+// UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode, UnicodeScript: texts of any encoding that
+// ICU knows as code points, and code points as UTF-8, UTF-16 and UTF-32.
 #include <unicode/ucnv.h>
 #include <unicode/uscript.h>
 
@@ -65,8 +65,10 @@ class Decoder {
   }
 
  private:
-  static void Malformed(const void* context, UConverterToUnicodeArgs* arguments, const char* units, int32_t length, UConverterCallbackReason reason, UErrorCode* error) {
-    if (reason == UCNV_UNASSIGNED || reason == UCNV_ILLEGAL || reason == UCNV_IRREGULAR) *static_cast<bool*>(const_cast<void*>(context)) = true;
+  static void Malformed(const void* context, UConverterToUnicodeArgs* arguments, const char* units, int32_t length,
+                        UConverterCallbackReason reason, UErrorCode* error) {
+    if (reason == UCNV_UNASSIGNED || reason == UCNV_ILLEGAL || reason == UCNV_IRREGULAR)
+      *static_cast<bool*>(const_cast<void*>(context)) = true;
     UCNV_TO_U_CALLBACK_SUBSTITUTE(nullptr, arguments, units, length, reason, error);
   }
   std::unique_ptr<UConverter, CloseConverter> converter_;
@@ -77,12 +79,15 @@ void CheckEncoding(CreateContext& c, const std::string& encoding) {
   if (c.ok() && !Decoder(encoding).ok()) c.Invalid("Could not create converter for input encoding: ", encoding);
 }
 
-// Calls each(code point, bytes) for those that stay, and skip(bytes) for the others. refuses_control: so strict is a text that is encoded anew, one that is decoded is not.
+// Calls each(code point, bytes) for those that stay, and skip(bytes) for the others. refuses_control: so strict is a
+// text that is encoded anew, one that is decoded is not.
 template <class Each, class Skip>
-void Decode(Decoder& decoder, std::string_view text, const Policy& policy, bool refuses_control, const Each& each, const Skip& skip) {
+void Decode(Decoder& decoder, std::string_view text, const Policy& policy, bool refuses_control, const Each& each,
+            const Skip& skip) {
   decoder.ForEach(text, [&](int32_t point, int64_t bytes, bool malformed) {
     const bool control = policy.control_too && point <= 0x1f;
-    if (policy.strict && (malformed || (control && refuses_control))) Fail(TENON_INVALID_ARGUMENT, "Invalid formatting on input string");
+    if (policy.strict && (malformed || (control && refuses_control)))
+      Fail(TENON_INVALID_ARGUMENT, "Invalid formatting on input string");
     if (!malformed && !control) each(point, bytes);
     else if (policy.left_out) skip(bytes);
     else each(policy.replacement, bytes);
@@ -92,7 +97,9 @@ void Decode(Decoder& decoder, std::string_view text, const Policy& policy, bool 
 // ---- Into one ----
 
 enum class Form { kUtf8, kUtf16, kUtf32 };
-Form FormOf(std::string_view name) { return name == "UTF-8" ? Form::kUtf8 : name == "UTF-16-BE" ? Form::kUtf16 : Form::kUtf32; }
+Form FormOf(std::string_view name) {
+  return name == "UTF-8" ? Form::kUtf8 : name == "UTF-16-BE" ? Form::kUtf16 : Form::kUtf32;
+}
 
 // point: in [0, kLast]; UTF-8 has none for surrogates.
 void Append(int32_t point, Form form, Texts* texts) {
@@ -127,7 +134,10 @@ void Append(int32_t point, Form form, Texts* texts) {
 
 template <bool kOffsets>
 struct UnicodeDecode {
-  explicit UnicodeDecode(CreateContext& c) : encoding(c.String("input_encoding")), policy(c), wide(c.Type("Tsplits") == TENON_DT_INT64) { CheckEncoding(c, encoding); }
+  explicit UnicodeDecode(CreateContext& c)
+      : encoding(c.String("input_encoding")), policy(c), wide(c.Type("Tsplits") == TENON_DT_INT64) {
+    CheckEncoding(c, encoding);
+  }
   void Run(RunContext c) const {
     const tenon_tensor_view& input = c.input_view(0);
     const int64_t rows = Count(input);
@@ -164,7 +174,8 @@ struct UnicodeDecode {
 
  private:
   void PutSplit(const RunContext& c, int64_t row, int64_t split) const {
-    if (!wide && split > std::numeric_limits<int32_t>::max()) Fail(TENON_INVALID_ARGUMENT, "there are more characters than int32 splits can count; ask for int64");
+    if (!wide && split > std::numeric_limits<int32_t>::max())
+      Fail(TENON_INVALID_ARGUMENT, "there are more characters than int32 splits can count; ask for int64");
     if (wide) c.output<int64_t>(0)[row] = split;
     else c.output<int32_t>(0)[row] = static_cast<int32_t>(split);
   }
@@ -174,13 +185,17 @@ struct UnicodeDecode {
 };
 
 struct UnicodeTranscode {
-  explicit UnicodeTranscode(CreateContext& c) : encoding(c.String("input_encoding")), policy(c), form(FormOf(c.String("output_encoding"))) { CheckEncoding(c, encoding); }
+  explicit UnicodeTranscode(CreateContext& c)
+      : encoding(c.String("input_encoding")), policy(c), form(FormOf(c.String("output_encoding"))) {
+    CheckEncoding(c, encoding);
+  }
   void Run(RunContext c) const {
     Decoder decoder(encoding);
     Texts texts(c);
     for (int64_t i = 0, count = Count(c.input_view(0)); i < count; ++i) {
       Decode(
-          decoder, StringAt(c.input_view(0), i), policy, true, [&](int32_t point, int64_t) { Append(point, form, &texts); }, [](int64_t) {});
+          decoder, StringAt(c.input_view(0), i), policy, true,
+          [&](int32_t point, int64_t) { Append(point, form, &texts); }, [](int64_t) {});
       texts.End();
     }
     texts.Give(0, DimsOf(c.input_view(0)));
@@ -194,17 +209,21 @@ struct UnicodeEncode {
   explicit UnicodeEncode(CreateContext& c) : policy(c), form(FormOf(c.String("output_encoding"))) {}
   void Run(RunContext c) const {
     const int64_t splits = Count(c.input_view(1)), count = Count(c.input_view(0));
-    if (splits == 0) Fail(TENON_INVALID_ARGUMENT, "Input_splits should contain elements, but given input_values has 0 elements");
+    if (splits == 0)
+      Fail(TENON_INVALID_ARGUMENT, "Input_splits should contain elements, but given input_values has 0 elements");
     if (SplitAt(c, 0) != 0) Fail(TENON_INVALID_ARGUMENT, "First value in input_splits must be zero.");
-    if (SplitAt(c, splits - 1) != count) Fail(TENON_INVALID_ARGUMENT, "Last value in input_splits must be equal to length of input_tensor: ", count);
+    if (SplitAt(c, splits - 1) != count)
+      Fail(TENON_INVALID_ARGUMENT, "Last value in input_splits must be equal to length of input_tensor: ", count);
     for (int64_t i = 1; i < splits; ++i)
-      if (SplitAt(c, i) < SplitAt(c, i - 1)) Fail(TENON_INVALID_ARGUMENT, "Values in input_splits must be equal or in ascending order.");
+      if (SplitAt(c, i) < SplitAt(c, i - 1))
+        Fail(TENON_INVALID_ARGUMENT, "Values in input_splits must be equal or in ascending order.");
     Texts texts(c);
     for (int64_t row = 0; row + 1 < splits; ++row) {
       for (int64_t i = SplitAt(c, row); i < SplitAt(c, row + 1); ++i) {
         int32_t point = c.input<int32_t>(0)[i];
         if (point < 0 || point > kLast || IsSurrogate(point)) {
-          if (policy.strict) Fail(TENON_INVALID_ARGUMENT, "Code point is out of range for Unicode, or is a surrogate: ", point);
+          if (policy.strict)
+            Fail(TENON_INVALID_ARGUMENT, "Code point is out of range for Unicode, or is a surrogate: ", point);
           if (policy.left_out || IsSurrogate(policy.replacement)) continue;
           point = policy.replacement;
         }
@@ -217,7 +236,9 @@ struct UnicodeEncode {
   }
 
  private:
-  static int64_t SplitAt(const RunContext& c, int64_t i) { return c.input_view(1).dtype == TENON_DT_INT32 ? c.input<int32_t>(1)[i] : c.input<int64_t>(1)[i]; }
+  static int64_t SplitAt(const RunContext& c, int64_t i) {
+    return c.input_view(1).dtype == TENON_DT_INT32 ? c.input<int32_t>(1)[i] : c.input<int64_t>(1)[i];
+  }
   Policy policy;
   Form form;
 };
@@ -248,7 +269,8 @@ constexpr Traits kGivesText = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 }  // namespace
 
 TENON_KERNEL(kUnicodeDecodeKernel) = Registration<UnicodeDecode<false>>("UnicodeDecode", kGivesText);
-TENON_KERNEL(kUnicodeDecodeWithOffsetsKernel) = Registration<UnicodeDecode<true>>("UnicodeDecodeWithOffsets", kGivesText);
+TENON_KERNEL(kUnicodeDecodeWithOffsetsKernel) = Registration<UnicodeDecode<true>>("UnicodeDecodeWithOffsets",
+                                                                                  kGivesText);
 TENON_KERNEL(kUnicodeTranscodeKernel) = Registration<UnicodeTranscode>("UnicodeTranscode", kGivesText);
 TENON_KERNEL(kUnicodeEncodeKernel) = Registration<UnicodeEncode>("UnicodeEncode", kGivesText);
 TENON_KERNEL(kUnicodeScriptKernel) = Registration<UnicodeScript>("UnicodeScript", {});
@@ -257,7 +279,8 @@ TENON_OP(kUnicodeDecode) = DefineOp({
     .name = "UnicodeDecode",
     .inputs = "input: string",
     .outputs = "row_splits: Tsplits, char_values: int32",
-    .attrs = "input_encoding: string; errors: {'strict', 'replace', 'ignore'} = 'replace'; replacement_char: int = 65533; replace_control_characters: bool = false; "
+    .attrs = "input_encoding: string; errors: {'strict', 'replace', 'ignore'} = 'replace'; replacement_char: int = "
+             "65533; replace_control_characters: bool = false; "
              "Tsplits: {int32, int64} = int64",
     .doc = "The code points of each text, as the rows of a ragged tensor.",
     .traits = TENON_OP_NO_GRADIENT,
@@ -268,7 +291,8 @@ TENON_OP(kUnicodeDecodeWithOffsets) = DefineOp({
     .name = "UnicodeDecodeWithOffsets",
     .inputs = "input: string",
     .outputs = "row_splits: Tsplits, char_values: int32, char_to_byte_starts: int64",
-    .attrs = "input_encoding: string; errors: {'strict', 'replace', 'ignore'} = 'replace'; replacement_char: int = 65533; replace_control_characters: bool = false; "
+    .attrs = "input_encoding: string; errors: {'strict', 'replace', 'ignore'} = 'replace'; replacement_char: int = "
+             "65533; replace_control_characters: bool = false; "
              "Tsplits: {int32, int64} = int64",
     .doc = "The code points of each text, as the rows of a ragged tensor, and at which byte each begins.",
     .traits = TENON_OP_NO_GRADIENT,
@@ -279,7 +303,8 @@ TENON_OP(kUnicodeTranscode) = DefineOp({
     .name = "UnicodeTranscode",
     .inputs = "input: string",
     .outputs = "output: string",
-    .attrs = "input_encoding: string; output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}; errors: {'strict', 'replace', 'ignore'} = 'replace'; replacement_char: int = 65533; "
+    .attrs = "input_encoding: string; output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}; errors: {'strict', "
+             "'replace', 'ignore'} = 'replace'; replacement_char: int = 65533; "
              "replace_control_characters: bool = false",
     .doc = "Each text in another encoding.",
     .traits = TENON_OP_NO_GRADIENT,
@@ -290,7 +315,8 @@ TENON_OP(kUnicodeEncode) = DefineOp({
     .name = "UnicodeEncode",
     .inputs = "input_values: int32, input_splits: Tsplits",
     .outputs = "output: string",
-    .attrs = "errors: {'ignore', 'replace', 'strict'} = 'replace'; output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}; replacement_char: int = 65533; Tsplits: {int32, int64} = int64",
+    .attrs = "errors: {'ignore', 'replace', 'strict'} = 'replace'; output_encoding: {'UTF-8', 'UTF-16-BE', "
+             "'UTF-32-BE'}; replacement_char: int = 65533; Tsplits: {int32, int64} = int64",
     .constraints = "rank(input_values) == 1; rank(input_splits) == 1",
     .doc = "A text of each row of code points.",
     .traits = TENON_OP_NO_GRADIENT,

@@ -3,13 +3,15 @@
 """Guards the plugin ABI: headers that stand alone, tags on every function, and a layout that changes knowingly.
 
   abi_check.py                     checks the headers and compares their layout with layout.txt
-  abi_check.py --update --why TEXT rewrites layout.txt and include/tenon/layout_hash.h after a wanted change, and notes it in changes.txt
-  abi_check.py --append-only OLD   says whether layout.txt grew from the snapshot OLD by appending alone (binds from 1.0)
+  abi_check.py --update --why TEXT rewrites layout.txt and include/tenon/layout_hash.h after a wanted change, and notes
+  it in changes.txt abi_check.py --append-only OLD   says whether layout.txt grew from the snapshot OLD by appending
+  alone (binds from 1.0)
 
-The snapshot lists each struct's size and alignment, each member's offset, size and type, each function with its tags and the types of its
-parameters, whose names do not count, and each constant. While the major version is 0 host and plugin compare hashes: one of the handshake,
-one of each capability that a plugin brings, one of each extension. Each is of the headers that it includes, so that what changes in
-one of them refuses its own users alone. What is for applications is in the snapshot and in no hash.
+The snapshot lists each struct's size and alignment, each member's offset, size and type, each function with its tags
+and the types of its parameters, whose names do not count, and each constant. While the major version is 0 host and
+plugin compare hashes: one of the handshake, one of each capability that a plugin brings, one of each extension. Each is
+of the headers that it includes, so that what changes in one of them refuses its own users alone. What is for
+applications is in the snapshot and in no hash.
 """
 
 import argparse
@@ -25,20 +27,39 @@ from pathlib import Path
 ROOM = Path(__file__).resolve().parents[1]
 DRAFT = "tenon/ext/draft/"
 HASH_HEADER = "tenon/layout_hash.h"
-DRAFT_HASH_HEADER = DRAFT + "layout_hash.h"  # that only the drafts themselves include: a change of one builds nothing else anew
+DRAFT_HASH_HEADER = (
+    DRAFT + "layout_hash.h"
+)  # that only the drafts themselves include: a change of one builds nothing else anew
 HASH_HEADERS = (HASH_HEADER, DRAFT_HASH_HEADER)
 # For applications, not plugins: compiled here, and versioned apart.
 APPLICATION = ("tenon/app.h", "tenon/session_options.h", "tenon/dlpack.h", "tenon/model.h", "tenon/train.h")
 TAGGED_APPLICATION = ("tenon/model.h", "tenon/train.h")  # app.h is older than its tags
 # The headers that speak of each hash, with all that they include. What every plugin has to do with is the handshake's.
 HANDSHAKE = ("tenon/abi.h", "tenon/status.h")
-CAPABILITIES = {"OPS": "tenon/op.h", "GRADIENTS": "tenon/op.h", "KERNELS": "tenon/kernel.h", "DEVICE": "tenon/device.h", "COMPILER": DRAFT + "compile.h",
-                "TRANSPORT": DRAFT + "transport.h", "COLLECTIVE": DRAFT + "collective.h", "PLACER": DRAFT + "place.h",
-                "FILESYSTEM": DRAFT + "filesystem.h"}
-DRAFT_CAPABILITIES = {"GRAPH_PASS": DRAFT + "graph_pass.h", "DEVICE_COPY": DRAFT + "device_copy.h", "LOOP_COMPILER": DRAFT + "compile_loop.h",
-                      "VARIANTS": DRAFT + "variant.h"}
-EXTENSIONS = {"FILES": "tenon/ext/files.h", "NATIVE_HANDLE": DRAFT + "native_handle.h", "GRAPH_CAPTURE": DRAFT + "capture.h",
-              "PROFILE": DRAFT + "profile.h", "TILE": DRAFT + "tile.h"}
+CAPABILITIES = {
+    "OPS": "tenon/op.h",
+    "GRADIENTS": "tenon/op.h",
+    "KERNELS": "tenon/kernel.h",
+    "DEVICE": "tenon/device.h",
+    "COMPILER": DRAFT + "compile.h",
+    "TRANSPORT": DRAFT + "transport.h",
+    "COLLECTIVE": DRAFT + "collective.h",
+    "PLACER": DRAFT + "place.h",
+    "FILESYSTEM": DRAFT + "filesystem.h",
+}
+DRAFT_CAPABILITIES = {
+    "GRAPH_PASS": DRAFT + "graph_pass.h",
+    "DEVICE_COPY": DRAFT + "device_copy.h",
+    "LOOP_COMPILER": DRAFT + "compile_loop.h",
+    "VARIANTS": DRAFT + "variant.h",
+}
+EXTENSIONS = {
+    "FILES": "tenon/ext/files.h",
+    "NATIVE_HANDLE": DRAFT + "native_handle.h",
+    "GRAPH_CAPTURE": DRAFT + "capture.h",
+    "PROFILE": DRAFT + "profile.h",
+    "TILE": DRAFT + "tile.h",
+}
 WARNINGS = ("-Wall", "-Wextra", "-Wpadded", "-Werror", "-fsyntax-only")
 COMPILERS = (("gcc", "-xc", "-std=c11"), ("g++", "-xc++", "-std=c++20"),
              ("clang", "-xc", "-std=c11"), ("clang++", "-xc++", "-std=c++20"))
@@ -95,7 +116,9 @@ def check_compiles(include):
 
 def without_comments(text):
     # A text may hold "//".
-    return re.sub(r'("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*', lambda found: found.group(1) or " ", text, flags=re.DOTALL)
+    return re.sub(
+        r'("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*', lambda found: found.group(1) or " ", text, flags=re.DOTALL
+    )
 
 
 def squeeze(text):
@@ -103,7 +126,8 @@ def squeeze(text):
 
 
 def without_tags(text):
-    """Takes TENON_THREAD(...), TENON_OWN(...) and TENON_NULLABLE(...) away; their arguments may hold one level of parentheses."""
+    """Takes TENON_THREAD(...), TENON_OWN(...) and TENON_NULLABLE(...) away; their arguments may hold one level of
+    parentheses."""
     return squeeze(re.sub(r"\bTENON_(?:THREAD|OWN|NULLABLE)\s*\((?:[^()]|\([^()]*\))*\)", " ", text))
 
 
@@ -189,7 +213,8 @@ def parentheses_depth(text, end):
 
 
 def list_of_parameters(bare):
-    """Where the parameters of a function or of a pointer to one begin; -1: it is none. A callback among them is one of them."""
+    """Where the parameters of a function or of a pointer to one begin; -1: it is none. A callback among them is one of
+    them."""
     pointer = FUNCTION_POINTER.search(bare)
     return pointer.end() - 1 if pointer and parentheses_depth(bare, pointer.start()) == 0 else bare.find("(")
 
@@ -203,10 +228,18 @@ def nullables(statement):
 def tags_of(statement, names):
     """"any borrow", with the number of a parameter in place of its name."""
     tags = re.findall(r"\bTENON_(?:THREAD|OWN)\s*\(((?:[^()]|\([^()]*\))*)\)", statement)
-    numbered = [re.sub(r"\((\w+)", lambda found: f"({names.index(found.group(1)) if found.group(1) in names else found.group(1)}", tag)
-                for tag in tags]
+    numbered = [
+        re.sub(
+            r"\((\w+)",
+            lambda found: f"({names.index(found.group(1)) if found.group(1) in names else found.group(1)}",
+            tag,
+        )
+        for tag in tags
+    ]
     nullable = [str(names.index(name)) if name in names else name for name in nullables(statement)]
-    return " ".join([squeeze(tag).replace(" ", "") for tag in numbered] + ([f"null({','.join(nullable)})"] if nullable else []))
+    return " ".join(
+        [squeeze(tag).replace(" ", "") for tag in numbered] + ([f"null({','.join(nullable)})"] if nullable else [])
+    )
 
 
 def type_of(statement):
@@ -297,8 +330,10 @@ def check_structs(headers):
             names = [name for name, _ in struct.members]
             sized = names[:2] == ["struct_size", "must_understand"]
             if sized == struct.frozen:
-                problems.append(f"{header.path}: {struct.name} must either begin with struct_size and must_understand, or "
-                                "have a comment before it that begins with 'Frozen value', and not both")
+                problems.append(
+                    f"{header.path}: {struct.name} must either begin with struct_size and must_understand, or "
+                    "have a comment before it that begins with 'Frozen value', and not both"
+                )
     return problems
 
 
@@ -343,8 +378,11 @@ def check_tag_values(name, statement):
             problems.append(f"{name}: TENON_OWN({own}); known: borrow, static, give(x), take(x)")
         elif moved and moved.group(1) not in parameters:
             problems.append(f"{name}: TENON_OWN({own}) names no parameter")
-    return problems + [f"{name}: TENON_NULLABLE names '{each}', which is no pointer that crosses" for each in nullables(statement)
-                       if each not in pointers(statement)]
+    return problems + [
+        f"{name}: TENON_NULLABLE names '{each}', which is no pointer that crosses"
+        for each in nullables(statement)
+        if each not in pointers(statement)
+    ]
 
 
 def check_tags(headers):
@@ -460,9 +498,11 @@ def hash_headers(hashes):
 
 
 def hash_header(hashes):
-    out = ("/* SPDX-License-Identifier: Apache-2.0 */\n"
-           "/* Generated by plugin_api/check/abi_check.py --update; do not edit. Hashes of layouts, which host and plugin compare\n"
-           " * until 1.0: of the handshake, of each capability, and, as the end of its id, of each extension. */\n")
+    out = (
+        "/* SPDX-License-Identifier: Apache-2.0 */\n"
+        "/* Generated by plugin_api/check/abi_check.py --update; do not edit. Hashes of layouts, which host and plugin compare\n"
+        " * until 1.0: of the handshake, of each capability, and, as the end of its id, of each extension. */\n"
+    )
     for name, value in hashes.items():
         text = f'"#{value}"' if name.startswith("TEXT_") else f"UINT64_C(0x{value})"
         out += f"#define TENON_{name} {text}\n"
@@ -500,13 +540,16 @@ def check_layout(room):
 
 
 def check_released(room):
-    """Of each released version of this major number the layout only grew. Until 1.0 nothing is promised, and nothing stands there."""
+    """Of each released version of this major number the layout only grew. Until 1.0 nothing is promised, and nothing
+    stands there."""
     now = (room / "check" / "layout.txt").read_text(encoding="utf-8")
     major = re.search(r"^constant TENON_ABI_MAJOR (\d+)$", now, re.MULTILINE)
     problems = []
     for released in sorted((room / "check" / "released").glob("*.txt")):
         if major and released.name.split(".")[0] == major.group(1):
-            problems += [f"{released.name}: {problem}" for problem in append_only(released.read_text(encoding="utf-8"), now)]
+            problems += [
+                f"{released.name}: {problem}" for problem in append_only(released.read_text(encoding="utf-8"), now)
+            ]
     return problems
 
 
@@ -575,8 +618,16 @@ def append_only(old, new):
 
 def check_all(room=ROOM):
     include = room / "include"
-    headers = read_headers(include) + [header for header in read_application(include) if header.path in TAGGED_APPLICATION]
-    return check_compiles(include) + check_structs(headers) + check_tags(headers) + check_layout(room) + check_released(room)
+    headers = read_headers(include) + [
+        header for header in read_application(include) if header.path in TAGGED_APPLICATION
+    ]
+    return (
+        check_compiles(include)
+        + check_structs(headers)
+        + check_tags(headers)
+        + check_layout(room)
+        + check_released(room)
+    )
 
 
 def update(why, room=ROOM):

@@ -48,8 +48,11 @@ class TheHeaders(unittest.TestCase):
         names = [struct.name for header in headers.values() for struct in header.structs]
         self.assertEqual(len(names), len(set(names)))
         for path, header in headers.items():
-            self.assertEqual(header.text.count("typedef struct"),
-                             len(header.structs) + len(abi_check.re.findall(r"typedef struct \w+ \w+;", header.text)), path)
+            self.assertEqual(
+                header.text.count("typedef struct"),
+                len(header.structs) + len(abi_check.re.findall(r"typedef struct \w+ \w+;", header.text)),
+                path,
+            )
 
     def test_the_snapshot_is_the_same_twice(self):
         include = abi_check.ROOM / "include"
@@ -98,24 +101,36 @@ class Planted(unittest.TestCase):
         self.assertEqual(len(available), len(abi_check.check_compiles(bare)))
 
     def test_a_member_without_a_tag_is_refused(self):
-        self.assert_one(abi_check.check_tags(self.headers(self.changed("TENON_THREAD(any) TENON_OWN(give(out_thing))",
-                                                                       "TENON_OWN(give(out_thing))"))), "make", "TENON_THREAD")
+        self.assert_one(
+            abi_check.check_tags(
+                self.headers(self.changed("TENON_THREAD(any) TENON_OWN(give(out_thing))", "TENON_OWN(give(out_thing))"))
+            ),
+            "make",
+            "TENON_THREAD",
+        )
         self.assert_one(abi_check.check_tags(self.headers(self.changed("TENON_THREAD(any) TENON_OWN(give(out_thing))",
                                                                        "TENON_THREAD(any)"))), "make", "TENON_OWN")
 
     def test_a_function_type_and_a_declaration_without_tags_are_refused(self):
         text = self.changed("typedef TENON_THREAD(any) TENON_OWN(take(argument)) void", "typedef void")
         self.assertEqual(2, len(abi_check.check_tags(self.headers(text))))
-        self.assertEqual(2, len(abi_check.check_tags(self.headers(GOOD + "const tenon_pair* tenon_open(uint32_t x);\n"))))
+        self.assertEqual(
+            2, len(abi_check.check_tags(self.headers(GOOD + "const tenon_pair* tenon_open(uint32_t x);\n")))
+        )
         tagged = GOOD + "TENON_THREAD(any) TENON_OWN(static) const tenon_pair* tenon_open(uint32_t x);\n"
         self.assertEqual([], abi_check.check_tags(self.headers(tagged)))
 
     def test_a_tag_with_an_unknown_value_is_refused(self):
         self.assert_one(abi_check.check_tags(self.headers(self.changed("TENON_THREAD(any) TENON_OWN(give(out_thing))",
                         "TENON_THREAD(main) TENON_OWN(give(out_thing))"))), "TENON_THREAD(main)")
-        self.assert_one(abi_check.check_tags(self.headers(self.changed("OWN(give(out_thing))", "OWN(lend(out_thing))"))), "lend")
-        self.assert_one(abi_check.check_tags(self.headers(self.changed("OWN(give(out_thing))", "OWN(give(out_other))"))),
-                        "out_other", "no parameter")
+        self.assert_one(
+            abi_check.check_tags(self.headers(self.changed("OWN(give(out_thing))", "OWN(lend(out_thing))"))), "lend"
+        )
+        self.assert_one(
+            abi_check.check_tags(self.headers(self.changed("OWN(give(out_thing))", "OWN(give(out_other))"))),
+            "out_other",
+            "no parameter",
+        )
 
     def test_what_may_be_null_is_a_pointer_that_crosses(self):
         function = "TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow) TENON_NULLABLE({}) const tenon_pair* tenon_open(const tenon_pair* of, uint32_t x);\n"
@@ -130,7 +145,10 @@ class Planted(unittest.TestCase):
         function = "TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow) TENON_NULLABLE({}) void tenon_go(void* on, void (*told)(void* x), void* with);\n"
         self.assertEqual([], abi_check.check_tags(self.headers(GOOD + function.format("told, with"))))
         self.assert_one(abi_check.check_tags(self.headers(GOOD + function.format("x"))), "tenon_go", "'x'")
-        self.assertEqual("void tenon_go(void*, void (*)(void*), void*) [any borrow null(1,2)]", abi_check.type_of(function.format("told, with")))
+        self.assertEqual(
+            "void tenon_go(void*, void (*)(void*), void*) [any borrow null(1,2)]",
+            abi_check.type_of(function.format("told, with")),
+        )
 
     def test_a_type_without_fixed_width_is_refused(self):
         for kind in ("bool", "size_t", "long", "enum tenon_kind"):
@@ -169,28 +187,52 @@ class Planted(unittest.TestCase):
 
     def test_a_comment_or_the_name_of_a_parameter_changes_nothing(self):
         first = abi_check.snapshot(self.include(GOOD))
-        text = GOOD.replace("/* [count] */", "/* count of them */").replace("out_thing", "out_made").replace("void (*done)(void* argument)", "void (*ended)(void* of)")
-        text = text.replace("TENON_OWN(take(argument)) void (*tenon_function)(void* argument)", "TENON_OWN(take(it)) void (*tenon_function)(void* it)")
+        text = (
+            GOOD.replace("/* [count] */", "/* count of them */")
+            .replace("out_thing", "out_made")
+            .replace("void (*done)(void* argument)", "void (*ended)(void* of)")
+        )
+        text = text.replace(
+            "TENON_OWN(take(argument)) void (*tenon_function)(void* argument)",
+            "TENON_OWN(take(it)) void (*tenon_function)(void* it)",
+        )
         self.assertNotEqual(GOOD, text)
         self.assertEqual(first, abi_check.snapshot(self.include(text)))
 
     def test_types_of_parameters_are_read_whatever_their_names(self):
         for declaration, expected in (
-                ("uint32_t (*f)(void)", "uint32_t (*f)(void)"),
-                ("void (*f)(char out_token[256], const a_t* const* list, struct b* c)", "void (*f)(char[256], const a_t* const*, struct b*)"),
-                ("void (*f)(const tenon_a*, uint32_t, const tenon_a)", "void (*f)(const tenon_a*, uint32_t, const tenon_a)"),
-                ("void* (*f)(tenon_a a, void (*done)(void* x, tenon_s (*deep)(uint64_t y)), void* b)",
-                 "void* (*f)(tenon_a, void (*)(void*, tenon_s (*)(uint64_t)), void*)"),
-                ("TENON_EXPORT uint32_t tenon_f(const tenon_a* a, uint64_t b)", "uint32_t tenon_f(const tenon_a*, uint64_t)"),
-                ("uint64_t count[4]", "uint64_t count[4]")):
+            ("uint32_t (*f)(void)", "uint32_t (*f)(void)"),
+            (
+                "void (*f)(char out_token[256], const a_t* const* list, struct b* c)",
+                "void (*f)(char[256], const a_t* const*, struct b*)",
+            ),
+            (
+                "void (*f)(const tenon_a*, uint32_t, const tenon_a)",
+                "void (*f)(const tenon_a*, uint32_t, const tenon_a)",
+            ),
+            (
+                "void* (*f)(tenon_a a, void (*done)(void* x, tenon_s (*deep)(uint64_t y)), void* b)",
+                "void* (*f)(tenon_a, void (*)(void*, tenon_s (*)(uint64_t)), void*)",
+            ),
+            (
+                "TENON_EXPORT uint32_t tenon_f(const tenon_a* a, uint64_t b)",
+                "uint32_t tenon_f(const tenon_a*, uint64_t)",
+            ),
+            ("uint64_t count[4]", "uint64_t count[4]"),
+        ):
             self.assertEqual(expected, abi_check.type_of(declaration))
 
     # ---- Hashes ----
 
     def hashes(self, **changes):
         """Of four headers: the handshake, ops over it, files, and a draft over files."""
-        texts = {"abi.h": GOOD, "status.h": "#define TENON_OK 0u\n", "op.h": self.header("op", "abi.h"),
-                 "ext/files.h": self.header("files", "abi.h"), "ext/draft/filesystem.h": self.header("filesystem", "ext/files.h")} | changes
+        texts = {
+            "abi.h": GOOD,
+            "status.h": "#define TENON_OK 0u\n",
+            "op.h": self.header("op", "abi.h"),
+            "ext/files.h": self.header("files", "abi.h"),
+            "ext/draft/filesystem.h": self.header("filesystem", "ext/files.h"),
+        } | changes
         for name, text in texts.items():
             path = self.room / "include" / "tenon" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -207,24 +249,43 @@ class Planted(unittest.TestCase):
         return {name for name in first if first[name] != second[name]}
 
     def test_each_hash_is_of_the_headers_that_speak_of_it(self):
-        self.assertEqual({"LAYOUT_HASH", "HASH_OPS", "HASH_GRADIENTS", "HASH_FILESYSTEM", "TEXT_FILES"}, set(self.hashes()))
-        self.assertEqual({"HASH_FILESYSTEM"}, self.differing(**{"ext/draft/filesystem.h": self.header("filesystem", "ext/files.h", "y")}))
-        self.assertEqual({"HASH_FILESYSTEM", "TEXT_FILES"}, self.differing(**{"ext/files.h": self.header("files", "abi.h", "y")}))
+        self.assertEqual(
+            {"LAYOUT_HASH", "HASH_OPS", "HASH_GRADIENTS", "HASH_FILESYSTEM", "TEXT_FILES"}, set(self.hashes())
+        )
+        self.assertEqual(
+            {"HASH_FILESYSTEM"},
+            self.differing(**{"ext/draft/filesystem.h": self.header("filesystem", "ext/files.h", "y")}),
+        )
+        self.assertEqual(
+            {"HASH_FILESYSTEM", "TEXT_FILES"}, self.differing(**{"ext/files.h": self.header("files", "abi.h", "y")})
+        )
         self.assertEqual({"HASH_OPS", "HASH_GRADIENTS"}, self.differing(**{"op.h": self.header("op", "abi.h", "y")}))
         self.assertEqual(set(self.hashes()), self.differing(**{"status.h": "#define TENON_OK 1u\n"}))
-        self.assertEqual(set(self.hashes()), self.differing(**{"abi.h": self.changed("THREAD(any) TENON_OWN(give", "THREAD(step) TENON_OWN(give")}))
+        self.assertEqual(
+            set(self.hashes()),
+            self.differing(**{"abi.h": self.changed("THREAD(any) TENON_OWN(give", "THREAD(step) TENON_OWN(give")}),
+        )
 
     def test_hashes_of_later_drafts_stand_in_a_header_that_nothing_else_includes(self):
         before = abi_check.hash_headers(self.hashes())
         self.assertEqual({abi_check.HASH_HEADER}, set(before))
-        after = abi_check.hash_headers(self.hashes(**{"ext/draft/graph_pass.h": self.header("graph_pass", "ext/draft/layout_hash.h"), "ext/draft/layout_hash.h": ""}))
+        after = abi_check.hash_headers(
+            self.hashes(
+                **{
+                    "ext/draft/graph_pass.h": self.header("graph_pass", "ext/draft/layout_hash.h"),
+                    "ext/draft/layout_hash.h": "",
+                }
+            )
+        )
         self.assertEqual(before[abi_check.HASH_HEADER], after[abi_check.HASH_HEADER])
         self.assertIn("TENON_HASH_GRAPH_PASS", after[abi_check.DRAFT_HASH_HEADER])
 
     def test_the_minor_version_and_headers_for_applications_are_in_no_hash(self):
         self.assertEqual(set(), self.differing(**{"abi.h": GOOD.replace("MINOR 1u", "MINOR 2u")}))
         first = self.hashes()
-        (self.room / "include" / "tenon" / "app.h").write_text("#include <stdint.h>\n#define TENON_EXPORT\nTENON_EXPORT uint32_t tenon_f(uint32_t a);\n")
+        (self.room / "include" / "tenon" / "app.h").write_text(
+            "#include <stdint.h>\n#define TENON_EXPORT\nTENON_EXPORT uint32_t tenon_f(uint32_t a);\n"
+        )
         self.assertEqual(first, abi_check.layout_hashes(self.room / "include"))
         self.assertIn("function tenon_f : uint32_t tenon_f(uint32_t)", abi_check.snapshot(self.room / "include"))
 
@@ -236,7 +297,11 @@ class Planted(unittest.TestCase):
         (released / "1.0.txt").write_text((self.room / "check" / "layout.txt").read_text())
         (released / "0.9.txt").write_text("struct tenon_older size 8 align 8\n")
         self.assertEqual([], abi_check.check_released(self.room))
-        self.include(self.changed("uint64_t count", "int64_t count").replace("#define TENON_ABI_MINOR", "#define TENON_ABI_MAJOR 1u\n#define TENON_ABI_MINOR"))
+        self.include(
+            self.changed("uint64_t count", "int64_t count").replace(
+                "#define TENON_ABI_MINOR", "#define TENON_ABI_MAJOR 1u\n#define TENON_ABI_MINOR"
+            )
+        )
         abi_check.update("worse", self.room)
         self.assert_one(abi_check.check_released(self.room), "1.0.txt", "count")
 
@@ -261,7 +326,10 @@ class Planted(unittest.TestCase):
         self.assertEqual([], self.verdict(appended.replace("TENON_ABI_MINOR 1u", "TENON_ABI_MINOR 2u")))
 
     def test_new_structs_functions_and_constants_are_append_only(self):
-        new = GOOD.replace("MINOR 1u", "MINOR 2u") + "#define TENON_B 1u\n/* Frozen value: x. */\ntypedef struct tenon_new {\n  uint64_t x;\n} tenon_new;\n"
+        new = (
+            GOOD.replace("MINOR 1u", "MINOR 2u")
+            + "#define TENON_B 1u\n/* Frozen value: x. */\ntypedef struct tenon_new {\n  uint64_t x;\n} tenon_new;\n"
+        )
         self.assertEqual([], self.verdict(new))
         self.assert_one(self.verdict(new.replace("MINOR 2u", "MINOR 1u")), "raise it")
 
@@ -273,8 +341,16 @@ class Planted(unittest.TestCase):
             ("uint64_t count", "uint64_t number", "count"),  # renamed
             ("THREAD(any) TENON_OWN(give", "THREAD(step) TENON_OWN(give", "make"),  # who may call
             ("TENON_OWN(take(argument))", "TENON_OWN(borrow)", "tenon_function"),  # who owns
-            ("tenon_opaque* self, void (*done)", "const tenon_opaque* self, void (*done)", "make"),  # reached by a pointer
-            ("void (*tenon_function)(void* argument)", "void (*tenon_function)(const void* argument)", "tenon_function"),
+            (
+                "tenon_opaque* self, void (*done)",
+                "const tenon_opaque* self, void (*done)",
+                "make",
+            ),  # reached by a pointer
+            (
+                "void (*tenon_function)(void* argument)",
+                "void (*tenon_function)(const void* argument)",
+                "tenon_function",
+            ),
             ("#define TENON_A 3u", "#define TENON_A 4u", "TENON_A"),
             ("#define TENON_A 3u\n", "", "TENON_A"),
             ('"x.y/1"', '"x.y/2"', "TENON_NAME"),

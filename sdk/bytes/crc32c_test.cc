@@ -33,13 +33,16 @@ TEST(Crc32c, IsTheSameOfLongTexts) {
   for (int i = 0; i < 20'000; ++i) text.push_back(static_cast<char>((state = state * 1'664'525 + 1'013'904'223) >> 24));
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
   for (size_t size : {767, 768, 769, 1000, 1535, 1536, 6143, 6144, 6151, 7000, 12'288, 13'057, 19'999}) {
-    for (size_t begin : {0, 1}) EXPECT_EQ(~internal::Crc32cByTable(~0u, bytes + begin, size), Crc32c({text.data() + begin, size})) << size << " from " << begin;
+    for (size_t begin : {0, 1})
+      EXPECT_EQ(~internal::Crc32cByTable(~0u, bytes + begin, size), Crc32c({text.data() + begin, size}))
+          << size << " from " << begin;
   }
 }
 
 TEST(Crc32c, GoesOnWhereItStopped) {
   const std::string text = "hello world";
-  for (size_t i = 0; i <= text.size(); ++i) EXPECT_EQ(ExtendCrc32c(Crc32c(text.substr(0, i)), text.data() + i, text.size() - i), Crc32c(text));
+  for (size_t i = 0; i <= text.size(); ++i)
+    EXPECT_EQ(ExtendCrc32c(Crc32c(text.substr(0, i)), text.data() + i, text.size() - i), Crc32c(text));
 }
 
 TEST(Crc32c, IsUnmaskedAsItWasMasked) {

@@ -80,8 +80,9 @@ TEST(Wire, IsMalformedWhereAnotherTypeWasExpected) {
 }
 
 TEST(Wire, RefusesWhatIsNoField) {
-  for (std::string_view bad : {"\x00"sv, "\x0b"sv, "\x0c"sv, "\x0a\x05text"sv, "\x08"sv, "\x0d\1\2\3"sv, "\x09\1\2\3\4\5\6\7"sv,
-                               "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"sv, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv}) {
+  for (std::string_view bad :
+       {"\x00"sv, "\x0b"sv, "\x0c"sv, "\x0a\x05text"sv, "\x08"sv, "\x0d\1\2\3"sv, "\x09\1\2\3\4\5\6\7"sv,
+        "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"sv, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv}) {
     WireReader reader(bad);
     EXPECT_FALSE(reader.Next());
     EXPECT_FALSE(reader.ok());

@@ -100,7 +100,9 @@ class Contract : public testing::Test {
       Graph graph(runtime);  // a convolution that nothing follows, and one with its bias
       const host::Attrs window = {{"strides", {1, 1, 1, 1}}, {"padding", "SAME"}};
       Output image = graph.Placeholder("image", DType::kFloat, {1, 8, 8, 4});
-      const auto filter = [&graph](float value) { return graph.Const(std::vector<float>(3 * 3 * 4 * 4, value), {3, 3, 4, 4}); };
+      const auto filter = [&graph](float value) {
+        return graph.Const(std::vector<float>(3 * 3 * 4 * 4, value), {3, 3, 4, 4});
+      };
       graph.Op("Conv2D", {image, filter(1)}, window, "alone");
       Output led = graph.Op("Conv2D", {image, filter(2)}, window, "led");
       graph.Op("BiasAdd", {led, graph.Const(std::vector<float>(4, 1), {4})}, {}, "followed");
@@ -270,7 +272,8 @@ TEST_F(Contract, PlacesAGraphAndSaysWhy) {
   ExpectHas(Works("place graph.pb --fetch y").out, "only device");
   ExpectHas(Works("place graph.pb --explain" + devices).out, "the step is shortest so");
   ExpectHas(Works("place graph.pb --fetch y --fetch z" + devices).out, "predicted step: ");
-  const Json json = Json::parse(Works("place graph.pb --fetch y --json --svg line.svg --write all.place" + devices).out);
+  const Json json =
+      Json::parse(Works("place graph.pb --fetch y --json --svg line.svg --write all.place" + devices).out);
   EXPECT_EQ(json["devices"].size(), 2u);
   EXPECT_EQ(json["nodes"].size(), 2u) << "x and y";
   for (const Json& node : json["nodes"]) EXPECT_EQ(node["alternatives"].size(), 2u);
@@ -292,23 +295,28 @@ TEST_F(Contract, DrawsSteps) {
 }
 
 TEST_F(Contract, SaysWhatCompilersRefuse) {
-  if (access(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu_onednn.so", R_OK) != 0) GTEST_SKIP() << "devices/cpu_onednn is left out of this build";
+  if (access(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu_onednn.so", R_OK) != 0)
+    GTEST_SKIP() << "devices/cpu_onednn is left out of this build";
   const std::string place = "place convolutions.pb --explain";
   const std::string told = Works(place).out;
   const size_t at = told.find("NOT COMPILED");
   ASSERT_NE(at, std::string::npos) << told;
-  EXPECT_TRUE(std::regex_search(told.substr(at), std::regex("\nalone +tenon\\.cpu_onednn +nothing that it could take along follows"))) << told;
+  EXPECT_TRUE(std::regex_search(told.substr(at),
+                                std::regex("\nalone +tenon\\.cpu_onednn +nothing that it could take along follows")))
+      << told;
   EXPECT_EQ(told.find("led ", at), std::string::npos) << "it was taken: " << told;
   const Json refusals = Json::parse(Works(place + " --json").out)["refusals"];
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_EQ(refusals[0]["node"], "alone");
   EXPECT_EQ(refusals[0]["plugin"], "tenon.cpu_onednn");
-  for (const std::string& nothing : {place + " --no-compile", place + " --fetch followed", std::string("place graph.pb --explain")})
+  for (const std::string& nothing :
+       {place + " --no-compile", place + " --fetch followed", std::string("place graph.pb --explain")})
     EXPECT_EQ(Works(nothing).out.find("NOT COMPILED"), std::string::npos) << nothing;
 }
 
 TEST_F(Contract, FollowsAPlacementFile) {
-  const std::string command = "place graph.pb --fetch y --fetch z --json --option tenon.cpu.devices=3 --placement p.place";
+  const std::string command =
+      "place graph.pb --fetch y --fetch z --json --option tenon.cpu.devices=3 --placement p.place";
   ASSERT_TRUE(data::ReplaceFile(At("p.place"), {"* /cpu:1\ny /device:CPU:2  # apart\n"}).ok());
   for (const Json& node : Json::parse(Works(command).out)["nodes"])
     EXPECT_TRUE(node["device"].get<std::string>().ends_with(node["name"] == "y" ? "CPU:2" : "CPU:1")) << node;
@@ -336,7 +344,8 @@ TEST_F(Contract, ListsWhatIsLoaded) {
   bool has_cpu = false;
   for (const Json& plugin : plugins) has_cpu |= plugin["id"] == "tenon.cpu" && plugin["outcome"] == "loaded";
   EXPECT_TRUE(has_cpu);
-  // Each op's signature stands in one form: every argument's type is said by a dtype or by attributes that there are, and all types are NumPy's.
+  // Each op's signature stands in one form: every argument's type is said by a dtype or by attributes that there are,
+  // and all types are NumPy's.
   const Json ops = Json::parse(Works("ops --json").out);
   EXPECT_GT(ops.size(), 100u);
   for (const Json& op : ops) {
@@ -344,7 +353,9 @@ TEST_F(Contract, ListsWhatIsLoaded) {
     for (const Json& attr : op["signature"]["attrs"]) attrs[attr["name"]] = attr;
     for (const char* side : {"inputs", "outputs"})
       for (const Json& argument : op["signature"][side]) {
-        EXPECT_EQ(1, (argument["dtype"].is_null() ? 0 : 1) + (argument["type_attr"].is_null() ? 0 : 1) + (argument["type_list_attr"].is_null() ? 0 : 1)) << op["name"] << argument;
+        EXPECT_EQ(1, (argument["dtype"].is_null() ? 0 : 1) + (argument["type_attr"].is_null() ? 0 : 1) +
+                         (argument["type_list_attr"].is_null() ? 0 : 1))
+            << op["name"] << argument;
         if (!argument["type_attr"].is_null()) {
           EXPECT_EQ("type", attrs.at(argument["type_attr"])["type"]) << op["name"];
         }
@@ -355,7 +366,8 @@ TEST_F(Contract, ListsWhatIsLoaded) {
           EXPECT_EQ("int", attrs.at(argument["number_attr"])["type"]) << op["name"];
         }
         if (!argument["dtype"].is_null()) {
-          EXPECT_TRUE(argument["dtype"] != "float" && argument["dtype"] != "double" && argument["dtype"] != "half") << op["name"];
+          EXPECT_TRUE(argument["dtype"] != "float" && argument["dtype"] != "double" && argument["dtype"] != "half")
+              << op["name"];
         }
       }
   }
@@ -368,7 +380,8 @@ TEST_F(Contract, ListsWhatIsLoaded) {
 }
 
 // What `tenon` shows on a terminal of so many columns, and how it ends. Once it shows `sign`, somebody presses Ctrl-C.
-Outcome OnTerminal(const std::string& folder, const std::string& arguments, uint16_t columns, const std::string& sign = "") {
+Outcome OnTerminal(const std::string& folder, const std::string& arguments, uint16_t columns,
+                   const std::string& sign = "") {
   const winsize size = {40, columns, 0, 0};
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
@@ -410,16 +423,21 @@ TEST_F(Contract, TablesFitATerminalOfEightyColumns) {
   const auto [code, devices, none] = OnTerminal(folder_, "devices --devices tpu_sim:12", 80);
   EXPECT_EQ(code, 0);
   EXPECT_LE(WidestLine(devices), 80u) << devices;
-  for (const char* whole : {"TPU:0 ", "TPU:11 ", "CPU:0 ", "tenon.tpu_sim ", "1 compute,", "2 copy", "device,", "staging", "accelerator"}) ExpectHas(devices, whole);
-  const std::string placed = OnTerminal(folder_, "place graph.pb --fetch y --fetch z --explain --devices tpu_sim:2", 80).out;
+  for (const char* whole :
+       {"TPU:0 ", "TPU:11 ", "CPU:0 ", "tenon.tpu_sim ", "1 compute,", "2 copy", "device,", "staging", "accelerator"})
+    ExpectHas(devices, whole);
+  const std::string placed =
+      OnTerminal(folder_, "place graph.pb --fetch y --fetch z --explain --devices tpu_sim:2", 80).out;
   EXPECT_LE(WidestLine(placed), 80u) << placed;
-  ExpectHas(Works("devices --devices tpu_sim:12").out, "/job:localhost/replica:0/task:0/device:TPU:11 ");  // no terminal: as it is
+  ExpectHas(Works("devices --devices tpu_sim:12").out,
+            "/job:localhost/replica:0/task:0/device:TPU:11 ");  // no terminal: as it is
 }
 
 TEST_F(Contract, CtrlCEndsTheRepeatingWithTheTimesSoFar) {
   const Outcome outcome = OnTerminal(folder_, "run counter.pb --init init --target add --repeat 30000000", 80, "step ");
   EXPECT_EQ(outcome.code, 1) << outcome.out;
-  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("step: min [0-9.]+ us, median [0-9.]+ us, [0-9]+ steps\n"))) << outcome.out;
+  EXPECT_TRUE(std::regex_search(outcome.out, std::regex("step: min [0-9.]+ us, median [0-9.]+ us, [0-9]+ steps\n")))
+      << outcome.out;
   EXPECT_TRUE(std::regex_search(outcome.out, std::regex("interrupted after step [0-9]+ of 30000000"))) << outcome.out;
 }
 
@@ -483,7 +501,8 @@ TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
     node { name: "after" op: "Relu" input: "odd" attr { key: "T" value { type: DT_FLOAT } } }
     node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } })"}).ok());
   ExpectHas(Works("run partly.pbtxt --feed x=x.npy --fetch y").out, "y: float32[2,2]");
-  ExpectHas(Fails("run partly.pbtxt --feed x=x.npy --fetch after").err, "node 'odd': no loaded plugin has the op 'Frobnicate'");
+  ExpectHas(Fails("run partly.pbtxt --feed x=x.npy --fetch after").err,
+            "node 'odd': no loaded plugin has the op 'Frobnicate'");
   const Outcome all = Tenon("ops --coverage partly.pbtxt");
   EXPECT_EQ(all.code, 1);
   ExpectHas(all.out, "node 'odd'");
@@ -503,7 +522,8 @@ TEST_F(Contract, NamesThePackageThatHasAMissingOpAndWhyItCannotBeOpened) {
   setenv("TENON_PLUGIN_PATH", At("far").c_str(), 1);
   const std::string run = Fails("run far.pbtxt --fetch odd").err;
   unsetenv("TENON_PLUGIN_PATH");
-  ExpectHas(run, "node 'odd': op 'Frobnicate' is not loaded; package 'far.ops' has it: plugin '" + At("far/tenon_far.so") + "'");
+  ExpectHas(run, "node 'odd': op 'Frobnicate' is not loaded; package 'far.ops' has it: plugin '" +
+                     At("far/tenon_far.so") + "'");
   ExpectHas(run, "build the plugin again");
 }
 
@@ -514,16 +534,19 @@ TEST_F(Contract, WaitsForNoPipe) {
   ASSERT_EQ(0, mkfifo(At("pipe").c_str(), 0600));
   ASSERT_EQ(0, mkfifo(At("pipe.npy").c_str(), 0600));
   ASSERT_EQ(0, mkfifo(At("pipe.npz").c_str(), 0600));
-  for (const char* arguments : {"run pipe --fetch y", "inspect pipe", "place pipe", "ops --coverage pipe", "run graph.pb --feed x=pipe.npy --fetch y",
-                                "run graph.pb --feed x=pipe.npz --fetch y", "run graph.pb --feed pipe.npz --fetch y",
-                                "run graph.pb --feed x=x.npy --fetch y --placement pipe", "run graph.pb --feed x=x.npy --fetch y --credentials pipe",
-                                "run graph.pb --feed x=x.npy --fetch y --costs pipe", "worker --cluster pipe --job a --task 0"}) {
+  for (const char* arguments :
+       {"run pipe --fetch y", "inspect pipe", "place pipe", "ops --coverage pipe",
+        "run graph.pb --feed x=pipe.npy --fetch y", "run graph.pb --feed x=pipe.npz --fetch y",
+        "run graph.pb --feed pipe.npz --fetch y", "run graph.pb --feed x=x.npy --fetch y --placement pipe",
+        "run graph.pb --feed x=x.npy --fetch y --credentials pipe",
+        "run graph.pb --feed x=x.npy --fetch y --costs pipe", "worker --cluster pipe --job a --task 0"}) {
     const Outcome outcome = Fails(arguments, "timeout 60");
     EXPECT_NE(outcome.code, 124) << arguments;
     EXPECT_NE(outcome.err.find("'pipe"), std::string::npos) << arguments << ": " << outcome.err;
   }
   ExpectHas(Fails("run pipe --fetch y").err, "it is a pipe, which is not read; give an ordinary file");
-  ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch y=pipe", "timeout 60").err, "'pipe': it is a pipe or a socket, and nobody reads it");
+  ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch y=pipe", "timeout 60").err,
+            "'pipe': it is a pipe or a socket, and nobody reads it");
 }
 
 TEST_F(Contract, SaysWhatAFileIsThatIsNone) {
@@ -549,7 +572,11 @@ TEST_F(Contract, SaysWhatIsNoGraph) {
       ExpectHas(Fails(command + name).err, "'" + name + "': it is " + kind);
   };
   says("empty.pb", "", "empty");
-  says("m.onnx", std::string_view("\x08\x08\x12\x07pytorch\x1a\x03" "2.1\x3a\x02\x12\x00\x42\x02\x10\x0f", 24), "an ONNX model");
+  says("m.onnx",
+       std::string_view("\x08\x08\x12\x07pytorch\x1a\x03"
+                        "2.1\x3a\x02\x12\x00\x42\x02\x10\x0f",
+                        24),
+       "an ONNX model");
   says("model.keras", "PK\x03\x04 and more", "a ZIP archive");
   says("model.h5", "\x89HDF\r\n\x1a\n and more", "an HDF5 file");
   says("m.tflite", std::string_view("\x1c\0\0\0TFL3 and more", 16), "a TensorFlow Lite model");
@@ -598,10 +625,12 @@ TEST_F(Contract, ListsTheCheckpointsOfAFolder) {
   ExpectHas(Works("inspect " + newest).out, "global_step");
   std::filesystem::remove(At(newest + ".index"));
   ExpectHas(Works("inspect digits/checkpoints").out, ".index");
-  ExpectHas(Fails("inspect digits/checkpoints --values global_step").err, "is a folder of checkpoints; name one of them");
+  ExpectHas(Fails("inspect digits/checkpoints --values global_step").err,
+            "is a folder of checkpoints; name one of them");
   ExpectHas(Fails("inspect digits/checkpoints --tags serve").err, "--tags: it chooses a part of a model");
   for (const char* time : {"1e300", "-1e300", "nan", "inf", "1e12"}) {
-    const std::string state = "model_checkpoint_path: \"x\"\nall_model_checkpoint_paths: \"x\"\nall_model_checkpoint_timestamps: ";
+    const std::string state =
+        "model_checkpoint_path: \"x\"\nall_model_checkpoint_paths: \"x\"\nall_model_checkpoint_timestamps: ";
     ASSERT_TRUE(data::ReplaceFile(At("digits/checkpoints/checkpoint"), {state + time + "\n"}).ok());
     EXPECT_LT(Tenon("inspect digits/checkpoints --json").code, 2) << time;
   }
@@ -713,7 +742,8 @@ TEST_F(Contract, ShowsNoNameToATerminalAsItIs) {
 TEST_F(Contract, FindsNothingAndSaysSoOnOtherFileSystems) {
   ExpectHas(Fails("run memory://g.pb --fetch y").err, "cannot read 'memory://g.pb': there is no such file");
   ExpectHas(Fails("inspect memory://g.pb").err, "there is no such file");
-  ExpectHas(Fails("run graph.pb --feed x=memory://x.npy --fetch y").err, "cannot read 'memory://x.npy': there is no such file");
+  ExpectHas(Fails("run graph.pb --feed x=memory://x.npy --fetch y").err,
+            "cannot read 'memory://x.npy': there is no such file");
   ExpectHas(Fails("run pigeon://g.pb --fetch y").err, "no plugin brings the file system 'pigeon'");
 }
 
@@ -736,7 +766,8 @@ TEST_F(Contract, NamesTheFileThatDoesNotFitASignature) {
 TEST_F(Contract, AFileThatMayNotGrowIsAnError) {
   const int32_t count = 1 << 20;
   ASSERT_TRUE(data::WriteNpy(At("million.npy"), *Tensor::From(std::span<const int32_t>(&count, 1), {1})).ok());
-  const Outcome outcome = Fails("run various.pb --feed dims=million.npy --fetch filled=million_ones.npy", "ulimit -f 8;");
+  const Outcome outcome =
+      Fails("run various.pb --feed dims=million.npy --fetch filled=million_ones.npy", "ulimit -f 8;");
   ExpectHas(outcome.err, "RESOURCE_EXHAUSTED");
   ExpectHas(outcome.err, "million_ones.npy");
   EXPECT_FALSE(data::FileExists(At("million_ones.npy")));
@@ -771,7 +802,8 @@ TEST_F(Contract, RunsTheQueueRunnersOfAMetaGraphBesideTheSteps) {
   Works(run + "--queue-runners --repeat 4");
   Result<Tensor> batch = data::ReadNpy(At("batch.npy"));
   ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_EQ("6 8", std::to_string(static_cast<int>(batch->data<float>()[0])) + " " + std::to_string(static_cast<int>(batch->data<float>()[1])));
+  EXPECT_EQ("6 8", std::to_string(static_cast<int>(batch->data<float>()[0])) + " " +
+                       std::to_string(static_cast<int>(batch->data<float>()[1])));
   ExpectHas(Fails(run + "--queue-runners --repeat 5").err, "is closed");
   ASSERT_TRUE(data::ReplaceFile(At("b.txt"), {"no number\n"}).ok());
   const std::string wrong = Fails(run + "--queue-runners --repeat 4").err;

@@ -66,7 +66,11 @@ void RuntimeFlags::AddTo(CLI::App& command) {
       ->allow_extra_args(false)
       ->check([](const std::string& text) { return WhatIsWrong(ParseDevices(text)); });
   command.add_option("--threads", threads, "Threads of a step (default: as many as cores)")->type_name("N");
-  command.add_option("--tuning-folder", tuning_folder, "Keep here what kernels find out about this machine, for later runs: 4,096 files at most, of which the oldest go (default: nowhere)")->type_name("FOLDER");
+  command
+      .add_option("--tuning-folder", tuning_folder,
+                  "Keep here what kernels find out about this machine, for later runs: 4,096 files at most, of which "
+                  "the oldest go (default: nowhere)")
+      ->type_name("FOLDER");
   command.add_option("--log", log_level, "Log from this level on: debug, info, warning (default) or error")
       ->type_name("LEVEL")
       ->check([](const std::string& text) { return WhatIsWrong(ParseLogLevel(text)); });
@@ -120,9 +124,11 @@ enum class OptionKind { SIZE, NUMBER, CHOICE, SWITCH, TEXT, FILE, TIME };
 // visit(name, kind, flag, help, names, value) for each option that has a flag; value(options) is it.
 template <typename Visit>
 Status ForEachFlag(Visit&& visit) {
-#define TENON_FLAG(name, kind, value, reach, flag, help, names) \
-  if constexpr (flag[0] != '\0')                                \
-    TENON_TRY(visit(#name, OptionKind::kind, flag, help, std::string_view(names), [](host::SessionOptions& options) -> auto& { return options.name; }));
+#define TENON_FLAG(name, kind, value, reach, flag, help, names)       \
+  if constexpr (flag[0] != '\0')                                      \
+    TENON_TRY(visit(                                                  \
+        #name, OptionKind::kind, flag, help, std::string_view(names), \
+        [](host::SessionOptions & options) -> auto& { return options.name; }));
   TENON_SESSION_OPTIONS(TENON_FLAG)
 #undef TENON_FLAG
   return Status();
@@ -193,19 +199,25 @@ const std::string& SessionFlags::Given(std::string_view option) const {
 }
 
 void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
-  (void)ForEachFlag([&](const char* name, OptionKind kind, const char* flag, const char* help, std::string_view names, auto) {
-    constexpr std::pair<std::string_view, const char*> kTypes[] = {{"device", "NAME"}, {"placer", "ID"}, {"master", "ADDRESS"}, {"device_filters", "NAMES"}};
-    const char* type = kind == OptionKind::SIZE ? "SIZE" : kind == OptionKind::NUMBER ? "N" : kind == OptionKind::FILE ? "FILE" : kind == OptionKind::TIME ? "TIME" : "NAME";
-    for (const auto& [option, word] : kTypes)
-      if (option == name) type = word;
-    if (kind == OptionKind::SWITCH) {
-      command.add_flag(flag, switches[name], help);
-    } else if (with_seed || std::string_view(name) != "seed") {
-      const auto check = [kind, names](const std::string& text) { return Problem(kind, names, text); };
-      command.add_option(flag, texts[name], help)->type_name(type)->check(check);
-    }
-    return Status();
-  });
+  (void)ForEachFlag(
+      [&](const char* name, OptionKind kind, const char* flag, const char* help, std::string_view names, auto) {
+        constexpr std::pair<std::string_view, const char*> kTypes[] = {
+            {"device", "NAME"}, {"placer", "ID"}, {"master", "ADDRESS"}, {"device_filters", "NAMES"}};
+        const char* type = kind == OptionKind::SIZE     ? "SIZE"
+                           : kind == OptionKind::NUMBER ? "N"
+                           : kind == OptionKind::FILE   ? "FILE"
+                           : kind == OptionKind::TIME   ? "TIME"
+                                                        : "NAME";
+        for (const auto& [option, word] : kTypes)
+          if (option == name) type = word;
+        if (kind == OptionKind::SWITCH) {
+          command.add_flag(flag, switches[name], help);
+        } else if (with_seed || std::string_view(name) != "seed") {
+          const auto check = [kind, names](const std::string& text) { return Problem(kind, names, text); };
+          command.add_option(flag, texts[name], help)->type_name(type)->check(check);
+        }
+        return Status();
+      });
   command.add_option("--deadline", deadline, "Longest time of one step, and of all that prepares it, such as 500ms")
       ->type_name("TIME")
       ->check(CheckTime);

@@ -54,7 +54,8 @@ struct SessionFlags {
   // with_seed: some commands have a --seed of their own.
   void AddTo(CLI::App& command, bool with_seed = true);
   host::Result<host::SessionOptions> Options() const;
-  // For a session in this process, of a command whose others are on a cluster: what is said of that is left out, and a device that is one of its.
+  // For a session in this process, of a command whose others are on a cluster: what is said of that is left out, and a
+  // device that is one of its.
   void LeaveCluster();
   // 0: none.
   host::Result<std::chrono::nanoseconds> Deadline() const;

@@ -77,7 +77,9 @@ std::string StringLiteral(std::string_view text) {
   for (char c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {  // three octal digits, which what follows cannot lengthen
       constexpr std::string_view kDigits = "01234567";
-      for (const char part : {'\\', kDigits[static_cast<size_t>(c) >> 6 & 7], kDigits[static_cast<size_t>(c) >> 3 & 7], kDigits[static_cast<size_t>(c) & 7]}) literal += part;
+      for (const char part : {'\\', kDigits[static_cast<size_t>(c) >> 6 & 7], kDigits[static_cast<size_t>(c) >> 3 & 7],
+                              kDigits[static_cast<size_t>(c) & 7]})
+        literal += part;
       continue;
     }
     if (c == '"' || c == '\\') literal += '\\';
@@ -122,7 +124,8 @@ Result<std::string> Literal(const std::string& type, std::string_view text) {
     const size_t bracket = std::min(text.find('['), text.size());
     TENON_TRY_ASSIGN(const std::string elements, ListLiteral("int", text.substr(bracket)));
     const auto count = elements == "{}" ? 0 : std::count(elements.begin(), elements.end(), ',') + 1;
-    return fmt::format("*host::Tensor::From(std::vector<{}_t>{}, host::Shape{{{}}})", Trim(text.substr(0, bracket)), elements, count);
+    return fmt::format("*host::Tensor::From(std::vector<{}_t>{}, host::Shape{{{}}})", Trim(text.substr(0, bracket)),
+                       elements, count);
   }
   return std::string(text);  // int, bool
 }

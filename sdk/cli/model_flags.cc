@@ -18,8 +18,14 @@ void ModelFlags::AddTo(CLI::App& command) {
       ->required()
       ->type_name("")
       ->check([](const std::string& path) { return std::string(path.empty() ? "the name of the file is empty" : ""); });
-  command.add_option("--tags", tags, "Which graph of a SavedModel: the one with these tags, separated by commas (default: serve)")->type_name("TAGS");
-  command.add_option("--signature", signature, "Which signature; names may then be its inputs and outputs (default: serving_default, or the only one)")
+  command
+      .add_option("--tags", tags,
+                  "Which graph of a SavedModel: the one with these tags, separated by commas (default: serve)")
+      ->type_name("TAGS");
+  command
+      .add_option(
+          "--signature", signature,
+          "Which signature; names may then be its inputs and outputs (default: serving_default, or the only one)")
       ->type_name("NAME");
 }
 

@@ -125,7 +125,8 @@ Json UsesJson(const std::vector<model::OpUse>& uses) {
     Json entry = {{"op", use.op}, {"nodes", use.nodes}, {"plugin", use.package}, {"missing", use.package.empty()}};
     if (use.package.empty()) {
       entry["why"] = use.why;
-      for (const model::OpUse::Place& place : use.places) entry["places"].push_back({{"node", place.node}, {"function", place.function}});
+      for (const model::OpUse::Place& place : use.places)
+        entry["places"].push_back({{"node", place.node}, {"function", place.function}});
     }
     json.push_back(std::move(entry));
   }
@@ -134,7 +135,8 @@ Json UsesJson(const std::vector<model::OpUse>& uses) {
 
 void PrintUses(const std::vector<model::OpUse>& uses) {
   Table table({"OP", "NODES", "PLUGIN"});
-  for (const model::OpUse& use : uses) table.Add({use.op, std::to_string(use.nodes), use.package.empty() ? "missing" : use.package});
+  for (const model::OpUse& use : uses)
+    table.Add({use.op, std::to_string(use.nodes), use.package.empty() ? "missing" : use.package});
   table.Print();
   for (const model::OpUse& use : uses) {
     if (!use.package.empty()) continue;
@@ -149,8 +151,8 @@ void PrintUses(const std::vector<model::OpUse>& uses) {
 }
 
 // What the user names is reached, or else what the signatures reach, or the whole graph.
-Result<std::vector<const data::NodeView*>> ReachedNodes(const OpsArguments& arguments, const ModelFlags& flags, const model::ModelFile& file,
-                                                         const model::GraphIndex& index) {
+Result<std::vector<const data::NodeView*>> ReachedNodes(const OpsArguments& arguments, const ModelFlags& flags,
+                                                        const model::ModelFile& file, const model::GraphIndex& index) {
   const model::Signature* named = nullptr;
   if (!flags.signature.empty() || !arguments.fetches.empty()) {
     TENON_TRY_ASSIGN(named, flags.Choose(file));
@@ -176,7 +178,8 @@ Status ShowCoverage(const Runtime& runtime, const OpsArguments& arguments) {
   const std::vector<model::OpUse> uses = model::FindCoverage(runtime, index, *nodes);
   if (arguments.json) PrintJson(UsesJson(uses));
   else PrintUses(uses);
-  const auto missing = std::count_if(uses.begin(), uses.end(), [](const model::OpUse& use) { return use.package.empty(); });
+  const auto missing =
+      std::count_if(uses.begin(), uses.end(), [](const model::OpUse& use) { return use.package.empty(); });
   if (missing == 0) return Status();
   return Status(host::Code::kNotFound, fmt::format("{}: {} of {} ops are missing", where, missing, uses.size()));
 }
@@ -212,12 +215,17 @@ void AddOpsCommand(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--from", arguments->from, "With --generate-cpp: only the ops of this plugin")
       ->type_name("PLUGIN");
-  command->add_option("--coverage", arguments->coverage, "Show which ops a model needs and who has them; fails when one is missing")
+  command
+      ->add_option("--coverage", arguments->coverage,
+                   "Show which ops a model needs and who has them; fails when one is missing")
       ->type_name("GRAPH");
   command->add_option("--fetch", arguments->fetches, "With --coverage: what this tensor needs; may be repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  command->add_option("--signature", arguments->signature, "With --coverage: what this signature needs (default: all of them)")->type_name("NAME");
+  command
+      ->add_option("--signature", arguments->signature,
+                   "With --coverage: what this signature needs (default: all of them)")
+      ->type_name("NAME");
   command->add_option("--tags", arguments->tags, "With --coverage: which graph of a SavedModel")->type_name("TAGS");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);

@@ -92,7 +92,8 @@ void PrintDevices(const Json& placement) {
                SecondsText(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
   }
   table.Print();
-  for (const Json& note : placement["notes"]) fmt::print("{}", Lines("note: " + Printable(note.get<std::string>()), TerminalWidth()));
+  for (const Json& note : placement["notes"])
+    fmt::print("{}", Lines("note: " + Printable(note.get<std::string>()), TerminalWidth()));
 }
 
 void PrintCosts(const Json& costs) {
@@ -130,13 +131,15 @@ void PrintPlacedNodes(const Json& placement, bool explain) {
 void PrintRefusals(const Json& refusals) {
   Table table({"NOT COMPILED", "COMPILER", "WHY"});
   for (const Json& refusal : refusals)
-    table.Add({refusal["node"].get<std::string>(), refusal["plugin"].get<std::string>(), refusal["reason"].get<std::string>()});
+    table.Add({refusal["node"].get<std::string>(), refusal["plugin"].get<std::string>(),
+               refusal["reason"].get<std::string>()});
   fmt::print("\n");
   table.Print();
 }
 
 Status PlaceGraph(PlaceArguments arguments) {
-  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());  // whose plugins may bring the file system of the path
+  TENON_TRY_ASSIGN(const Runtime runtime,
+                   arguments.runtime.Create());  // whose plugins may bring the file system of the path
   TENON_TRY_ASSIGN(const data::ReadLimit limit, arguments.session.Files());
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open(limit.left()));
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
@@ -182,9 +185,11 @@ void AddPlaceCommand(CLI::App& app, Action& action) {
     place->add_option(flag, into, text)->type_name("NAME")->allow_extra_args(false);
   };
   names("--feed", arguments->feeds, "A tensor that the step is given (default: every placeholder); may be repeated");
-  names("--fetch", arguments->fetches, "A tensor that the step gives (default: what nobody reads runs); may be repeated");
+  names("--fetch", arguments->fetches,
+        "A tensor that the step gives (default: what nobody reads runs); may be repeated");
   names("--target", arguments->targets, "A node that the step runs; may be repeated");
-  place->add_flag("--explain", arguments->explain, "Say for each node what else was possible; list transfers, and what compilers refuse");
+  place->add_flag("--explain", arguments->explain,
+                  "Say for each node what else was possible; list transfers, and what compilers refuse");
   place->add_flag("--json", arguments->json, "Print everything as JSON");
   place->add_option("--svg", arguments->svg, "Draw the predicted time line")->type_name("FILE");
   place->add_option("--write", arguments->write, "Write a placement file, for --placement")->type_name("FILE");

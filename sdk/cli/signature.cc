@@ -27,8 +27,8 @@ bool SplitName(std::string_view piece, std::string* name, std::string_view* rest
 
 // The types of a group, as TensorFlow has them, or the one of that name.
 std::vector<std::string> TypesOf(std::string_view name) {
-  constexpr std::string_view kReal = "float double int32 uint8 int16 int8 int64 bfloat16 uint16 half uint32 uint64", kComplex = "complex64 complex128",
-                             kQuantized = "qint8 quint8 qint32 qint16 quint16";
+  constexpr std::string_view kReal = "float double int32 uint8 int16 int8 int64 bfloat16 uint16 half uint32 uint64",
+                             kComplex = "complex64 complex128", kQuantized = "qint8 quint8 qint32 qint16 quint16";
   std::string all(name);
   if (name == "numbertype") all = std::string(kReal) + " " + std::string(kComplex) + " " + std::string(kQuantized);
   if (name == "realnumbertype") all = kReal;
@@ -63,7 +63,9 @@ Result<Attribute> ParseAttribute(const OpSignature& signature, std::string_view 
     type = Trim(std::string_view(type).substr(0, type.size() - 1));  // ">= 1": a bound, which the engine checks
     int64_t minimum = 0;
     const std::string_view bound = halves.size() > 1 ? Trim(halves[1]) : std::string_view();
-    if (std::from_chars(bound.data(), bound.data() + bound.size(), minimum).ptr != bound.data() + bound.size() || bound.empty()) return BadPiece(signature, piece);
+    if (std::from_chars(bound.data(), bound.data() + bound.size(), minimum).ptr != bound.data() + bound.size() ||
+        bound.empty())
+      return BadPiece(signature, piece);
     attribute.minimum = minimum;
     if (halves.size() > 2) attribute.default_text = Trim(halves[2]);
   } else if (halves.size() > 1) {
@@ -84,7 +86,8 @@ Result<Attribute> ParseAttribute(const OpSignature& signature, std::string_view 
     attribute.type = type;
   }
   constexpr std::string_view kTypes[] = {"string", "int", "float", "bool", "type", "shape", "tensor", "func"};
-  if (std::find(std::begin(kTypes), std::end(kTypes), attribute.type) == std::end(kTypes)) return BadPiece(signature, piece);
+  if (std::find(std::begin(kTypes), std::end(kTypes), attribute.type) == std::end(kTypes))
+    return BadPiece(signature, piece);
   return attribute;
 }
 

@@ -62,7 +62,8 @@ Result<Json> ShapeOf(std::string_view text) {
 Result<Json> TensorOf(std::string_view text) {
   const size_t bracket = std::min(text.find('['), text.size());
   TENON_TRY_ASSIGN(const Json value, ListOf("int", text.substr(bracket)));
-  return Json{{"dtype", TypeText(std::string(Trim(text.substr(0, bracket))))}, {"shape", {value.size()}}, {"value", value}};
+  return Json{
+      {"dtype", TypeText(std::string(Trim(text.substr(0, bracket))))}, {"shape", {value.size()}}, {"value", value}};
 }
 
 Result<Json> ValueOf(const std::string& type, std::string_view text) {
@@ -92,7 +93,8 @@ Result<Json> AttributeJson(const OpSignature& signature, const Attribute& attrib
   Json allowed = nullptr;
   if (!attribute.allowed.empty()) {
     allowed = Json::array();
-    for (const std::string& each : attribute.allowed) allowed.push_back(attribute.type == "type" ? TypeText(each) : each);
+    for (const std::string& each : attribute.allowed)
+      allowed.push_back(attribute.type == "type" ? TypeText(each) : each);
   }
   Json json = {{"name", attribute.name},
                {"type", attribute.type},
@@ -101,7 +103,8 @@ Result<Json> AttributeJson(const OpSignature& signature, const Attribute& attrib
                {"minimum", attribute.minimum ? Json(*attribute.minimum) : Json(nullptr)},
                {"inferred", signature.IsInferred(attribute.name)}};
   if (!attribute.default_text) return json;  // "default" is not there: whoever makes a node gives it, or the inputs do
-  Result<Json> value = attribute.is_list ? ListOf(attribute.type, *attribute.default_text) : ValueOf(attribute.type, *attribute.default_text);
+  Result<Json> value = attribute.is_list ? ListOf(attribute.type, *attribute.default_text)
+                                         : ValueOf(attribute.type, *attribute.default_text);
   if (!value.ok()) return value.status().Annotate("op '" + signature.op + "', attribute '" + attribute.name + "'");
   json["default"] = *std::move(value);
   return json;
@@ -126,7 +129,8 @@ Json KernelTypesJson(std::string_view types) {
     const size_t colon = piece.find(':');
     if (colon == std::string::npos) continue;
     Json& of = json[std::string(Trim(std::string_view(piece).substr(0, colon)))] = Json::array();
-    for (const std::string& type : SplitOutside(std::string_view(piece).substr(colon + 1), ',')) of.push_back(TypeText(std::string(Trim(type))));
+    for (const std::string& type : SplitOutside(std::string_view(piece).substr(colon + 1), ','))
+      of.push_back(TypeText(std::string(Trim(type))));
   }
   return json;
 }

@@ -36,7 +36,8 @@ size_t BytesOf(std::string_view text, size_t count) {
 // A name may be parted behind one of these.
 bool EndsPart(char c) { return std::string_view("/:._-,=").find(c) != std::string_view::npos; }
 
-// Lines of at most so many characters, broken at spaces, else between the parts of a name (behind a slash before others), where there are any.
+// Lines of at most so many characters, broken at spaces, else between the parts of a name (behind a slash before
+// others), where there are any.
 std::vector<std::string> Wrap(std::string_view text, size_t width) {
   std::vector<std::string> lines;
   while (Width(text) > width) {
@@ -91,7 +92,8 @@ size_t Sum(const std::vector<size_t>& widths) {
 // A row's lines: its cells, each in as many lines as it takes.
 std::string FormatRow(const std::vector<std::string>& row, const std::vector<size_t>& widths, size_t indent) {
   std::vector<std::vector<std::string>> cells;
-  for (size_t i = 0; i + 1 < row.size(); ++i) cells.push_back(Width(row[i]) <= widths[i] ? std::vector<std::string>{row[i]} : LinesOf(row[i], widths[i]));
+  for (size_t i = 0; i + 1 < row.size(); ++i)
+    cells.push_back(Width(row[i]) <= widths[i] ? std::vector<std::string>{row[i]} : LinesOf(row[i], widths[i]));
   cells.push_back(Wrap(row.back(), std::max<size_t>(widths.back(), 1)));
   size_t height = 1;
   for (const std::vector<std::string>& cell : cells) height = std::max(height, cell.size());
@@ -133,7 +135,8 @@ std::string Lines(std::string_view text, size_t width) {
   const size_t indent = std::min(text.find_first_not_of(' '), text.size()) + 2;
   if (width < indent + kLeast) return std::string(text) + "\n";
   std::string out;
-  for (const std::string& line : Wrap(text.substr(indent - 2), width - indent)) out += std::string(out.empty() ? indent - 2 : indent, ' ') + line + "\n";
+  for (const std::string& line : Wrap(text.substr(indent - 2), width - indent))
+    out += std::string(out.empty() ? indent - 2 : indent, ' ') + line + "\n";
   return out;
 }
 
@@ -151,7 +154,8 @@ std::vector<size_t> Table::Widths() const {
   return widths;
 }
 
-// Lists give way first, to their widest pieces, then names; of each the widest column before others. The last one gets what is left.
+// Lists give way first, to their widest pieces, then names; of each the widest column before others. The last one gets
+// what is left.
 std::vector<size_t> Table::Fitting(size_t room) const {
   std::vector<size_t> widths = Widths(), pieces(widths.size(), kLeastCell);
   for (const auto& row : rows_)

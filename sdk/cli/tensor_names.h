@@ -37,7 +37,9 @@ class TensorNames {
   host::Status CheckRows(const std::string& given, const std::string& tensor, const host::Tensor& value,
                          const std::string& file) const;
   // The shape that a feed must have, as far as it is known; "float32[?,3]" of it.
-  host::Shape ShapeOf(const std::string& given, const std::string& tensor) const { return ExpectedOf(given, tensor).shape; }
+  host::Shape ShapeOf(const std::string& given, const std::string& tensor) const {
+    return ExpectedOf(given, tensor).shape;
+  }
   std::string TypeOf(const std::string& given, const std::string& tensor) const;
 
   // " (Placeholder)": the op of a tensor's node; "" of none.

@@ -77,7 +77,8 @@ TEST(Table, BreaksWhatHasNoSpacesAndNoCharacter) {
 TEST(Table, OfDevicesFitsEightyColumns) {
   Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "KINDS", "QUEUES", "MODEL"});
   table.Add({"/job:worker/replica:0/task:12/device:CPU:0", "CPU", "tenon.cpu", "23.5 GiB", "host", "", "AMD EPYC"});
-  table.Add({"/job:worker/replica:0/task:12/device:TPU:15", "TPU", "tenon.tpu_sim", "1.0 GiB", "device, staging", "1 compute, 2 copy", "Simulated TPU-style accelerator"});
+  table.Add({"/job:worker/replica:0/task:12/device:TPU:15", "TPU", "tenon.tpu_sim", "1.0 GiB", "device, staging",
+             "1 compute, 2 copy", "Simulated TPU-style accelerator"});
   EXPECT_EQ(table.Format(0, 80),
             "DEVICE     TYPE  PLUGIN         MEMORY    KINDS     QUEUES      MODEL\n"
             "\xe2\x80\xa6"
@@ -172,29 +173,39 @@ TEST(Signature, ReadsArgumentsAndAttributes) {
 TEST(Signature, IsGivenAsJson) {
   const auto json = SignatureJson(*ParseSignature(
       Info("X", "a: T, values: N * T, ref: Ref(T), rest: Tlist, i: half, n: K * int32", "y: Ref(N * T), z: N * Ref(T)",
-           "T: {float, half} = float; N: int >= 2; K: int >= 1 = 3; Tlist: list(type) >= 1; Q: quantizedtype; mode: {'A', 'B=,'} = 'B=,'; rate: float = 1e-3; big: float = inf; "
-           "k: list(int) >= 4 = [1, -2]; s: shape = unknown; d: shape = [?, 3]; b: bool = true; f: func; seed: tensor = uint8 [7, 8]; L: list({int32, quantizedtype}) = [int32]")));
+           "T: {float, half} = float; N: int >= 2; K: int >= 1 = 3; Tlist: list(type) >= 1; Q: quantizedtype; mode: "
+           "{'A', 'B=,'} = 'B=,'; rate: float = 1e-3; big: float = inf; "
+           "k: list(int) >= 4 = [1, -2]; s: shape = unknown; d: shape = [?, 3]; b: bool = true; f: func; seed: tensor "
+           "= uint8 [7, 8]; L: list({int32, quantizedtype}) = [int32]")));
   ASSERT_TRUE(json.ok()) << json.status();
-  EXPECT_EQ((*json)["inputs"].dump(),
-            R"([{"name":"a","dtype":null,"type_attr":"T","number_attr":null,"type_list_attr":null,"is_ref":false},)"
-            R"({"name":"values","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":false},)"
-            R"({"name":"ref","dtype":null,"type_attr":"T","number_attr":null,"type_list_attr":null,"is_ref":true},)"
-            R"({"name":"rest","dtype":null,"type_attr":null,"number_attr":null,"type_list_attr":"Tlist","is_ref":false},)"
-            R"({"name":"i","dtype":"float16","type_attr":null,"number_attr":null,"type_list_attr":null,"is_ref":false},)"
-            R"({"name":"n","dtype":"int32","type_attr":null,"number_attr":"K","type_list_attr":null,"is_ref":false}])");
-  EXPECT_EQ((*json)["outputs"].dump(), R"([{"name":"y","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":true},)"
-                                       R"({"name":"z","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":true}])");
+  EXPECT_EQ(
+      (*json)["inputs"].dump(),
+      R"([{"name":"a","dtype":null,"type_attr":"T","number_attr":null,"type_list_attr":null,"is_ref":false},)"
+      R"({"name":"values","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":false},)"
+      R"({"name":"ref","dtype":null,"type_attr":"T","number_attr":null,"type_list_attr":null,"is_ref":true},)"
+      R"({"name":"rest","dtype":null,"type_attr":null,"number_attr":null,"type_list_attr":"Tlist","is_ref":false},)"
+      R"({"name":"i","dtype":"float16","type_attr":null,"number_attr":null,"type_list_attr":null,"is_ref":false},)"
+      R"({"name":"n","dtype":"int32","type_attr":null,"number_attr":"K","type_list_attr":null,"is_ref":false}])");
+  EXPECT_EQ((*json)["outputs"].dump(),
+            R"([{"name":"y","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":true},)"
+            R"({"name":"z","dtype":null,"type_attr":"T","number_attr":"N","type_list_attr":null,"is_ref":true}])");
   const auto attr = [&](const std::string& name) {
     for (const Json& each : (*json)["attrs"])
       if (each["name"] == name) return each;
     return Json();
   };
-  EXPECT_EQ(attr("T").dump(), R"({"name":"T","type":"type","is_list":false,"allowed":["float32","float16"],"minimum":null,"inferred":true,"default":"float32"})");
-  EXPECT_EQ(attr("N").dump(), R"({"name":"N","type":"int","is_list":false,"allowed":null,"minimum":2,"inferred":true})");
+  EXPECT_EQ(
+      attr("T").dump(),
+      R"({"name":"T","type":"type","is_list":false,"allowed":["float32","float16"],"minimum":null,"inferred":true,"default":"float32"})");
+  EXPECT_EQ(attr("N").dump(),
+            R"({"name":"N","type":"int","is_list":false,"allowed":null,"minimum":2,"inferred":true})");
   EXPECT_EQ(attr("K")["default"], 3);
-  EXPECT_EQ(attr("Tlist").dump(), R"({"name":"Tlist","type":"type","is_list":true,"allowed":null,"minimum":1,"inferred":true})");
+  EXPECT_EQ(attr("Tlist").dump(),
+            R"({"name":"Tlist","type":"type","is_list":true,"allowed":null,"minimum":1,"inferred":true})");
   EXPECT_EQ(attr("Q")["allowed"].dump(), R"(["qint8","quint8","qint32","qint16","quint16"])");
-  EXPECT_EQ(attr("mode").dump(), R"({"name":"mode","type":"string","is_list":false,"allowed":["A","B=,"],"minimum":null,"inferred":false,"default":"B=,"})");
+  EXPECT_EQ(
+      attr("mode").dump(),
+      R"({"name":"mode","type":"string","is_list":false,"allowed":["A","B=,"],"minimum":null,"inferred":false,"default":"B=,"})");
   EXPECT_EQ(attr("rate")["default"], 1e-3);
   EXPECT_EQ(attr("big")["default"], "inf");
   EXPECT_EQ(attr("k")["default"].dump(), "[1,-2]");
@@ -206,7 +217,8 @@ TEST(Signature, IsGivenAsJson) {
   EXPECT_EQ(attr("seed")["default"].dump(), R"({"dtype":"uint8","shape":[2],"value":[7,8]})");
   EXPECT_EQ(attr("L")["allowed"].dump(), R"(["int32","qint8","quint8","qint32","qint16","quint16"])");
   EXPECT_EQ(attr("L")["default"].dump(), R"(["int32"])");
-  EXPECT_EQ(KernelTypesJson("T: float, double; Index: int32").dump(), R"({"T":["float32","float64"],"Index":["int32"]})");
+  EXPECT_EQ(KernelTypesJson("T: float, double; Index: int32").dump(),
+            R"({"T":["float32","float64"],"Index":["int32"]})");
   EXPECT_EQ(KernelTypesJson("").dump(), "{}");
   const auto bad = SignatureJson(*ParseSignature(Info("Odd", "", "", "n: int = many")));
   EXPECT_EQ(bad.status().message(), "op 'Odd', attribute 'n': the default 'many' is no integer");

@@ -105,7 +105,8 @@ std::string OrdinaryTarget(const std::string& link) {
 }
 
 Status NotOrdinary(const std::string& path, mode_t mode) {
-  return Status(Code::kInvalidArgument, "read '" + path + "': it is " + std::string(KindOf(mode)) + "; give an ordinary file");
+  return Status(Code::kInvalidArgument,
+                "read '" + path + "': it is " + std::string(KindOf(mode)) + "; give an ordinary file");
 }
 
 bool HasScheme(const std::string& path) { return path.find("://") != std::string::npos; }
@@ -114,7 +115,8 @@ bool HasScheme(const std::string& path) { return path.find("://") != std::string
 
 Status ReadLimit::Check(uint64_t bytes, std::string_view what) const {
   if (bytes <= left_) return Status();
-  return Status(Code::kResourceExhausted, std::string(what) + " takes " + std::to_string(bytes) + " bytes of memory, and " + std::to_string(left_) +
+  return Status(Code::kResourceExhausted, std::string(what) + " takes " + std::to_string(bytes) +
+                                              " bytes of memory, and " + std::to_string(left_) +
                                               " are left of the limit");
 }
 
@@ -169,7 +171,8 @@ Status ReplaceFile(const std::string& path, const std::vector<std::string_view>&
   struct stat info = {};
   const bool in_place = lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
   if (in_place && S_ISLNK(info.st_mode)) {
-    if (const std::string target = OrdinaryTarget(path); !target.empty()) return WriteNewFile(target, pieces, Durability::kQuick);
+    if (const std::string target = OrdinaryTarget(path); !target.empty())
+      return WriteNewFile(target, pieces, Durability::kQuick);
     if (stat(path.c_str(), &info) != 0) return SystemError("write", path, errno);  // it leads nowhere
   }
   if (in_place) return WriteInPlace(path, pieces);

@@ -17,8 +17,10 @@ constexpr uint32_t kAttrString = 2, kAttrType = 6, kAttrShape = 7, kAttrTensor =
 constexpr uint32_t kAttrList = 1, kListFunction = 9, kFunctionRefName = 1;
 constexpr uint32_t kTensorDtype = 1, kTensorShape = 2, kTensorContent = 4;
 constexpr uint32_t kShapeDim = 2, kShapeUnknownRank = 3, kDimSize = 1;
-constexpr uint32_t kLibraryFunction = 1, kFunctionSignature = 1, kFunctionNode = 3, kFunctionReturn = 4, kFunctionControlReturn = 6;
-constexpr uint32_t kSignatureName = 1, kSignatureInput = 2, kArgumentName = 1, kArgumentNumber = 5, kArgumentTypeList = 6;
+constexpr uint32_t kLibraryFunction = 1, kFunctionSignature = 1, kFunctionNode = 3, kFunctionReturn = 4,
+                   kFunctionControlReturn = 6;
+constexpr uint32_t kSignatureName = 1, kSignatureInput = 2, kArgumentName = 1, kArgumentNumber = 5,
+                   kArgumentTypeList = 6;
 constexpr uint32_t kVersionsProducer = 1;
 
 std::string_view FindAttr(const NodeView& node, std::string_view name) {
@@ -126,7 +128,8 @@ void AddSignature(std::string_view bytes, FunctionView& function) {
     if (reader.field() == kSignatureName) function.name = reader.bytes();
     if (reader.field() != kSignatureInput) continue;
     function.arguments.push_back(sdk::FindBytes(reader.bytes(), kArgumentName));
-    const bool list = !sdk::FindBytes(reader.bytes(), kArgumentNumber).empty() || !sdk::FindBytes(reader.bytes(), kArgumentTypeList).empty();
+    const bool list = !sdk::FindBytes(reader.bytes(), kArgumentNumber).empty() ||
+                      !sdk::FindBytes(reader.bytes(), kArgumentTypeList).empty();
     function.has_list_arguments = function.has_list_arguments || list;
   }
 }
@@ -193,7 +196,8 @@ std::vector<std::string_view> NodeView::Functions() const {
   const auto add = [&](std::string_view message, uint32_t field) {
     sdk::WireReader reader(message);
     while (reader.Next()) {
-      if (reader.field() == field && reader.is_bytes()) functions.push_back(sdk::FindBytes(reader.bytes(), kFunctionRefName));
+      if (reader.field() == field && reader.is_bytes())
+        functions.push_back(sdk::FindBytes(reader.bytes(), kFunctionRefName));
     }
   };
   for (const auto& [name, value] : attrs) {
@@ -205,7 +209,8 @@ std::vector<std::string_view> NodeView::Functions() const {
 
 std::pair<DType, Shape> NodeView::TensorAttr(std::string_view name) const {
   const std::string_view tensor = sdk::FindBytes(FindAttr(*this, name), kAttrTensor);
-  return {static_cast<DType>(sdk::FindNumber(tensor, kTensorDtype)), ParseTensorShape(sdk::FindBytes(tensor, kTensorShape))};
+  return {static_cast<DType>(sdk::FindNumber(tensor, kTensorDtype)),
+          ParseTensorShape(sdk::FindBytes(tensor, kTensorShape))};
 }
 
 std::string_view NodeOfInput(std::string_view input) {

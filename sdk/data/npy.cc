@@ -365,7 +365,8 @@ Result<Tensor> ParseNpy(std::string_view bytes, ReadLimit& limit) {
   if (type.size == 0 && count > bytes.size()) return Bad("more elements of no size than the file has bytes");
   // A string has a cell, and on the way a text of its own.
   constexpr uint64_t kOfString = sizeof(std::string) + sizeof(tenon_string_cell);
-  TENON_TRY(limit.Take(needed + (type.dtype == DType::kString ? count * kOfString : 0), "the array of shape " + shape.ToString()));
+  TENON_TRY(limit.Take(needed + (type.dtype == DType::kString ? count * kOfString : 0),
+                       "the array of shape " + shape.ToString()));
   return ElementReader(type, description, data, count).Read();
 }
 

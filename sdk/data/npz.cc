@@ -119,7 +119,8 @@ Result<std::vector<Member>> ReadDirectory(std::string_view bytes) {
 }
 
 Result<std::string> Inflate(std::string_view packed, uint64_t size) {
-  if (size / kMaxDeflateRatio > packed.size()) return BadArchive("a member claims to be larger than deflate can make it");
+  if (size / kMaxDeflateRatio > packed.size())
+    return BadArchive("a member claims to be larger than deflate can make it");
   std::string out(size, '\0');
   z_stream stream = {};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return Status(Code::kResourceExhausted, "zlib could not start");

@@ -145,7 +145,8 @@ TEST(Npz, RefusesMembersThatOverlap) {
 
 TEST(Npz, UnpacksWhatIsAskedForWithinTheLimit) {
   const std::vector<float> values(1000, 1);
-  const std::string bytes = Written({{"large", *Tensor::From(std::span<const float>(values), {1000})}, {"small", *Tensor::Scalar(2.0f)}});
+  const std::string bytes =
+      Written({{"large", *Tensor::From(std::span<const float>(values), {1000})}, {"small", *Tensor::Scalar(2.0f)}});
   const Result<NpzArchive> archive = NpzArchive::Parse(bytes);
   ASSERT_TRUE(archive.ok()) << archive.status();
   ReadLimit limit(1000);

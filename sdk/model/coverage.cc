@@ -37,7 +37,8 @@ class Counter {
     if (graph_.FindFunction(node.op) != nullptr) return;
     OpUse& use = Find(node.op);
     ++use.nodes;
-    if (use.package.empty() && use.places.size() < kMostPlaces) use.places.push_back({std::string(node.name), std::string(function)});
+    if (use.package.empty() && use.places.size() < kMostPlaces)
+      use.places.push_back({std::string(node.name), std::string(function)});
   }
 
   OpUse& Find(std::string_view op) {
@@ -71,7 +72,8 @@ class Counter {
 
 }  // namespace
 
-std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph, const std::vector<const NodeView*>& nodes) {
+std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph,
+                                const std::vector<const NodeView*>& nodes) {
   return Counter(runtime, graph).Run(nodes);
 }
 

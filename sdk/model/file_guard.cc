@@ -24,7 +24,8 @@ struct OpFacts {
 
 std::string_view Trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(' ');
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(' ') - first + 1);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -41,7 +42,8 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 bool IsListAttr(std::string_view attrs, std::string_view name) {
   for (std::string_view attr : Split(attrs, ';')) {
     const size_t colon = attr.find(':');
-    if (colon != std::string_view::npos && Trimmed(attr.substr(0, colon)) == name) return Trimmed(attr.substr(colon + 1)).starts_with("list");
+    if (colon != std::string_view::npos && Trimmed(attr.substr(0, colon)) == name)
+      return Trimmed(attr.substr(colon + 1)).starts_with("list");
   }
   return false;
 }
@@ -57,7 +59,8 @@ bool HoldsNoText(std::string_view attr) {
     while (tensor.Next()) {
       if (tensor.field() == kType) strings = tensor.varint() == static_cast<uint64_t>(DType::kString);
       const bool text = tensor.field() == kContent || tensor.field() == kStrings;
-      if (text && tensor.delimited().find_first_not_of('\0') != std::string_view::npos) return false;  // content: lengths before the bytes
+      if (text && tensor.delimited().find_first_not_of('\0') != std::string_view::npos)
+        return false;  // content: lengths before the bytes
     }
     if (!tensor.ok()) return false;
   }
@@ -85,7 +88,8 @@ struct Scope {
 
 class Guard {
  public:
-  Guard(const Runtime& runtime, const GraphIndex& graph, const std::vector<std::string>& trusted_feeds) : runtime_(runtime), graph_(graph) {
+  Guard(const Runtime& runtime, const GraphIndex& graph, const std::vector<std::string>& trusted_feeds)
+      : runtime_(runtime), graph_(graph) {
     for (const std::string& feed : trusted_feeds) trusted_feeds_.emplace(ShortName(feed));
   }
 
@@ -141,14 +145,17 @@ class Guard {
       node = found->second;
     }
     if (node == nullptr || node->op != "Const") return false;
-    const auto value = std::find_if(node->attrs.begin(), node->attrs.end(), [](const auto& attr) { return attr.first == "value"; });
+    const auto value =
+        std::find_if(node->attrs.begin(), node->attrs.end(), [](const auto& attr) { return attr.first == "value"; });
     return value != node->attrs.end() && HoldsNoText(value->second);
   }
 
   static Status Refuse(const Scope& scope, const NodeView& node, const std::string& what) {
-    const std::string where = scope.function == nullptr ? "" : " in function '" + std::string(scope.function->name) + "'";
-    return Status(Code::kPermissionDenied, "node '" + std::string(node.name) + "' (" + std::string(node.op) + ")" + where + " " + what +
-                                               "; a model may touch nothing but its own folder, and that while it is loaded");
+    const std::string where =
+        scope.function == nullptr ? "" : " in function '" + std::string(scope.function->name) + "'";
+    return Status(Code::kPermissionDenied,
+                  "node '" + std::string(node.name) + "' (" + std::string(node.op) + ")" + where + " " + what +
+                      "; a model may touch nothing but its own folder, and that while it is loaded");
   }
 
   // Which of a function's arguments are trusted when this node calls it.
@@ -180,19 +187,22 @@ class Guard {
         node = graph_.FindNode(data::NodeOfInput(input));
       } else {
         const std::string_view name = input.substr(0, input.find(':'));
-        if (const auto argument = arguments_.find(name); argument != arguments_.end()) return scope.trusted[argument->second];
+        if (const auto argument = arguments_.find(name); argument != arguments_.end())
+          return scope.trusted[argument->second];
         const auto found = body_.find(name);
         node = found == body_.end() ? nullptr : found->second;
       }
       if (node == nullptr || DataInputs(*node) != 1) return false;
-      if ((Facts(node->op).traits & TENON_OP_IDENTITY) == 0) return through_variables && scope.function == nullptr && ReadsTrusted(*node);
+      if ((Facts(node->op).traits & TENON_OP_IDENTITY) == 0)
+        return through_variables && scope.function == nullptr && ReadsTrusted(*node);
       input = node->inputs[0];
     }
     return false;
   }
 
   static ptrdiff_t DataInputs(const NodeView& node) {
-    return std::count_if(node.inputs.begin(), node.inputs.end(), [](std::string_view each) { return !each.starts_with('^'); });
+    return std::count_if(node.inputs.begin(), node.inputs.end(),
+                         [](std::string_view each) { return !each.starts_with('^'); });
   }
 
   // What a handle stands for: two nodes of one op with one of these have one variable.
@@ -201,8 +211,8 @@ class Guard {
     return shared.empty() ? handle.name : shared;
   }
 
-  // A read of a variable that waits for its writer, where all that write it here write what is trusted, and nobody else can get at it: so
-  // the path of an asset reaches the op that reads the asset in some of TensorFlow's models.
+  // A read of a variable that waits for its writer, where all that write it here write what is trusted, and nobody else
+  // can get at it: so the path of an asset reaches the op that reads the asset in some of TensorFlow's models.
   bool ReadsTrusted(const NodeView& read) {
     const NodeView* handle = graph_.FindNode(data::NodeOfInput(read.inputs[0]));
     constexpr uint64_t kHandle = TENON_OP_STATEFUL, kNoRead = TENON_OP_WRITES_STATE | TENON_OP_CALL | TENON_OP_IO;
@@ -210,24 +220,30 @@ class Guard {
     if (Facts(read.op).inputs.size() != 1 || (Facts(read.op).traits & kNoRead) != 0 || HasTwin(*handle)) return false;
     bool waits = false;
     for (const NodeView* node : reached_) {
-      const bool takes = std::any_of(node->inputs.begin(), node->inputs.end(),
-                                     [&](std::string_view each) { return !each.starts_with('^') && data::NodeOfInput(each) == handle->name; });
+      const bool takes = std::any_of(node->inputs.begin(), node->inputs.end(), [&](std::string_view each) {
+        return !each.starts_with('^') && data::NodeOfInput(each) == handle->name;
+      });
       if (!takes || node->op == read.op) continue;
       if ((Facts(node->op).traits & TENON_OP_WRITES_STATE) == 0 || !graph_.FunctionsOf(*node).empty()) return false;
       for (std::string_view input : node->inputs) {
         if (input.starts_with('^') || data::NodeOfInput(input) == handle->name) continue;
         if (!IsTrusted(Scope(), input, false)) return false;
       }
-      waits = waits || std::any_of(read.inputs.begin(), read.inputs.end(), [&](std::string_view each) { return each.starts_with('^') && each.substr(1) == node->name; });
+      waits = waits || std::any_of(read.inputs.begin(), read.inputs.end(), [&](std::string_view each) {
+                return each.starts_with('^') && each.substr(1) == node->name;
+              });
     }
     return waits;
   }
 
   // Whether another node of the graph, or of a function, has the same variable.
   bool HasTwin(const NodeView& handle) const {
-    const auto twin = [&](const NodeView& node) { return &node != &handle && node.op == handle.op && VariableName(node) == VariableName(handle); };
+    const auto twin = [&](const NodeView& node) {
+      return &node != &handle && node.op == handle.op && VariableName(node) == VariableName(handle);
+    };
     const auto has = [&](const std::vector<NodeView>& nodes) { return std::any_of(nodes.begin(), nodes.end(), twin); };
-    return has(graph_.graph().nodes) || std::any_of(graph_.functions().begin(), graph_.functions().end(), [&](const FunctionView& f) { return has(f.nodes); });
+    return has(graph_.graph().nodes) || std::any_of(graph_.functions().begin(), graph_.functions().end(),
+                                                    [&](const FunctionView& f) { return has(f.nodes); });
   }
 
   const OpFacts& Facts(std::string_view op) {

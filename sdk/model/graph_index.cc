@@ -9,7 +9,9 @@ namespace tenon::model {
 using data::FunctionView;
 using data::NodeView;
 
-std::string_view ShortName(std::string_view tensor) { return tensor.ends_with(":0") ? tensor.substr(0, tensor.size() - 2) : tensor; }
+std::string_view ShortName(std::string_view tensor) {
+  return tensor.ends_with(":0") ? tensor.substr(0, tensor.size() - 2) : tensor;
+}
 
 Result<GraphIndex> GraphIndex::Build(std::string_view graph_def) {
   GraphIndex index;
@@ -30,7 +32,8 @@ const FunctionView* GraphIndex::FindFunction(std::string_view name) const {
   return found == functions_by_name_.end() ? nullptr : &functions_[found->second];
 }
 
-Result<std::vector<const NodeView*>> GraphIndex::Reach(const std::vector<std::string>& feeds, const std::vector<std::string>& targets) const {
+Result<std::vector<const NodeView*>> GraphIndex::Reach(const std::vector<std::string>& feeds,
+                                                       const std::vector<std::string>& targets) const {
   std::unordered_set<std::string_view> fed, seen;
   for (const std::string& feed : feeds) fed.insert(ShortName(feed));
   std::vector<std::string_view> left;
@@ -58,14 +61,18 @@ std::vector<const FunctionView*> GraphIndex::FunctionsOf(const NodeView& node) c
   std::vector<const FunctionView*> functions;
   for (std::string_view name : names) {
     const FunctionView* function = FindFunction(name);
-    if (function != nullptr && std::find(functions.begin(), functions.end(), function) == functions.end()) functions.push_back(function);
+    if (function != nullptr && std::find(functions.begin(), functions.end(), function) == functions.end())
+      functions.push_back(function);
   }
   return functions;
 }
 
-std::vector<const NodeView*> ReachInFunction(const FunctionView& function, const std::function<bool(const NodeView&)>& has_effect) {
+std::vector<const NodeView*> ReachInFunction(const FunctionView& function,
+                                             const std::function<bool(const NodeView&)>& has_effect) {
   // "node:output:0", "^node", "argument"
-  const auto node_of = [](std::string_view input) { return input.starts_with('^') ? input.substr(1) : input.substr(0, input.find(':')); };
+  const auto node_of = [](std::string_view input) {
+    return input.starts_with('^') ? input.substr(1) : input.substr(0, input.find(':'));
+  };
   std::unordered_map<std::string_view, const NodeView*> by_name;
   std::vector<std::string_view> left;
   for (const NodeView& node : function.nodes) {

@@ -14,7 +14,8 @@ using sdk::WireReader;
 using sdk::WireWriter;
 
 // Field numbers of tensorflow.GraphDef and the messages in it.
-constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2, kGraphVersions = 4, kLibraryFunction = 1, kNodeDevice = 4, kNodeAttr = 5, kMapKey = 1;
+constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2, kGraphVersions = 4, kLibraryFunction = 1, kNodeDevice = 4,
+                   kNodeAttr = 5, kMapKey = 1;
 constexpr uint32_t kAttrList = 1, kListStrings = 2;
 constexpr std::string_view kColocation = "_class", kColocatedWith = "loc:@";
 
@@ -50,7 +51,8 @@ class Cutter {
     std::string bytes;
     WireReader reader(node.bytes);
     while (reader.Next()) {
-      const bool colocation = is_beside && reader.field() == kNodeAttr && sdk::FindBytes(reader.bytes(), kMapKey) == kColocation;
+      const bool colocation =
+          is_beside && reader.field() == kNodeAttr && sdk::FindBytes(reader.bytes(), kMapKey) == kColocation;
       if (!colocation && !(drops_device && reader.field() == kNodeDevice)) bytes += reader.whole();
     }
     return bytes;
@@ -71,7 +73,8 @@ class Cutter {
   void Add(const NodeView& node) {
     const bool reference = node.op == "VariableV2" || node.op == "Variable";
     if (reference || node.op == "VarHandleOp")
-      part_.variables.push_back({std::string(node.name), node.TypeAttr("dtype"), node.ShapeAttr("shape"), std::string(node.device), reference});
+      part_.variables.push_back({std::string(node.name), node.TypeAttr("dtype"), node.ShapeAttr("shape"),
+                                 std::string(node.device), reference});
     for (const FunctionView* function : graph_.FunctionsOf(node)) {
       if (functions_.insert(function).second) left_.push_back(function);
     }
@@ -84,7 +87,8 @@ class Cutter {
       left_.pop_back();
       for (const NodeView& node : function.nodes) Add(node);
       if (part_.variables.size() == outside) continue;
-      return Status(Code::kUnimplemented, "function '" + std::string(function.name) + "' creates the variable '" + part_.variables.back().name +
+      return Status(Code::kUnimplemented, "function '" + std::string(function.name) + "' creates the variable '" +
+                                              part_.variables.back().name +
                                               "', whose value cannot be saved; create it outside and hand it in");
     }
     return Status();
@@ -99,6 +103,8 @@ class Cutter {
 
 }  // namespace
 
-Result<GraphPart> CutGraph(const GraphIndex& graph, const std::vector<std::string>& targets, Devices devices) { return Cutter(graph, devices).Run(targets); }
+Result<GraphPart> CutGraph(const GraphIndex& graph, const std::vector<std::string>& targets, Devices devices) {
+  return Cutter(graph, devices).Run(targets);
+}
 
 }  // namespace tenon::model

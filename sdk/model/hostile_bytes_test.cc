@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of strangers' files meet bytes that were changed at random: an answer or an error, never a fault (sanitizers watch).
+// Readers of strangers' files meet bytes that were changed at random: an answer or an error, never a fault (sanitizers
+// watch).
 #include <gtest/gtest.h>
 
 #include <random>
@@ -62,7 +63,8 @@ int Read(std::string_view meta_bytes) {
 TEST(HostileBytes, NeverHarmTheReadersOfModels) {
   std::mt19937 random(20);
   for (const char* name : {"v1", "module", "keras_dense"}) {
-    const std::string model = *data::ReadFile(std::string(TENON_TEST_SOURCE_DIR "/tests/golden/models/") + name + "/saved_model.pb");
+    const std::string model =
+        *data::ReadFile(std::string(TENON_TEST_SOURCE_DIR "/tests/golden/models/") + name + "/saved_model.pb");
     const std::string meta(sdk::FindBytes(model, 2));
     ASSERT_GT(Read(meta), 1) << name;
     int content = 0, refused = 0;

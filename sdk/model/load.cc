@@ -15,11 +15,14 @@ namespace tenon::model {
 namespace {
 
 // Field numbers of tensorflow.GraphDef and the messages in it.
-constexpr uint32_t kSavedGraphNode = 1, kNodeName = 1, kNodeOp = 2, kLoadedNodeAttr = 5, kLoadedMapKey = 1, kLoadedMapValue = 2, kAttrType = 6, kAttrTensor = 8;
+constexpr uint32_t kSavedGraphNode = 1, kNodeName = 1, kNodeOp = 2, kLoadedNodeAttr = 5, kLoadedMapKey = 1,
+                   kLoadedMapValue = 2, kAttrType = 6, kAttrTensor = 8;
 
 // Whether a name stays in the folder that it is looked up in.
 bool StaysInside(std::string_view name) {
-  if (name.empty() || name.starts_with('/') || name.find("://") != std::string_view::npos || name.find('\0') != std::string_view::npos) return false;
+  if (name.empty() || name.starts_with('/') || name.find("://") != std::string_view::npos ||
+      name.find('\0') != std::string_view::npos)
+    return false;
   while (!name.empty()) {
     const size_t end = std::min(name.find('/'), name.size());
     const std::string_view part = name.substr(0, end);
@@ -40,7 +43,8 @@ bool LinksStayInside(const std::string& folder, const std::string& path) {
 }
 
 Status ExtendWithin(Session& session, std::string_view graph_def, const LoadEnds& ends) {
-  return Status::Take(tenon_session_extend_within(session.get(), host::internal::CRunOptions(ends.run).get(), host::Span(graph_def)));
+  return Status::Take(
+      tenon_session_extend_within(session.get(), host::internal::CRunOptions(ends.run).get(), host::Span(graph_def)));
 }
 
 class Loader {
@@ -68,13 +72,17 @@ class Loader {
     if (!meta_.main_op.empty()) {
       TENON_TRY_ASSIGN(const auto runs, graph.Reach({}, {meta_.main_op}));
       const auto is_restored = [&](const data::NodeView* node) {
-        return std::any_of(variables.begin(), variables.end(), [&](const RestoredVariable& each) { return each.variable == node->name; });
+        return std::any_of(variables.begin(), variables.end(),
+                           [&](const RestoredVariable& each) { return each.variable == node->name; });
       };
       if (std::any_of(runs.begin(), runs.end(), is_restored)) return Status();
     }
-    return Status(Code::kFailedPrecondition, "the values of the model's variables (" + variables.front().variable +
-                                                 (variables.size() > 1 ? " and " + std::to_string(variables.size() - 1) + " more" : std::string()) + ") are gone: there is no '" +
-                                                 data::JoinPath(file_.folder(), "variables/variables.index") + "'; copy the whole folder again");
+    return Status(
+        Code::kFailedPrecondition,
+        "the values of the model's variables (" + variables.front().variable +
+            (variables.size() > 1 ? " and " + std::to_string(variables.size() - 1) + " more" : std::string()) +
+            ") are gone: there is no '" + data::JoinPath(file_.folder(), "variables/variables.index") +
+            "'; copy the whole folder again");
   }
 
   Status ReadAssets() {
@@ -82,7 +90,9 @@ class Loader {
     for (const Asset& asset : meta_.assets) {
       const std::string path = data::JoinPath(folder, asset.file);
       if (file_.folder().empty() || !StaysInside(asset.file) || !LinksStayInside(file_.folder(), path)) {
-        return Status(Code::kPermissionDenied, "the model's asset '" + asset.file + "' leads out of its folder; a model may bring files of its own alone");
+        return Status(
+            Code::kPermissionDenied,
+            "the model's asset '" + asset.file + "' leads out of its folder; a model may bring files of its own alone");
       }
       if (!data::FileExists(path)) return Status(Code::kNotFound, "the model's asset '" + path + "' is missing");
       TENON_TRY(AddPath(asset.tensor, path, feeds_));
@@ -90,7 +100,8 @@ class Loader {
     return Status();
   }
 
-  static Status AddPath(const std::string& tensor, const std::string& path, std::vector<std::pair<std::string, Tensor>>& feeds) {
+  static Status AddPath(const std::string& tensor, const std::string& path,
+                        std::vector<std::pair<std::string, Tensor>>& feeds) {
     TENON_TRY_ASSIGN(Tensor value, Tensor::String(path));
     feeds.emplace_back(tensor, std::move(value));
     return Status();
@@ -99,7 +110,8 @@ class Loader {
   Status Restore(const GraphIndex& graph) {
     const SaverNames& saver = meta_.saver;
     if (saver.restore_op.empty() || saver.filename_tensor.empty()) {
-      return Status(Code::kInvalidArgument, "there is a checkpoint '" + file_.checkpoint() + "', but the graph has no saver that could restore it");
+      return Status(Code::kInvalidArgument, "there is a checkpoint '" + file_.checkpoint() +
+                                                "', but the graph has no saver that could restore it");
     }
     TENON_TRY(CheckCheckpointFiles());
     std::vector<std::pair<std::string, Tensor>> feeds = feeds_;
@@ -122,12 +134,14 @@ class Loader {
       TENON_TRY_ASSIGN(const host::Operation node, nodes.Find(variable.name));
       const host::Output value = nodes.Placeholder(variable.name + "/value_sent", variable.dtype, Shape::Unknown());
       const host::Attrs dtype = {{variable.is_reference ? "T" : "dtype", variable.dtype}};
-      assignments.emplace_back(value, nodes.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp", {node, value}, dtype, variable.name + "/take_value_sent"));
+      assignments.emplace_back(value, nodes.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp",
+                                                    {node, value}, dtype, variable.name + "/take_value_sent"));
     }
     TENON_TRY(session_.Extend(nodes));
     for (size_t i = 0; i < values.size(); ++i) {
       TENON_TRY(ends_.Check());
-      TENON_TRY(session_.Run({{assignments[i].first, View(values[i])}}, {}, {assignments[i].second}, ends_.run).status());
+      TENON_TRY(
+          session_.Run({{assignments[i].first, View(values[i])}}, {}, {assignments[i].second}, ends_.run).status());
     }
     return Status();
   }
@@ -138,13 +152,15 @@ class Loader {
     TENON_TRY_ASSIGN(const std::vector<std::string> names, data::ListFolder(folder));
     for (const std::string& name : names) {
       const std::string path = data::JoinPath(folder, name);
-      if (!LinksStayInside(file_.folder(), path)) return Status(Code::kPermissionDenied, "the model's file '" + path + "' leads out of its folder");
+      if (!LinksStayInside(file_.folder(), path))
+        return Status(Code::kPermissionDenied, "the model's file '" + path + "' leads out of its folder");
     }
     return Status();
   }
 
   // Feeds that the node does not need are left away: an asset's tensor may be nobody's.
-  Status RunNode(const GraphIndex& graph, Session& session, const std::string& node, const std::vector<std::pair<std::string, Tensor>>& given, const std::string& what) {
+  Status RunNode(const GraphIndex& graph, Session& session, const std::string& node,
+                 const std::vector<std::pair<std::string, Tensor>>& given, const std::string& what) {
     std::vector<std::string> names;
     std::vector<host::Feed> feeds;
     for (const auto& [name, value] : given) {
@@ -180,14 +196,17 @@ std::string KeysOf(const std::vector<TensorInfo>& infos) {
 }
 
 // The given tensors as feeds of a signature's inputs, with defaults where none is given: all of them, and no others.
-Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedViews& given, const NamedTensors& defaults) {
+Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedViews& given,
+                                      const NamedTensors& defaults) {
   const std::string where = "signature '" + signature.name + "'";
   std::vector<host::Feed> feeds;
   for (const auto& [key, value] : given) {
     const TensorInfo* info = signature.FindInput(key);
-    if (info == nullptr) return Status(Code::kInvalidArgument, where + " has no input '" + key + "'; it has: " + KeysOf(signature.inputs));
+    if (info == nullptr)
+      return Status(Code::kInvalidArgument, where + " has no input '" + key + "'; it has: " + KeysOf(signature.inputs));
     const auto same = [&](const auto& each) { return each.first == key; };
-    if (std::count_if(given.begin(), given.end(), same) > 1) return Status(Code::kInvalidArgument, where + ": input '" + key + "' is given twice");
+    if (std::count_if(given.begin(), given.end(), same) > 1)
+      return Status(Code::kInvalidArgument, where + ": input '" + key + "' is given twice");
     const bool dense = info->kind == TensorInfo::Kind::kDense;
     if (value.dtype() != info->dtype || (dense && !Fits(info->shape, value.shape()))) {
       return Status(Code::kInvalidArgument, where + ": input '" + key + "' is " + TypeOf(info->dtype, info->shape) +
@@ -198,13 +217,15 @@ Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedVie
   }
   for (const TensorInfo& info : signature.inputs) {
     if (std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.first == info.key; })) continue;
-    const auto own = std::find_if(defaults.begin(), defaults.end(), [&](const auto& each) { return each.first == info.key; });
+    const auto own =
+        std::find_if(defaults.begin(), defaults.end(), [&](const auto& each) { return each.first == info.key; });
     if (own != defaults.end()) {
       TENON_TRY_ASSIGN(std::string tensor, TensorOf(signature, info));
       feeds.push_back({std::move(tensor), View(own->second)});
       continue;
     }
-    return Status(Code::kInvalidArgument, where + ": input '" + info.key + "' is missing; the inputs are: " + KeysOf(signature.inputs));
+    return Status(Code::kInvalidArgument,
+                  where + ": input '" + info.key + "' is missing; the inputs are: " + KeysOf(signature.inputs));
   }
   return feeds;
 }
@@ -230,7 +251,8 @@ Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info)
   if (info.kind == TensorInfo::Kind::kDense && !info.tensor.empty()) return info.tensor;
   std::string parts;
   for (const std::string& part : info.parts) parts += (parts.empty() ? "" : ", ") + ("'" + part + "'");
-  const char* kind = info.kind == TensorInfo::Kind::kSparse      ? "is sparse; its values, indices and shape are the tensors "
+  const char* kind = info.kind == TensorInfo::Kind::kSparse
+                         ? "is sparse; its values, indices and shape are the tensors "
                      : info.kind == TensorInfo::Kind::kComposite ? "has several parts, the tensors "
                                                                  : "names no tensor";
   return Status(Code::kUnimplemented, "signature '" + signature.name + "': '" + info.key + "' " + kind + parts +
@@ -240,8 +262,10 @@ Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info)
 Result<const Signature*> FindSignature(const MetaGraph& meta, std::string_view name) {
   if (const Signature* found = meta.FindSignature(name)) return found;
   std::string names;
-  for (const Signature& signature : meta.signatures) names += (names.empty() ? "" : ", ") + ("'" + signature.name + "'");
-  return Status(Code::kNotFound, "the model has no signature '" + std::string(name) + "'; it has: " + (names.empty() ? "none" : names));
+  for (const Signature& signature : meta.signatures)
+    names += (names.empty() ? "" : ", ") + ("'" + signature.name + "'");
+  return Status(Code::kNotFound,
+                "the model has no signature '" + std::string(name) + "'; it has: " + (names.empty() ? "none" : names));
 }
 
 Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, const TensorInfo& input) {
@@ -271,17 +295,18 @@ Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, con
 
 namespace {
 
-Status CheckRunOf(const Runtime& runtime, const GraphIndex& graph, const std::vector<std::string>& feeds, const std::vector<std::string>& chosen_feeds,
-                  const std::vector<std::string>& targets) {
+Status CheckRunOf(const Runtime& runtime, const GraphIndex& graph, const std::vector<std::string>& feeds,
+                  const std::vector<std::string>& chosen_feeds, const std::vector<std::string>& targets) {
   const Status found = CheckFiles(runtime, graph, feeds, chosen_feeds, targets);
   if (found.code() != Code::kPermissionDenied) return found;
-  return Status(found.code(), found.message() + "; if you trust it, allow it files: `tenon run --allow-files`, or FileAccess::kAny");
+  return Status(found.code(),
+                found.message() + "; if you trust it, allow it files: `tenon run --allow-files`, or FileAccess::kAny");
 }
 
 }  // namespace
 
-Status CheckRun(const Runtime& runtime, const ModelFile& file, const std::vector<std::string>& feeds, const std::vector<std::string>& chosen_feeds,
-                const std::vector<std::string>& targets) {
+Status CheckRun(const Runtime& runtime, const ModelFile& file, const std::vector<std::string>& feeds,
+                const std::vector<std::string>& chosen_feeds, const std::vector<std::string>& targets) {
   if (file.form() != Form::kSavedModel) return Status();
   TENON_TRY_ASSIGN(const GraphIndex graph, GraphIndex::Build(file.graph_def()));
   return CheckRunOf(runtime, graph, feeds, chosen_feeds, targets);
@@ -295,17 +320,22 @@ void Model::NoteRefused(const Runtime& runtime) {
     std::vector<std::string> feeds, targets;
     for (const TensorInfo& input : signature.inputs) feeds.push_back(input.tensor);
     for (const TensorInfo& output : signature.outputs)
-      if (output.kind == TensorInfo::Kind::kDense) targets.push_back(output.tensor);  // of others Run says that it cannot fetch them
-    if (Status checked = CheckRunOf(runtime, *graph, feeds, {}, targets); !checked.ok()) refused_.emplace(signature.name, std::move(checked));
+      if (output.kind == TensorInfo::Kind::kDense)
+        targets.push_back(output.tensor);  // of others Run says that it cannot fetch them
+    if (Status checked = CheckRunOf(runtime, *graph, feeds, {}, targets); !checked.ok())
+      refused_.emplace(signature.name, std::move(checked));
   }
 }
 
-Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access, const LoadEnds& ends) {
+Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options,
+                          FileAccess access, const LoadEnds& ends) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
-  return LoadInto(runtime, file, std::move(session), access, ends, options.master.empty() ? Values::kReadBySession : Values::kSent);
+  return LoadInto(runtime, file, std::move(session), access, ends,
+                  options.master.empty() ? Values::kReadBySession : Values::kSent);
 }
 
-Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access, const LoadEnds& ends, Values values) {
+Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access,
+                              const LoadEnds& ends, Values values) {
   TENON_TRY(model::LoadInto(runtime, file, session, ends, values).Annotate("model '" + file.path() + "'"));
   Model model(file, std::move(session));
   if (access == FileAccess::kNone && file.form() == Form::kSavedModel) model.NoteRefused(runtime);
@@ -319,7 +349,9 @@ Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Ses
   return model;
 }
 
-Result<const Signature*> Model::FindSignature(std::string_view name) const { return model::FindSignature(meta(), name); }
+Result<const Signature*> Model::FindSignature(std::string_view name) const {
+  return model::FindSignature(meta(), name);
+}
 
 // Of a signature that may run: one that would touch files is an error.
 Result<std::vector<host::Name>> Model::OutputsOf(const Signature& signature) const {
@@ -333,16 +365,19 @@ Result<std::vector<host::Name>> Model::OutputsOf(const Signature& signature) con
   return names;
 }
 
-Result<std::vector<Tensor>> Model::RunViews(std::string_view name, const NamedViews& inputs, const host::RunOptions& options) const {
+Result<std::vector<Tensor>> Model::RunViews(std::string_view name, const NamedViews& inputs,
+                                            const host::RunOptions& options) const {
   static const NamedTensors kNone;
   TENON_TRY_ASSIGN(const Signature* signature, FindSignature(name));
   const auto defaults = defaults_.find(name);
-  TENON_TRY_ASSIGN(const std::vector<host::Feed> feeds, Feeds(*signature, inputs, defaults == defaults_.end() ? kNone : defaults->second));
+  TENON_TRY_ASSIGN(const std::vector<host::Feed> feeds,
+                   Feeds(*signature, inputs, defaults == defaults_.end() ? kNone : defaults->second));
   TENON_TRY_ASSIGN(const std::vector<host::Name> fetches, OutputsOf(*signature));
   return session_.Run(feeds, fetches, {}, options);
 }
 
-Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& inputs, const host::RunOptions& options) const {
+Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& inputs,
+                                const host::RunOptions& options) const {
   NamedViews views;
   for (const auto& [key, value] : inputs) views.emplace_back(key, value);
   TENON_TRY_ASSIGN(std::vector<Tensor> values, RunViews(name, views, options));
@@ -353,7 +388,8 @@ Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& input
 }
 
 Result<host::Callable> Model::Prepare(std::string_view name, const std::vector<std::string>& input_devices,
-                                      const std::vector<std::string>& output_devices, const host::RunOptions& ends) const {
+                                      const std::vector<std::string>& output_devices,
+                                      const host::RunOptions& ends) const {
   TENON_TRY_ASSIGN(const Signature* signature, FindSignature(name));
   std::vector<host::Name> feeds;
   for (const TensorInfo& input : signature->inputs) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SavedModels that TensorFlow wrote, loaded and run, against what TensorFlow computed; and hostile ones, refused. Covers B16, R5.
+// SavedModels that TensorFlow wrote, loaded and run, against what TensorFlow computed; and hostile ones, refused.
+// Covers B16, R5.
 #include "tenon/model/load.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,9 @@ std::string WhyNot(const std::string& path) { return LoadModel(path).status().To
 TEST(Loading, EndsWhereNobodyWantsItAnyLonger) {
   const Result<ModelFile> file = ModelFile::Open(JoinPath(kModels, "module"));
   ASSERT_TRUE(file.ok()) << file.status();
-  const auto load = [&](const LoadEnds& ends) { return Model::Load(TheRuntime(), *file, {}, FileAccess::kNone, ends).status(); };
+  const auto load = [&](const LoadEnds& ends) {
+    return Model::Load(TheRuntime(), *file, {}, FileAccess::kNone, ends).status();
+  };
   std::atomic<bool> stop{true};
   EXPECT_EQ(load({{}, &stop}).code(), host::Code::kCancelled);
   host::Cancellation cancellation = *host::Cancellation::Create();
@@ -57,7 +60,9 @@ TEST(Loading, ThatMissesTheValuesOfItsVariablesSaysSo) {
     ASSERT_TRUE(LoadModel(folder).ok()) << name;
     std::filesystem::remove_all(folder + "/variables");
     const std::string why = WhyNot(folder);
-    EXPECT_NE(why.find("are gone: there is no '" + folder + "/variables/variables.index'; copy the whole folder again"), std::string::npos) << name << ": " << why;
+    EXPECT_NE(why.find("are gone: there is no '" + folder + "/variables/variables.index'; copy the whole folder again"),
+              std::string::npos)
+        << name << ": " << why;
   }
 }
 
@@ -77,7 +82,8 @@ TEST_P(Goldens, GiveWhatTensorFlowGives) {
   }
 }
 
-// The same where variables are constants, of the values that the calls before left; signatures that write to them say that they cannot.
+// The same where variables are constants, of the values that the calls before left; signatures that write to them say
+// that they cannot.
 TEST_P(Goldens, GiveItFrozen) {
   const Json& goldens = fakes::ModelGoldens()[GetParam()];
   const auto inputs_of = [](const Json& golden) {
@@ -89,19 +95,24 @@ TEST_P(Goldens, GiveItFrozen) {
   for (size_t i = 0; i < goldens.size(); ++i) {
     const Result<Model> model = LoadModel(JoinPath(kModels, GetParam()));
     ASSERT_TRUE(model.ok()) << model.status();
-    for (size_t before = 0; before < i; ++before) ASSERT_TRUE(model->Run(std::string(goldens[before]["signature"]), inputs_of(goldens[before])).ok());
+    for (size_t before = 0; before < i; ++before)
+      ASSERT_TRUE(model->Run(std::string(goldens[before]["signature"]), inputs_of(goldens[before])).ok());
     ASSERT_TRUE(model->session().Freeze().ok());
     const std::string signature = goldens[i]["signature"];
     const Result<NamedTensors> outputs = model->Run(signature, inputs_of(goldens[i]));
-    if (outputs.status().code() == host::Code::kFailedPrecondition && outputs.status().message().find("frozen") != std::string::npos) continue;
+    if (outputs.status().code() == host::Code::kFailedPrecondition &&
+        outputs.status().message().find("frozen") != std::string::npos)
+      continue;
     ASSERT_TRUE(outputs.ok()) << signature << ": " << outputs.status();
     ran = true;
-    for (const auto& [key, value] : *outputs) fakes::ExpectGolden(value, goldens[i]["outputs"][key], signature + " " + key);
+    for (const auto& [key, value] : *outputs)
+      fakes::ExpectGolden(value, goldens[i]["outputs"][key], signature + " " + key);
   }
   EXPECT_TRUE(ran);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::ValuesIn(fakes::ModelNames()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::ValuesIn(fakes::ModelNames()),
+                         [](const auto& info) { return info.param; });
 
 TEST(LoadModel, FeedsAssetsWithTheirPaths) {
   const Result<Model> model = LoadModel(JoinPath(kModels, "v1"));
@@ -114,19 +125,23 @@ TEST(LoadModel, FeedsAssetsWithTheirPaths) {
 TEST(LoadModel, ChoosesAGraphByItsTags) {
   EXPECT_TRUE(ModelFile::Open(JoinPath(kModels, "v1"), {{"tpu", "serve"}}).ok()) << "in any order";
   const Status none = ModelFile::Open(JoinPath(kModels, "v1"), {{"train"}}).status();
-  EXPECT_EQ(none.message(), "'" + kModels + "/v1/saved_model.pb': the model has no graph with the tags {train}; it has: {serve}, {serve, tpu}");
+  EXPECT_EQ(none.message(),
+            "'" + kModels +
+                "/v1/saved_model.pb': the model has no graph with the tags {train}; it has: {serve}, {serve, tpu}");
 }
 
 TEST(LoadModel, SaysWhatASignatureWants) {
   const Result<Model> model = LoadModel(JoinPath(kModels, "module"));
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(model->Run("predict", {}).status().message(), "the model has no signature 'predict'; it has: 'calls', 'serving_default'");
+  EXPECT_EQ(model->Run("predict", {}).status().message(),
+            "the model has no signature 'predict'; it has: 'calls', 'serving_default'");
   EXPECT_EQ(model->Run("serving_default", {}).status().message(),
             "signature 'serving_default': input 'x' is missing; the inputs are: x float[?,3]");
   const Tensor number = *Tensor::Scalar(int64_t{1});
   EXPECT_EQ(model->Run("serving_default", {{"x", number}}).status().message(),
             "signature 'serving_default': input 'x' is float[?,3], found int64[]");
-  EXPECT_EQ(model->Run("calls", {{"x", number}}).status().message(), "signature 'calls' has no input 'x'; it has: none");
+  EXPECT_EQ(model->Run("calls", {{"x", number}}).status().message(),
+            "signature 'calls' has no input 'x'; it has: none");
 }
 
 // ---- Models that are not to be trusted ----
@@ -175,7 +190,8 @@ TEST_F(Hostile, AssetsStayInTheFolder) {
   for (const char* file : {"../saved_model.pb", "/etc/passwd", "a/../../b", "memory://a", "", ".", "a//b"}) {
     const std::string why = WhyNot(Copy("module", WithAsset(file)));
     EXPECT_NE(why.find("PERMISSION_DENIED"), std::string::npos) << why;
-    EXPECT_NE(why.find("the model's asset '" + std::string(file) + "' leads out of its folder"), std::string::npos) << why;
+    EXPECT_NE(why.find("the model's asset '" + std::string(file) + "' leads out of its folder"), std::string::npos)
+        << why;
   }
   const std::string missing = WhyNot(Copy("module", WithAsset("not_there.txt")));
   EXPECT_NE(missing.find("not_there.txt' is missing"), std::string::npos) << missing;
@@ -210,12 +226,15 @@ class HostileSignature : public Hostile {
     const Result<WireMessage> graph = TextToWire(R"(
       node { name: "given" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } } attr { key: "shape" value { shape { } } } }
       node { name: "path" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
-             attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { } string_val: ")" + target_ + R"(" } } } }
+             attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { } string_val: ")" +
+                                                     target_ + R"(" } } } }
       node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
              attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } string_val: "name" } } } }
       node { name: "none" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
              attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } string_val: "" } } } }
-      node { name: "answer" op: "Identity" input: ["one", "^effect"] attr { key: "T" value { type: DT_STRING } } })" + nodes, "GraphDef");
+      node { name: "answer" op: "Identity" input: ["one", "^effect"] attr { key: "T" value { type: DT_STRING } } })" +
+                                                     nodes,
+                                                 "GraphDef");
     EXPECT_TRUE(graph.ok()) << graph.status();
     WireWriter in, out, entry_in, entry_out, signature, entry, info, tags, meta, model;
     in.Bytes(1, "given:0");
@@ -260,7 +279,8 @@ class HostileSignature : public Hostile {
 };
 
 TEST_F(HostileSignature, WritesNoFiles) {
-  ExpectRefused(Save("path"), "signature 'hostile': node 'effect' (SaveV2) would touch a file whose path ('prefix') the graph chose");
+  ExpectRefused(Save("path"),
+                "signature 'hostile': node 'effect' (SaveV2) would touch a file whose path ('prefix') the graph chose");
   EXPECT_TRUE(Run(Model(Save("path")), FileAccess::kAny).ok());
   EXPECT_TRUE(data::FileExists(target_ + ".index")) << "whoever trusts a model may let it";
 }
@@ -269,21 +289,23 @@ TEST_F(HostileSignature, WritesNoFiles) {
 TEST_F(HostileSignature, TakesNoPathsFromItsInputs) { ExpectRefused(Save("given"), "--allow-files"); }
 
 TEST_F(HostileSignature, ReadsNoFiles) {
-  ExpectRefused(R"(node { name: "table" op: "HashTableV2" attr { key: "key_dtype" value { type: DT_STRING } } attr { key: "value_dtype" value { type: DT_INT64 } } }
+  ExpectRefused(
+      R"(node { name: "table" op: "HashTableV2" attr { key: "key_dtype" value { type: DT_STRING } } attr { key: "value_dtype" value { type: DT_INT64 } } }
                    node { name: "effect" op: "InitializeTableFromTextFileV2" input: ["table", "path"]
                           attr { key: "key_index" value { i: -2 } } attr { key: "value_index" value { i: -1 } } })",
-                "(InitializeTableFromTextFileV2)");
+      "(InitializeTableFromTextFileV2)");
 }
 
 TEST_F(HostileSignature, HidesNothingInAFunction) {
-  ExpectRefused(R"(node { name: "effect" op: "PartitionedCall" input: "path" attr { key: "f" value { func { name: "inner" } } }
+  ExpectRefused(
+      R"(node { name: "effect" op: "PartitionedCall" input: "path" attr { key: "f" value { func { name: "inner" } } }
                           attr { key: "Tin" value { list { type: DT_STRING } } } attr { key: "Tout" value { list { } } } }
                    library { function { signature { name: "inner" input_arg { name: "a" type: DT_STRING } is_stateful: true }
                      node_def { name: "n" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
                                 attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } string_val: "" } } } }
                      node_def { name: "save" op: "SaveV2" input: ["a", "n:output:0", "n:output:0", "n:output:0"]
                                 attr { key: "dtypes" value { list { type: DT_STRING } } } } } })",
-                "in function 'inner'");
+      "in function 'inner'");
 }
 
 TEST_F(Hostile, ACheckpointNeedsASaver) {

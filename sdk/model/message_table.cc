@@ -12,7 +12,9 @@ extern const size_t kModelProtoCount;
 
 namespace {
 
-bool IsWord(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.'; }
+bool IsWord(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
 
 // Words and single signs; comments are left out.
 std::vector<std::string_view> SplitWords(std::string_view text) {
@@ -64,7 +66,8 @@ class ProtoReader {
     return true;
   }
   Status Bad() const {
-    return Status(Code::kInternal, "a .proto file cannot be understood near its word " + std::to_string(at_) + ", '" + std::string(Peek()) + "'");
+    return Status(Code::kInternal, "a .proto file cannot be understood near its word " + std::to_string(at_) + ", '" +
+                                       std::string(Peek()) + "'");
   }
 
   bool SkipStatement() {
@@ -117,7 +120,8 @@ class ProtoReader {
     if (type == "map") type = MapType(message);
     const std::string name(Take());
     if (type.empty() || !Take("=")) return false;
-    table_.messages_[message][name] = {static_cast<uint32_t>(std::strtoul(std::string(Take()).c_str(), nullptr, 10)), FieldKind::kMessage, type};
+    table_.messages_[message][name] = {static_cast<uint32_t>(std::strtoul(std::string(Take()).c_str(), nullptr, 10)),
+                                       FieldKind::kMessage, type};
     return SkipStatement();
   }
   // A map is a repeated message of a key and a value.
@@ -136,7 +140,8 @@ class ProtoReader {
   bool Resolve() {
     for (auto& [message, fields] : table_.messages_) {
       for (auto& [name, field] : fields) {
-        if (const auto scalar = ScalarKinds().find(field.type); scalar != ScalarKinds().end()) field = {field.number, scalar->second, ""};
+        if (const auto scalar = ScalarKinds().find(field.type); scalar != ScalarKinds().end())
+          field = {field.number, scalar->second, ""};
         else if (!ResolveName(message, field)) return false;
       }
     }

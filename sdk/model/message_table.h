@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // MessageTable: which fields the messages of a model have, by name.
 //
-// It is read from the text of the engine's own .proto files, which the build puts into this library, so there is no second list. Of the
-// language of .proto files it knows what those files use: messages, enums, oneofs and maps. Immutable; any thread.
+// It is read from the text of the engine's own .proto files, which the build puts into this library, so there is no
+// second list. Of the language of .proto files it knows what those files use: messages, enums, oneofs and maps.
+// Immutable; any thread.
 #ifndef TENON_MODEL_MESSAGE_TABLE_H_
 #define TENON_MODEL_MESSAGE_TABLE_H_
 
@@ -15,7 +16,20 @@
 
 namespace tenon::model {
 
-enum class FieldKind { kInt32, kInt64, kUint32, kUint64, kBool, kFloat, kDouble, kFixed32, kFixed64, kBytes, kEnum, kMessage };
+enum class FieldKind {
+  kInt32,
+  kInt64,
+  kUint32,
+  kUint64,
+  kBool,
+  kFloat,
+  kDouble,
+  kFixed32,
+  kFixed64,
+  kBytes,
+  kEnum,
+  kMessage
+};
 
 struct FieldEntry {
   uint32_t number = 0;

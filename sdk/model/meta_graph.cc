@@ -14,7 +14,8 @@ using sdk::FindNumber;
 using sdk::WireReader;
 
 // Field numbers of tensorflow.MetaGraphDef and the messages in it.
-constexpr uint32_t kMetaInfo = 1, kMetaGraphDef = 2, kMetaSaver = 3, kMetaCollection = 4, kMetaSignature = 5, kMetaAsset = 6;
+constexpr uint32_t kMetaInfo = 1, kMetaGraphDef = 2, kMetaSaver = 3, kMetaCollection = 4, kMetaSignature = 5,
+                   kMetaAsset = 6;
 constexpr uint32_t kInfoTag = 4, kInfoVersion = 5;
 constexpr uint32_t kSaverFilename = 1, kSaverSave = 2, kSaverRestore = 3;
 constexpr uint32_t kMetaMapKey = 1, kMetaMapValue = 2;
@@ -27,7 +28,8 @@ constexpr uint32_t kCollectionNodes = 1, kCollectionBytes = 2, kCollectionAny = 
 constexpr std::string_view kInitSignature = "__saved_model_init_op", kTrainSignature = "__saved_model_train_op";
 constexpr std::string_view kAssetCollection = "saved_model_assets", kRunnerCollection = "queue_runners";
 constexpr std::string_view kTrainCollection = "train_op";
-constexpr std::string_view kVariableCollections[] = {"variables", "local_variables", "trainable_variables", "model_variables"};
+constexpr std::string_view kVariableCollections[] = {"variables", "local_variables", "trainable_variables",
+                                                     "model_variables"};
 constexpr uint32_t kVariableName = 1, kVariableInitializer = 2;
 constexpr std::string_view kMainOpCollections[] = {"saved_model_main_op", "legacy_init_op"};
 
@@ -52,7 +54,8 @@ TensorInfo ParseTensorInfo(std::string_view bytes) {
   info.shape = shapes.empty() ? Shape::Unknown() : data::ParseTensorShape(shapes.back());
   if (const auto sparse = AllBytes(bytes, kTensorSparse); !sparse.empty()) {
     info.kind = TensorInfo::Kind::kSparse;
-    for (uint32_t field : {kSparseValues, kSparseIndices, kSparseShape}) info.parts.emplace_back(FindBytes(sparse.back(), field));
+    for (uint32_t field : {kSparseValues, kSparseIndices, kSparseShape})
+      info.parts.emplace_back(FindBytes(sparse.back(), field));
   } else if (const auto composite = AllBytes(bytes, kTensorComposite); !composite.empty()) {
     info.kind = TensorInfo::Kind::kComposite;
     for (std::string_view component : AllBytes(composite.back(), kCompositeComponent)) {
@@ -88,7 +91,8 @@ Signature ParseSignature(std::string_view entry) {
 }
 
 Asset ParseAsset(std::string_view bytes) {
-  return {std::string(FindBytes(FindBytes(bytes, kAssetTensor), kTensorName)), std::string(FindBytes(bytes, kAssetFile))};
+  return {std::string(FindBytes(FindBytes(bytes, kAssetTensor), kTensorName)),
+          std::string(FindBytes(bytes, kAssetFile))};
 }
 
 class Parser {
@@ -101,7 +105,8 @@ class Parser {
     }
     if (!reader.ok()) return Status(Code::kInvalidArgument, "the bytes are no MetaGraphDef, or damaged");
     if (!status_.ok()) return status_;
-    std::stable_sort(meta_.signatures.begin(), meta_.signatures.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    std::stable_sort(meta_.signatures.begin(), meta_.signatures.end(),
+                     [](const auto& a, const auto& b) { return a.name < b.name; });
     if (meta_.assets.empty()) meta_.assets = std::move(collected_assets_);
     for (std::string& op : collected_main_ops_) {
       if (meta_.main_op.empty()) meta_.main_op = std::move(op);
@@ -109,7 +114,8 @@ class Parser {
     const auto train = meta_.collections.find(kTrainCollection);
     if (meta_.train_op.empty() && train != meta_.collections.end()) {
       const std::vector<std::string>& all = train->second;  // one may be named twice
-      if (std::count(all.begin(), all.end(), all[0]) == static_cast<ptrdiff_t>(all.size())) meta_.train_op = NodeOf(all[0]);
+      if (std::count(all.begin(), all.end(), all[0]) == static_cast<ptrdiff_t>(all.size()))
+        meta_.train_op = NodeOf(all[0]);
     }
     return std::move(meta_);
   }
@@ -167,10 +173,13 @@ class Parser {
         else status_ = runner.status().Annotate("collection 'queue_runners'");
       }
     }
-    for (std::string_view node : AllBytes(FindBytes(value, kCollectionNodes), kListValue)) meta_.collections[std::string(name)].emplace_back(node);
-    if (std::find(std::begin(kVariableCollections), std::end(kVariableCollections), name) != std::end(kVariableCollections)) {
+    for (std::string_view node : AllBytes(FindBytes(value, kCollectionNodes), kListValue))
+      meta_.collections[std::string(name)].emplace_back(node);
+    if (std::find(std::begin(kVariableCollections), std::end(kVariableCollections), name) !=
+        std::end(kVariableCollections)) {
       for (std::string_view def : AllBytes(FindBytes(value, kCollectionBytes), kListValue))
-        meta_.variables[std::string(name)].push_back({NodeOf(FindBytes(def, kVariableName)), NodeOf(FindBytes(def, kVariableInitializer))});
+        meta_.variables[std::string(name)].push_back(
+            {NodeOf(FindBytes(def, kVariableName)), NodeOf(FindBytes(def, kVariableInitializer))});
     }
     for (size_t i = 0; i < std::size(kMainOpCollections); ++i) {
       if (name != kMainOpCollections[i]) continue;
@@ -204,7 +213,8 @@ const TensorInfo* Signature::FindInput(std::string_view key) const { return Find
 const TensorInfo* Signature::FindOutput(std::string_view key) const { return FindIn(outputs, key); }
 
 const Signature* MetaGraph::FindSignature(std::string_view name) const {
-  const auto found = std::find_if(signatures.begin(), signatures.end(), [&](const Signature& s) { return s.name == name; });
+  const auto found =
+      std::find_if(signatures.begin(), signatures.end(), [&](const Signature& s) { return s.name == name; });
   return found == signatures.end() ? nullptr : &*found;
 }
 

@@ -84,10 +84,12 @@ Status ModelFile::OpenFolder(const OpenOptions& options) {
     const std::string file = JoinPath(path_, name);
     if (!FileExists(file)) continue;
     TENON_TRY(OpenFile(file, options));
-    return form_ == Form::kSavedModel ? Status() : Status(Code::kInvalidArgument, "'" + file + "': the bytes are no SavedModel, or damaged");
+    return form_ == Form::kSavedModel
+               ? Status()
+               : Status(Code::kInvalidArgument, "'" + file + "': the bytes are no SavedModel, or damaged");
   }
-  return Status(Code::kNotFound, "'" + path_ + "' is a folder without " + std::string(kBinaryModel) + " or " + std::string(kTextModel) +
-                                     "; name a SavedModel's folder, or a file");
+  return Status(Code::kNotFound, "'" + path_ + "' is a folder without " + std::string(kBinaryModel) + " or " +
+                                     std::string(kTextModel) + "; name a SavedModel's folder, or a file");
 }
 
 Status ModelFile::OpenFile(const std::string& file, const OpenOptions& options) {
@@ -98,7 +100,9 @@ Status ModelFile::OpenFile(const std::string& file, const OpenOptions& options) 
     folder_ = data::FolderOf(file);
   }
   if (understood.ok()) understood = Understand(content, options);
-  if (!understood.ok()) return understood.code() == Code::kNotFound && bytes_ == nullptr ? understood : understood.Annotate("'" + file + "'");
+  if (!understood.ok())
+    return understood.code() == Code::kNotFound && bytes_ == nullptr ? understood
+                                                                     : understood.Annotate("'" + file + "'");
   FindCheckpoint();
   return Status();
 }
@@ -107,7 +111,8 @@ Status ModelFile::Read(const std::string& file, uint64_t most_bytes, Content* co
   if (const std::string_view kind = NamedKind(file); !kind.empty())
     return Status(Code::kInvalidArgument, "it is " + std::string(kind));
   TENON_TRY_ASSIGN(data::MappedFile mapped, data::MappedFile::Open(file, data::ReadLimit(most_bytes)));
-  if (const std::string_view kind = ForeignKind(mapped.bytes()); !kind.empty()) return Status(Code::kInvalidArgument, "it is " + std::string(kind));
+  if (const std::string_view kind = ForeignKind(mapped.bytes()); !kind.empty())
+    return Status(Code::kInvalidArgument, "it is " + std::string(kind));
   auto bytes = std::make_shared<Bytes>(std::move(mapped));
   bytes_ = bytes;
   content_ = bytes->file.bytes();
@@ -165,7 +170,8 @@ Status ModelFile::Choose(const OpenOptions& options) {
     }
     found += (found.empty() ? "" : ", ") + TagSet(tags);
   }
-  return Status(Code::kNotFound, "the model has no graph with the tags " + TagSet(wanted) + "; it has: " + (found.empty() ? "none" : found));
+  return Status(Code::kNotFound, "the model has no graph with the tags " + TagSet(wanted) +
+                                     "; it has: " + (found.empty() ? "none" : found));
 }
 
 void ModelFile::FindCheckpoint() {

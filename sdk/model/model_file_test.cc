@@ -108,7 +108,8 @@ TEST_F(Files, HaveWhatSurroundsTheGraph) {
 
 TEST_F(Files, MayBeText) {
   ExpectTheGraph(ModelFile::Open(Write("graph.pbtxt", "node { name: 'x' op: 'Placeholder' }")));
-  const Result<ModelFile> meta = ModelFile::Open(Write("other", "meta_info_def { tags: 'a' } graph_def { node { name: 'x' op: 'Placeholder' } }"));
+  const Result<ModelFile> meta =
+      ModelFile::Open(Write("other", "meta_info_def { tags: 'a' } graph_def { node { name: 'x' op: 'Placeholder' } }"));
   ExpectTheGraph(meta);
   EXPECT_EQ(meta->form(), Form::kMetaGraph);
   const Result<ModelFile> model = ModelFile::Open(Write("saved_model.pbtxt", R"(
@@ -129,14 +130,16 @@ TEST_F(Files, OfAMetaGraphHaveTheirCheckpointBesideThem) {
 TEST_F(Files, ThatAreNoneAreErrorsThatSaySo) {
   EXPECT_EQ(ModelFile::Open(JoinPath(folder_, "none.pb")).status().code(), Code::kNotFound);
   EXPECT_EQ(ModelFile::Open(folder_).status().message(),
-            "'" + folder_ + "' is a folder without saved_model.pb or saved_model.pbtxt; name a SavedModel's folder, or a file");
+            "'" + folder_ +
+                "' is a folder without saved_model.pb or saved_model.pbtxt; name a SavedModel's folder, or a file");
   const std::string text = Write("bad.pbtxt", "node {\n  name: x }");
   EXPECT_EQ(ModelFile::Open(text).status().message(), "'" + text + "': line 2, column 9: expected a string, found 'x'");
   WireWriter empty;
   empty.Varint(1, 1);
   empty.Bytes(2, MetaGraphWith("serve") + "\x0a\xff");
   const std::string damaged = Write("saved_model.pb", empty.bytes());
-  EXPECT_EQ(ModelFile::Open(damaged).status().message(), "'" + damaged + "': the bytes are no MetaGraphDef, or damaged");
+  EXPECT_EQ(ModelFile::Open(damaged).status().message(),
+            "'" + damaged + "': the bytes are no MetaGraphDef, or damaged");
 }
 
 }  // namespace

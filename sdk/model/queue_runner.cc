@@ -12,7 +12,8 @@ using sdk::WireReader;
 constexpr uint32_t kQueueName = 1, kEnqueueOpName = 2, kCloseOpName = 3, kCancelOpName = 4, kClosedCodes = 5;
 
 void AddCode(QueueRunner* runner, uint64_t code) {
-  if (code > 0 && code <= static_cast<uint64_t>(Code::kUnauthenticated)) runner->closed.push_back(static_cast<Code>(code));
+  if (code > 0 && code <= static_cast<uint64_t>(Code::kUnauthenticated))
+    runner->closed.push_back(static_cast<Code>(code));
 }
 
 }  // namespace

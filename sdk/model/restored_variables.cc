@@ -29,7 +29,8 @@ std::vector<std::string> StringsOf(const NodeView* constant) {
   return strings;
 }
 
-// Nodes of a graph, or of a function of it, by the names of their outputs: "node:1" in one, "node:tensors:1" in the other.
+// Nodes of a graph, or of a function of it, by the names of their outputs: "node:1" in one, "node:tensors:1" in the
+// other.
 class Walk {
  public:
   explicit Walk(const std::vector<const NodeView*>& nodes) {
@@ -59,11 +60,14 @@ class Walk {
       const std::string_view value = Origin(node->inputs[1]);
       const NodeView* restore = Find(value);
       if (restore == nullptr || restore->op != "RestoreV2" || restore->inputs.size() < 3) continue;
-      const std::vector<std::string> keys = StringsOf(Find(restore->inputs[1])), slices = StringsOf(Find(restore->inputs[2]));
+      const std::vector<std::string> keys = StringsOf(Find(restore->inputs[1])),
+                                     slices = StringsOf(Find(restore->inputs[2]));
       const size_t colon = value.rfind(':');
       size_t index = 0;
-      if (colon != std::string_view::npos) std::from_chars(value.data() + colon + 1, value.data() + value.size(), index);
-      if (index < keys.size()) visit(Origin(node->inputs[0]), keys[index], slices.size() == keys.size() ? slices[index] : std::string());
+      if (colon != std::string_view::npos)
+        std::from_chars(value.data() + colon + 1, value.data() + value.size(), index);
+      if (index < keys.size())
+        visit(Origin(node->inputs[0]), keys[index], slices.size() == keys.size() ? slices[index] : std::string());
     }
   }
 
@@ -71,7 +75,9 @@ class Walk {
   std::map<std::string_view, const NodeView*> by_name_;
 };
 
-bool IsVariable(const NodeView* node) { return node != nullptr && (node->op == "VarHandleOp" || node->op == "VariableV2" || node->op == "Variable"); }
+bool IsVariable(const NodeView* node) {
+  return node != nullptr && (node->op == "VarHandleOp" || node->op == "VariableV2" || node->op == "Variable");
+}
 
 }  // namespace
 
@@ -81,7 +87,8 @@ std::vector<RestoredVariable> FindRestoredVariables(const GraphIndex& graph, con
   if (restore_op.empty() || !reached.ok()) return found;
   const Walk outside(*reached);
   const auto add = [&](std::string_view target, const std::string& key, const std::string& slice) {
-    if (const NodeView* node = outside.Find(outside.Origin(target)); IsVariable(node)) found.push_back({std::string(node->name), key, slice});
+    if (const NodeView* node = outside.Find(outside.Origin(target)); IsVariable(node))
+      found.push_back({std::string(node->name), key, slice});
   };
   outside.ForEachAssignment(add);
   for (const NodeView* call : *reached) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which variable a model's saver restores from which tensor of a checkpoint, read from the graph: nothing of it is run.
 //
-// In TensorFlow 1's graphs the restore op waits for Assign nodes over outputs of RestoreV2; in TensorFlow 2's it is a call of a function that has these, and gets the
-// variables' handles as arguments.
+// In TensorFlow 1's graphs the restore op waits for Assign nodes over outputs of RestoreV2; in TensorFlow 2's it is a
+// call of a function that has these, and gets the variables' handles as arguments.
 #ifndef TENON_SDK_MODEL_RESTORED_VARIABLES_H_
 #define TENON_SDK_MODEL_RESTORED_VARIABLES_H_
 

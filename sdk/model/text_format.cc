@@ -89,7 +89,8 @@ class Converter {
   Status Message(const FieldEntry& field) {
     const char close = scanner_.Is('{') ? '}' : '>';
     if (!scanner_.Take('{') && !scanner_.Take('<')) return scanner_.Expected("'{'");
-    if (++depth_ > kMostDepth) return scanner_.Error("messages stand in messages more than " + std::to_string(kMostDepth) + " deep");
+    if (++depth_ > kMostDepth)
+      return scanner_.Error("messages stand in messages more than " + std::to_string(kMostDepth) + " deep");
     const size_t begin = Begin(field.number);
     const MessageEntry& entry = *MessageTable::The().FindMessage(field.type);
     while (!scanner_.Is(close)) TENON_TRY(Field(entry, field.type));
@@ -104,7 +105,8 @@ class Converter {
     if (url_field == entry.end() || value_field == entry.end()) return scanner_.Expected("a field's name");
     scanner_.Next();
     std::string url;
-    while (scanner_.kind() == Kind::kName || scanner_.kind() == Kind::kNumber || scanner_.Is('.') || scanner_.Is('/') || scanner_.Is('-')) {
+    while (scanner_.kind() == Kind::kName || scanner_.kind() == Kind::kNumber || scanner_.Is('.') || scanner_.Is('/') ||
+           scanner_.Is('-')) {
       url += scanner_.word();
       scanner_.Next();
     }
@@ -146,7 +148,8 @@ class Converter {
   Status Bool(uint32_t number) {
     const std::string_view word = scanner_.word();
     const bool yes = word == "true" || word == "True" || word == "t" || word == "1";
-    if (!yes && word != "false" && word != "False" && word != "f" && word != "0") return scanner_.Expected("true or false");
+    if (!yes && word != "false" && word != "False" && word != "f" && word != "0")
+      return scanner_.Expected("true or false");
     Tag(number, 0);
     Varint(yes ? 1 : 0);
     scanner_.Next();
@@ -174,8 +177,8 @@ class Converter {
     if (!scanner_.Integer(&value)) return scanner_.Expected("a whole number");
     if (value > (negative ? bounds.below : bounds.above)) {
       const std::string least = bounds.below == 0 ? "0" : "-" + std::to_string(bounds.below);
-      return scanner_.Error("the number " + std::string(negative ? "-" : "") + std::string(scanner_.word()) + " does not fit its field, which holds " + least + " to " +
-                            std::to_string(bounds.above));
+      return scanner_.Error("the number " + std::string(negative ? "-" : "") + std::string(scanner_.word()) +
+                            " does not fit its field, which holds " + least + " to " + std::to_string(bounds.above));
     }
     if (negative) value = ~value + 1;
     const bool fixed32 = field.kind == FieldKind::kFixed32, fixed64 = field.kind == FieldKind::kFixed64;
@@ -208,7 +211,8 @@ class Converter {
       if (scanner_.kind() == Kind::kSign && (c == '{' || c == '<' || c == '[')) {
         open.push_back(c == '{' ? '}' : c == '<' ? '>' : ']');
       } else if (scanner_.kind() == Kind::kSign && (c == '}' || c == '>' || c == ']')) {
-        if (open.empty() || open.back() != c) return scanner_.Expected(open.empty() ? "a value" : "'" + open.substr(open.size() - 1) + "'");
+        if (open.empty() || open.back() != c)
+          return scanner_.Expected(open.empty() ? "a value" : "'" + open.substr(open.size() - 1) + "'");
         open.pop_back();
       }
       const bool more = scanner_.kind() == Kind::kString || scanner_.Is('-');
@@ -219,7 +223,8 @@ class Converter {
   }
 
   void Note(std::string note) {
-    if (notes_.size() < kMostNotes && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(std::move(note));
+    if (notes_.size() < kMostNotes && std::find(notes_.begin(), notes_.end(), note) == notes_.end())
+      notes_.push_back(std::move(note));
   }
 
   void Varint(uint64_t value) { sdk::PutVarint(out_, value); }

@@ -114,8 +114,11 @@ void TextScanner::Next() {
     while (end_ < text_.size() && (IsLetter(text_[end_]) || IsDigit(text_[end_]))) ++end_;
   } else if (IsDigit(c) || fraction) {
     kind_ = Kind::kNumber;
-    const auto exponent = [&] { return (text_[end_] == '+' || text_[end_] == '-') && (text_[end_ - 1] == 'e' || text_[end_ - 1] == 'E'); };
-    while (end_ < text_.size() && (IsLetter(text_[end_]) || IsDigit(text_[end_]) || text_[end_] == '.' || exponent())) ++end_;
+    const auto exponent = [&] {
+      return (text_[end_] == '+' || text_[end_] == '-') && (text_[end_ - 1] == 'e' || text_[end_ - 1] == 'E');
+    };
+    while (end_ < text_.size() && (IsLetter(text_[end_]) || IsDigit(text_[end_]) || text_[end_] == '.' || exponent()))
+      ++end_;
   } else if (c == '"' || c == '\'') {
     const size_t end = EndOfString();
     kind_ = end == 0 ? Kind::kBad : Kind::kString;
@@ -137,12 +140,14 @@ Status TextScanner::Error(std::string_view text) const {
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t newline = before.rfind('\n');
   const size_t column = newline == std::string_view::npos ? begin_ + 1 : begin_ - newline;
-  return Status(Code::kInvalidArgument, "line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + std::string(text));
+  return Status(Code::kInvalidArgument,
+                "line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + std::string(text));
 }
 
 Status TextScanner::Expected(std::string_view what) const {
   std::string found = "the end of the text";
-  if (kind_ == Kind::kBad && !word().empty() && (word()[0] == '"' || word()[0] == '\'')) found = "a string without an end";
+  if (kind_ == Kind::kBad && !word().empty() && (word()[0] == '"' || word()[0] == '\''))
+    found = "a string without an end";
   else if (kind_ != Kind::kEnd) found = "'" + std::string(word().substr(0, 40)) + "'";
   return Error("expected " + std::string(what) + ", found " + found);
 }
@@ -166,7 +171,8 @@ bool TextScanner::Real(T* out) const {
   std::string_view digits = word();
   if (kind_ == Kind::kName) {
     std::string lower(digits);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
     if (lower == "inf" || lower == "infinity" || lower == "inff") *out = std::numeric_limits<T>::infinity();
     else if (lower == "nan" || lower == "nanf") *out = std::numeric_limits<T>::quiet_NaN();
     else return false;
@@ -183,7 +189,8 @@ bool TextScanner::Real(T* out) const {
   if (error == std::errc::result_out_of_range) {
     // Too small is zero and too large is infinity, as when a compiler reads it; the exponent's sign tells which.
     const size_t exponent = digits.find_first_of("eE");
-    const bool tiny = exponent != std::string_view::npos ? digits[exponent + 1] == '-' : digits.starts_with("0.") || digits.starts_with('.');
+    const bool tiny = exponent != std::string_view::npos ? digits[exponent + 1] == '-'
+                                                         : digits.starts_with("0.") || digits.starts_with('.');
     *out = tiny ? T{0} : std::numeric_limits<T>::infinity();
     return true;
   }

@@ -11,7 +11,8 @@ using host::Operation;
 using host::Output;
 using sdk::WireWriter;
 
-Result<std::vector<Tensor>> ReadValues(const Runtime& runtime, Session& session, std::string_view graph_def, const std::vector<PartVariable>& variables) {
+Result<std::vector<Tensor>> ReadValues(const Runtime& runtime, Session& session, std::string_view graph_def,
+                                       const std::vector<PartVariable>& variables) {
   if (variables.empty()) return std::vector<Tensor>();
   TENON_TRY_ASSIGN(Graph graph, Graph::Import(runtime, graph_def));
   std::vector<host::Name> reads;
@@ -21,7 +22,8 @@ Result<std::vector<Tensor>> ReadValues(const Runtime& runtime, Session& session,
       continue;
     }
     TENON_TRY_ASSIGN(const Operation handle, graph.Find(variable.name));
-    reads.emplace_back(graph.Op("ReadVariableOp", {handle}, {{"dtype", variable.dtype}}, variable.name + "/value_to_save"));
+    reads.emplace_back(
+        graph.Op("ReadVariableOp", {handle}, {{"dtype", variable.dtype}}, variable.name + "/value_to_save"));
   }
   TENON_TRY(session.Extend(graph));
   return session.Run({}, reads);
@@ -50,7 +52,8 @@ Status WriteBundle(const Runtime& runtime, const std::vector<BundleEntry>& entri
 namespace {
 
 // initializer: the node that gives it its value; value: what that value is; read: a node that reads it.
-std::string VariableDef(const PartVariable& variable, const Operation& initializer, const Output& value, const Output& read, bool trainable) {
+std::string VariableDef(const PartVariable& variable, const Operation& initializer, const Output& value,
+                        const Output& read, bool trainable) {
   WireWriter writer;
   writer.Bytes(1, variable.name + ":0");
   writer.Bytes(2, initializer.name());
@@ -87,9 +90,11 @@ AddedSaver AddSaver(Graph& graph, const std::vector<PartVariable>& variables, st
     const Attrs dtype = {{variable.is_reference ? "T" : "dtype", variable.dtype}};
     const Output value = restore.output(static_cast<int32_t>(i));
     save_inputs.push_back(variable.is_reference ? Output(*found) : graph.Op("ReadVariableOp", {*found}, dtype, "read"));
-    assigns.push_back(graph.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp", {*found, value}, dtype, "assign"));
+    assigns.push_back(
+        graph.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp", {*found, value}, dtype, "assign"));
     if (variable.is_reference) continue;
-    const bool trainable = variable.dtype == DType::kFloat || variable.dtype == DType::kDouble || variable.dtype == DType::kHalf || variable.dtype == DType::kBfloat16;
+    const bool trainable = variable.dtype == DType::kFloat || variable.dtype == DType::kDouble ||
+                           variable.dtype == DType::kHalf || variable.dtype == DType::kBfloat16;
     added.variables.push_back(VariableDef(variable, assigns.back(), value, save_inputs.back(), trainable));
     if (trainable) added.trainable_variables.push_back(added.variables.back());
   }

@@ -13,9 +13,10 @@
 
 namespace tenon::model {
 
-// The values that the session's variables have now, in their order. graph_def: has their nodes. Nodes of ours read them ("<variable>/value_to_save"): the graph's own
-// may wait for what changes them.
-Result<std::vector<Tensor>> ReadValues(const Runtime& runtime, Session& session, std::string_view graph_def, const std::vector<PartVariable>& variables);
+// The values that the session's variables have now, in their order. graph_def: has their nodes. Nodes of ours read them
+// ("<variable>/value_to_save"): the graph's own may wait for what changes them.
+Result<std::vector<Tensor>> ReadValues(const Runtime& runtime, Session& session, std::string_view graph_def,
+                                       const std::vector<PartVariable>& variables);
 
 // One tensor of a bundle; slice: "" of a whole one, else as SaveV2 has it.
 struct BundleEntry {

@@ -18,7 +18,9 @@ using sdk::WireWriter;
 // Field numbers of tensorflow.MetaGraphDef and the messages in it.
 constexpr uint32_t kSavedMapKey = 1, kMapValue = 2;
 
-std::string WithIndex(const std::string& tensor) { return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor; }
+std::string WithIndex(const std::string& tensor) {
+  return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor;
+}
 
 Result<std::string> TensorInfoBytes(const Graph& graph, const std::string& tensor) {
   const std::string name = WithIndex(tensor);
@@ -90,11 +92,13 @@ Result<std::string> SavedModelBytes(const Graph& graph, const AddedSaver& added,
   return model.bytes();
 }
 
-Status Write(const Runtime& runtime, Session& session, std::string_view graph_def, const std::string& folder, const WriteOptions& options) {
+Status Write(const Runtime& runtime, Session& session, std::string_view graph_def, const std::string& folder,
+             const WriteOptions& options) {
   const std::string file = data::JoinPath(folder, "saved_model.pb");
   const bool exists = data::FileExists(file);
   if (exists && !options.replace) return Status(Code::kAlreadyExists, "there is a model already");
-  if (options.signatures.empty()) return Status(Code::kInvalidArgument, "a model needs a signature, which says what can be run");
+  if (options.signatures.empty())
+    return Status(Code::kInvalidArgument, "a model needs a signature, which says what can be run");
   std::vector<std::string> targets;
   for (const SignatureSpec& spec : options.signatures) {
     for (const auto* tensors : {&spec.inputs, &spec.outputs}) {
@@ -122,7 +126,8 @@ Status Write(const Runtime& runtime, Session& session, std::string_view graph_de
 
 }  // namespace
 
-Status WriteSavedModel(const Runtime& runtime, Session& session, std::string_view graph_def, const std::string& folder, const WriteOptions& options) {
+Status WriteSavedModel(const Runtime& runtime, Session& session, std::string_view graph_def, const std::string& folder,
+                       const WriteOptions& options) {
   return Write(runtime, session, graph_def, folder, options).Annotate("writing the model '" + folder + "'");
 }
 

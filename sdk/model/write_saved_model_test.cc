@@ -34,7 +34,8 @@ class Writing : public testing::Test {
     const auto after = graph_.ControlDependencies({raise});
     graph_.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "raised");
     const auto alone = graph_.OnlyControlDependencies({});
-    graph_.Op("AddV2", {graph_.Op("Mul", {x, graph_.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}})}), old}, {}, "y");
+    graph_.Op("AddV2", {graph_.Op("Mul", {x, graph_.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}})}), old}, {},
+              "y");
   }
 
   Session Trained() {
@@ -107,7 +108,8 @@ TEST_F(Writing, SaysWhatASignatureHasWrong) {
     return WriteSavedModel(TheRuntime(), session, *graph_.Export(), folder_, options).message();
   };
   EXPECT_NE(why({"s", {}, {{"out", "z"}}}).find("the graph has no node 'z'"), std::string::npos);
-  EXPECT_NE(why({"s", {}, {{"out", "y:3"}}}).find("signature 's', 'out': the graph has no tensor 'y:3'"), std::string::npos);
+  EXPECT_NE(why({"s", {}, {{"out", "y:3"}}}).find("signature 's', 'out': the graph has no tensor 'y:3'"),
+            std::string::npos);
   EXPECT_EQ(WriteSavedModel(TheRuntime(), session, *graph_.Export(), folder_, {}).message(),
             "writing the model '" + folder_ + "': a model needs a signature, which says what can be run");
   EXPECT_FALSE(data::FileExists(JoinPath(folder_, "saved_model.pb")));
@@ -135,11 +137,13 @@ TEST_F(Writing, BringsFunctionsAlong) {
   const NamedTensors inputs = {{"x", *Tensor::From(std::span<const float>(values), {1, 3})}};
   const auto before = model->Run("serving_default", inputs), after = again->Run("serving_default", inputs);
   ASSERT_TRUE(before.ok() && after.ok()) << before.status() << after.status();
-  for (size_t i = 0; i < before->size(); ++i) EXPECT_TRUE(std::ranges::equal((*before)[i].second.bytes(), (*after)[i].second.bytes())) << i;
+  for (size_t i = 0; i < before->size(); ++i)
+    EXPECT_TRUE(std::ranges::equal((*before)[i].second.bytes(), (*after)[i].second.bytes())) << i;
   const Result<GraphIndex> index = GraphIndex::Build(written->graph_def());
   ASSERT_TRUE(index.ok());
   const auto uses = FindCoverage(TheRuntime(), *index, *ReachOfModel(*written, *index, nullptr));
-  EXPECT_TRUE(std::ranges::none_of(uses, [](const OpUse& use) { return use.package.empty(); })) << "the function that nobody reaches is gone";
+  EXPECT_TRUE(std::ranges::none_of(uses, [](const OpUse& use) { return use.package.empty(); }))
+      << "the function that nobody reaches is gone";
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ Status CopyFile(const std::string& from, const std::string& to) {
 }
 
 Status CopyFolder(const std::string& from, const std::string& to, int depth = 0) {
-  if (depth > kMostFolders) return Status(Code::kInvalidArgument, "'" + from + "': more folders in each other than a model has");
+  if (depth > kMostFolders)
+    return Status(Code::kInvalidArgument, "'" + from + "': more folders in each other than a model has");
   const Result<std::vector<std::string>> names = data::ListFolder(from);
   if (!names.ok()) return Status();  // a model need not have it
   TENON_TRY(data::MakeFolder(to));
@@ -54,11 +55,13 @@ Status CopyFolder(const std::string& from, const std::string& to, int depth = 0)
 
 class Writer {
  public:
-  Writer(const Runtime& runtime, Session& session, const ModelFile& file, const std::vector<std::string>& variables, const std::string& folder)
+  Writer(const Runtime& runtime, Session& session, const ModelFile& file, const std::vector<std::string>& variables,
+         const std::string& folder)
       : runtime_(runtime), session_(session), file_(file), meta_(file.meta()), variables_(variables), folder_(folder) {}
 
   Result<WrittenValues> Run() {
-    if (SameFolder(file_.folder(), folder_) || (file_.form() == Form::kMetaGraph && SameFolder(JoinPath(folder_, "model.meta"), file_.path())))
+    if (SameFolder(file_.folder(), folder_) ||
+        (file_.form() == Form::kMetaGraph && SameFolder(JoinPath(folder_, "model.meta"), file_.path())))
       return Status(Code::kInvalidArgument, "it is the model's own folder; name another one");
     TENON_TRY_ASSIGN(GraphIndex index, GraphIndex::Build(file_.graph_def()));
     index_.emplace(std::move(index));
@@ -80,7 +83,8 @@ class Writer {
     for (const RestoredVariable& each : restored_) names.push_back(each.variable);
     TENON_TRY_ASSIGN(const GraphPart part, CutGraph(*index_, names, Devices::kDropped));
     part_ = part;
-    TENON_TRY_ASSIGN(const std::vector<Tensor> values, ReadValues(runtime_, session_, part_.graph_def, part_.variables));
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values,
+                     ReadValues(runtime_, session_, part_.graph_def, part_.variables));
     std::map<std::string, Tensor> value_of;
     for (size_t i = 0; i < values.size(); ++i) value_of[part_.variables[i].name] = values[i];
     std::set<std::string> known;
@@ -95,12 +99,14 @@ class Writer {
     return KeepOthers(old, known);
   }
 
-  // Keras saves some variables twice: what functions read in the graph, and a copy, which is what they read in TensorFlow's objects. The graph says of what it is a copy: its
-  // initialiser reads that. A copy that was one in the old checkpoint, and has not been changed since, is one in the new one.
+  // Keras saves some variables twice: what functions read in the graph, and a copy, which is what they read in
+  // TensorFlow's objects. The graph says of what it is a copy: its initialiser reads that. A copy that was one in the
+  // old checkpoint, and has not been changed since, is one in the new one.
   Status UpdateCopies(const CheckpointIndex& old, const std::map<std::string, Tensor>& value_of) {
     for (size_t i = 0; i < restored_.size(); ++i) {
       const RestoredVariable* original = OriginalOf(restored_[i]);
-      if (original == nullptr || !value_of.contains(restored_[i].variable) || !value_of.contains(original->variable)) continue;
+      if (original == nullptr || !value_of.contains(restored_[i].variable) || !value_of.contains(original->variable))
+        continue;
       const CheckpointTensor *copy = old.Find(restored_[i].key), *first = old.Find(original->key);
       if (copy == nullptr || first == nullptr) continue;
       TENON_TRY_ASSIGN(const Tensor copy_then, ReadCheckpointTensor(runtime_, old, *copy));
@@ -112,7 +118,8 @@ class Writer {
     return Status();
   }
   static bool Same(const Tensor& a, const Tensor& b) {
-    return a.dtype() == b.dtype() && a.shape() == b.shape() && a.dtype() != DType::kString && std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
+    return a.dtype() == b.dtype() && a.shape() == b.shape() && a.dtype() != DType::kString &&
+           std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
   }
   const RestoredVariable* OriginalOf(const RestoredVariable& copy) const {
     const data::NodeView* assign = index_->FindNode(copy.variable + "/Assign");
@@ -120,7 +127,9 @@ class Writer {
     const data::NodeView* read = index_->FindNode(data::NodeOfInput(assign->inputs[1]));
     if (read == nullptr || read->op != "ReadVariableOp" || read->inputs.empty()) return nullptr;
     const std::string_view variable = data::NodeOfInput(read->inputs[0]);
-    const auto found = std::find_if(restored_.begin(), restored_.end(), [&](const RestoredVariable& each) { return each.variable == variable && each.slice.empty(); });
+    const auto found = std::find_if(restored_.begin(), restored_.end(), [&](const RestoredVariable& each) {
+      return each.variable == variable && each.slice.empty();
+    });
     return found == restored_.end() ? nullptr : &*found;
   }
 
@@ -134,7 +143,8 @@ class Writer {
       const bool structure = tensor.name == "_CHECKPOINTABLE_OBJECT_GRAPH" || tensor.name.starts_with("save_counter");
       if (!structure) names += (names.empty() ? "'" : ", '") + tensor.name + "'";
     }
-    if (!names.empty()) written_.notes.push_back("these are no variables of the graph, and stay as they were: " + names);
+    if (!names.empty())
+      written_.notes.push_back("these are no variables of the graph, and stay as they were: " + names);
     return Status();
   }
 
@@ -145,7 +155,8 @@ class Writer {
     for (const char* other : {"saved_model.pb", "saved_model.pbtxt", "fingerprint.pb"}) {
       if (data::FileExists(JoinPath(folder_, other))) TENON_TRY(host::RemoveFile(JoinPath(folder_, other)));
     }
-    for (const char* assets : {"assets", "assets.extra"}) TENON_TRY(CopyFolder(JoinPath(file_.folder(), assets), JoinPath(folder_, assets)));
+    for (const char* assets : {"assets", "assets.extra"})
+      TENON_TRY(CopyFolder(JoinPath(file_.folder(), assets), JoinPath(folder_, assets)));
     if (!entries_.empty()) {
       TENON_TRY(data::MakeFolder(JoinPath(folder_, "variables")));
       TENON_TRY(WriteBundle(runtime_, entries_, JoinPath(JoinPath(folder_, "variables"), "variables")));
@@ -179,8 +190,9 @@ class Writer {
     TENON_TRY_ASSIGN(host::Graph graph, host::Graph::Import(runtime_, part_.graph_def));
     std::string scope = "saver";
     const auto taken = [&] {
-      return std::any_of(index_->graph().nodes.begin(), index_->graph().nodes.end(),
-                         [&](const data::NodeView& node) { return node.name == scope || node.name.starts_with(scope + "/"); });
+      return std::any_of(index_->graph().nodes.begin(), index_->graph().nodes.end(), [&](const data::NodeView& node) {
+        return node.name == scope || node.name.starts_with(scope + "/");
+      });
     };
     for (int i = 1; taken(); ++i) scope = "saver_" + std::to_string(i);
     const AddedSaver added = AddSaver(graph, part_.variables, scope);
@@ -209,7 +221,8 @@ class Writer {
 
 }  // namespace
 
-Result<WrittenValues> WriteWithValues(const Runtime& runtime, Session& session, const ModelFile& file, const std::vector<std::string>& variables, const std::string& folder) {
+Result<WrittenValues> WriteWithValues(const Runtime& runtime, Session& session, const ModelFile& file,
+                                      const std::vector<std::string>& variables, const std::string& folder) {
   Result<WrittenValues> written = Writer(runtime, session, file, variables, folder).Run();
   if (written.ok()) return written;
   return written.status().Annotate("writing the model '" + folder + "'");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models written again with other values: what is loaded from there computes what the session did; and the part of a graph that some nodes need.
+// Models written again with other values: what is loaded from there computes what the session did; and the part of a
+// graph that some nodes need.
 #include "tenon/model/write_values.h"
 
 #include <gtest/gtest.h>
@@ -47,11 +48,13 @@ int64_t HalveVariables(Model& model) {
   std::vector<host::Name> halved;
   for (const PartVariable& variable : variables->variables) {
     const host::Output handle = *graph->Find(variable.name);
-    const host::Output value = variable.is_reference ? handle : graph->Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, "test/read");
+    const host::Output value =
+        variable.is_reference ? handle : graph->Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, "test/read");
     const host::Output half = graph->Op("Mul", {value, graph->Const(0.5f, "test/half")}, {}, "test/mul");
     if (variable.is_reference) halved.emplace_back(graph->AddNode("Assign", {handle, half}, {}, "test/assign"));
     else
-      halved.emplace_back(graph->AddNode("AssignVariableOp", {handle, half}, {{"dtype", DType::kFloat}}, "test/assign"));
+      halved.emplace_back(
+          graph->AddNode("AssignVariableOp", {handle, half}, {{"dtype", DType::kFloat}}, "test/assign"));
   }
   EXPECT_TRUE(graph->status().ok()) << graph->status();
   EXPECT_TRUE(model.session().Extend(*graph).ok());
@@ -74,7 +77,8 @@ TEST_P(Rewritten, ComputesWhatTheSessionDid) {
   ASSERT_TRUE(again.ok()) << again.status();
   for (const Json& golden : fakes::ModelGoldens()[GetParam()]) {
     const std::string signature = golden["signature"];
-    if (signature == "asset" || signature == "calls") continue;  // the path of a file, and a count of the calls that were made
+    if (signature == "asset" || signature == "calls")
+      continue;  // the path of a file, and a count of the calls that were made
     NamedTensors inputs;
     for (const auto& [key, value] : golden["inputs"].items()) inputs.emplace_back(key, fakes::TensorOf(value));
     const Result<NamedTensors> one = model->Run(signature, inputs), two = again->Run(signature, inputs);
@@ -84,23 +88,27 @@ TEST_P(Rewritten, ComputesWhatTheSessionDid) {
       const Tensor &a = (*one)[i].second, &b = (*two)[i].second;
       EXPECT_EQ(a.shape(), b.shape());
       if (a.dtype() == DType::kString) continue;
-      EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end())) << signature << " " << (*one)[i].first;
+      EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end()))
+          << signature << " " << (*one)[i].first;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Rewritten, testing::ValuesIn(fakes::ModelNames()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Models, Rewritten, testing::ValuesIn(fakes::ModelNames()),
+                         [](const auto& info) { return info.param; });
 
 TEST(WriteWithValues, KeepsWhatIsNoVariable) {
   Result<Model> model = LoadModel(JoinPath(kModels, "module"));
   ASSERT_TRUE(model.ok()) << model.status();
   const std::string folder = JoinPath(fakes::TemporaryFolder("rewritten"), "model");
   ASSERT_TRUE(WriteWithValues(TheRuntime(), model->session(), model->file(), {}, folder).ok());
-  const auto before = CheckpointIndex::Read(JoinPath(kModels, "module/variables/variables")), after = CheckpointIndex::Read(JoinPath(folder, "variables/variables"));
+  const auto before = CheckpointIndex::Read(JoinPath(kModels, "module/variables/variables")),
+             after = CheckpointIndex::Read(JoinPath(folder, "variables/variables"));
   ASSERT_TRUE(before.ok() && after.ok());
   ASSERT_EQ(before->tensors.size(), after->tensors.size());
   for (size_t i = 0; i < before->tensors.size(); ++i) EXPECT_EQ(before->tensors[i].name, after->tensors[i].name);
-  EXPECT_EQ(*data::ReadFile(JoinPath(kModels, "module/saved_model.pb")), *data::ReadFile(JoinPath(folder, "saved_model.pb")));
+  EXPECT_EQ(*data::ReadFile(JoinPath(kModels, "module/saved_model.pb")),
+            *data::ReadFile(JoinPath(folder, "saved_model.pb")));
 }
 
 TEST(WriteWithValues, DoesNotWriteOverTheModelItself) {

@@ -20,12 +20,15 @@
 
 namespace tenon::model_c {
 
-using arguments::List, host::Code, host::Result, host::Shape, host::Span, host::Status, host::Tensor, host::Text, host::View;
+using arguments::List, host::Code, host::Result, host::Shape, host::Span, host::Status, host::Tensor, host::Text,
+    host::View;
 
 // Runs what a C function does; what it throws becomes a status.
 template <typename Function>
 tenon_status* Guard(Function function) noexcept {
-  const auto give = [](Code code, std::string_view message) { return tenon_status_create(static_cast<uint32_t>(code), Span(message)); };
+  const auto give = [](Code code, std::string_view message) {
+    return tenon_status_create(static_cast<uint32_t>(code), Span(message));
+  };
   try {
     const Status status = function();
     return status.ok() ? nullptr : give(status.code(), status.message());
@@ -38,7 +41,9 @@ tenon_status* Guard(Function function) noexcept {
   }
 }
 
-inline Status ToStatus(const arguments::Fault& fault) { return fault ? Status(static_cast<Code>(fault.code()), fault.text()) : Status(); }
+inline Status ToStatus(const arguments::Fault& fault) {
+  return fault ? Status(static_cast<Code>(fault.code()), fault.text()) : Status();
+}
 // In a function that gives a Status: INVALID_ARGUMENT names the first argument that cannot be.
 #define TENON_CHECK(...) TENON_TRY(::tenon::model_c::ToStatus(TENON_FAULT_AMONG(__VA_ARGS__)))
 
@@ -50,10 +55,12 @@ Status GivenList(const T* list, uint64_t count, const std::string& name) {
 }
 inline Status CheckIndex(uint64_t index, uint64_t count, const char* what) {
   if (index < count) return Status();
-  return Status(Code::kInvalidArgument, std::string("there is no ") + what + " " + std::to_string(index) + "; there are " + std::to_string(count));
+  return Status(Code::kInvalidArgument, std::string("there is no ") + what + " " + std::to_string(index) +
+                                            "; there are " + std::to_string(count));
 }
 
-// A struct as this library knows it: the smaller size into a zeroed one. Needed: NULL is an error, else it is the defaults.
+// A struct as this library knows it: the smaller size into a zeroed one. Needed: NULL is an error, else it is the
+// defaults.
 template <typename T>
 Status ReadStruct(const T* given, bool needed, const char* name, T* out) {
   *out = T{};
@@ -90,7 +97,8 @@ inline void GiveTensors(const std::vector<Tensor>& tensors, tenon_tensor** out_t
 
 using NamedViews = std::vector<std::pair<std::string, View>>;
 // what: "input", of the parameters `input_names` and `inputs`.
-inline Result<NamedViews> ReadViews(const tenon_span* names, const tenon_tensor_view* const* values, uint64_t count, const std::string& what) {
+inline Result<NamedViews> ReadViews(const tenon_span* names, const tenon_tensor_view* const* values, uint64_t count,
+                                    const std::string& what) {
   TENON_TRY(GivenList(names, count, what + "_names"));
   TENON_TRY(GivenList(values, count, what + "s"));
   NamedViews views;
@@ -104,11 +112,13 @@ class RunOptions {
   Status Read(const tenon_run_options* given) {
     TENON_TRY(ReadStruct(given, false, "options", &c_options_));
     options_.timeout = std::chrono::nanoseconds(std::min<uint64_t>(c_options_.timeout_ns, INT64_MAX));
-    if (c_options_.cancellation != nullptr) options_.cancellation = &cancellation_.emplace(host::Cancellation::Borrow(c_options_.cancellation));
+    if (c_options_.cancellation != nullptr)
+      options_.cancellation = &cancellation_.emplace(host::Cancellation::Borrow(c_options_.cancellation));
     if (c_options_.out_trace != nullptr) options_.trace = &trace_;
     if (c_options_.watch != nullptr)
       options_.watch = [this](const host::Watched& made) {
-        const tenon_watched c_made{sizeof(tenon_watched), 0, host::Span(made.node), host::Span(made.op), host::Span(made.device), &made.value, made.output, 0};
+        const tenon_watched c_made{sizeof(tenon_watched),   0,           host::Span(made.node), host::Span(made.op),
+                                   host::Span(made.device), &made.value, made.output,           0};
         return Status::Take(c_options_.watch(c_options_.watch_argument, &c_made));
       };
     return Status();

@@ -15,14 +15,17 @@ namespace tenon::model_c {
 using host::DType, host::Operation, host::Output;
 
 inline Status NoSuch(const std::string& what, tenon_output output) {
-  return Status(Code::kInvalidArgument, what + " is output " + std::to_string(output.index) + " of node " + std::to_string(output.node) + ", which the graph does not have");
+  return Status(Code::kInvalidArgument, what + " is output " + std::to_string(output.index) + " of node " +
+                                            std::to_string(output.node) + ", which the graph does not have");
 }
 inline Result<Output> ReadEdge(tenon_app_graph* graph, tenon_output output, const std::string& name) {
-  if (output.node < 0 || output.node >= tenon_graph_node_count(graph) || output.index < 0 || output.index >= tenon_graph_node_output_count(graph, output.node))
+  if (output.node < 0 || output.node >= tenon_graph_node_count(graph) || output.index < 0 ||
+      output.index >= tenon_graph_node_output_count(graph, output.node))
     return NoSuch("'" + name + "'", output);
   return Output(graph, output.node, output.index);
 }
-inline Result<std::vector<Output>> ReadEdges(tenon_app_graph* graph, const tenon_output* outputs, uint64_t count, const char* name) {
+inline Result<std::vector<Output>> ReadEdges(tenon_app_graph* graph, const tenon_output* outputs, uint64_t count,
+                                             const char* name) {
   TENON_TRY(GivenList(outputs, count, name));
   std::vector<Output> edges;
   for (uint64_t i = 0; i < count; ++i) {
@@ -32,11 +35,14 @@ inline Result<std::vector<Output>> ReadEdges(tenon_app_graph* graph, const tenon
   return edges;
 }
 // One of node -1 is none.
-inline Result<std::vector<Output>> ReadGradients(tenon_app_graph* graph, const tenon_output* gradients, uint64_t count) {
+inline Result<std::vector<Output>> ReadGradients(tenon_app_graph* graph, const tenon_output* gradients,
+                                                 uint64_t count) {
   TENON_CHECK(List(gradients, count));
   std::vector<Output> edges;
   for (uint64_t i = 0; i < count; ++i) {
-    Result<Output> edge = gradients[i].node == -1 ? Result<Output>(Output()) : ReadEdge(graph, gradients[i], "gradients[" + std::to_string(i) + "]");
+    Result<Output> edge = gradients[i].node == -1
+                              ? Result<Output>(Output())
+                              : ReadEdge(graph, gradients[i], "gradients[" + std::to_string(i) + "]");
     TENON_TRY(edge.status());
     edges.push_back(*std::move(edge));
   }
@@ -46,7 +52,8 @@ inline Result<std::vector<Output>> ReadGradients(tenon_app_graph* graph, const t
 inline Status CheckRoom(const std::vector<Output>& edges, const tenon_output* out, uint64_t count, const char* what) {
   TENON_TRY(GivenList(out, count, what));
   if (edges.size() == count) return Status();
-  return Status(Code::kInvalidArgument, "there is room for " + std::to_string(count) + " in '" + what + "', which has " + std::to_string(edges.size()));
+  return Status(Code::kInvalidArgument, "there is room for " + std::to_string(count) + " in '" + what +
+                                            "', which has " + std::to_string(edges.size()));
 }
 // To C: all, or nothing.
 inline Status GiveEdges(const std::vector<Output>& edges, tenon_output* out, uint64_t count, const char* what) {

@@ -22,9 +22,12 @@ tenon_status* tenon_checkpoint_open(tenon_span path, tenon_checkpoint** out_chec
 
 void tenon_checkpoint_release(tenon_checkpoint* checkpoint) { delete checkpoint; }
 
-uint64_t tenon_checkpoint_count(const tenon_checkpoint* checkpoint) { return checkpoint == nullptr ? 0 : checkpoint->index.tensors.size(); }
+uint64_t tenon_checkpoint_count(const tenon_checkpoint* checkpoint) {
+  return checkpoint == nullptr ? 0 : checkpoint->index.tensors.size();
+}
 
-tenon_status* tenon_checkpoint_get(const tenon_checkpoint* checkpoint, uint64_t index, tenon_checkpoint_entry* out_entry) {
+tenon_status* tenon_checkpoint_get(const tenon_checkpoint* checkpoint, uint64_t index,
+                                   tenon_checkpoint_entry* out_entry) {
   return Guard([&]() -> Status {
     TENON_CHECK(checkpoint, out_entry);
     TENON_TRY(CheckIndex(index, checkpoint->index.tensors.size(), "tensor"));
@@ -50,16 +53,18 @@ tenon_status* tenon_checkpoint_find(const tenon_checkpoint* checkpoint, tenon_sp
     }
     sdk::NearMiss near(Text(name));
     for (const model::CheckpointTensor& each : checkpoint->index.tensors) near.Try(each.name);
-    return Status(Code::kNotFound, "the checkpoint '" + checkpoint->index.prefix + "' holds no '" + Copy(name) + "'" + near.Hint());
+    return Status(Code::kNotFound,
+                  "the checkpoint '" + checkpoint->index.prefix + "' holds no '" + Copy(name) + "'" + near.Hint());
   });
 }
 
-tenon_status* tenon_checkpoint_read(const tenon_checkpoint* checkpoint, tenon_runtime* runtime, uint64_t index, tenon_tensor** out_tensor) {
+tenon_status* tenon_checkpoint_read(const tenon_checkpoint* checkpoint, tenon_runtime* runtime, uint64_t index,
+                                    tenon_tensor** out_tensor) {
   return Guard([&]() -> Status {
     TENON_CHECK(checkpoint, runtime, out_tensor);
     TENON_TRY(CheckIndex(index, checkpoint->index.tensors.size(), "tensor"));
-    TENON_TRY_ASSIGN(Tensor tensor,
-                     model::ReadCheckpointTensor(host::Runtime::Borrow(runtime), checkpoint->index, checkpoint->index.tensors[index]));
+    TENON_TRY_ASSIGN(Tensor tensor, model::ReadCheckpointTensor(host::Runtime::Borrow(runtime), checkpoint->index,
+                                                                checkpoint->index.tensors[index]));
     GiveTensors({tensor}, out_tensor);
     return Status();
   });

@@ -30,14 +30,16 @@ Result<Elements> ReadElements(tenon_app_graph* graph, const tenon_elements_spec*
   }
   elements.options.name = Copy(spec.name);
   elements.options.reverse = spec.reverse != 0;
-  if (spec.parallel_iterations < 0) return Status(Code::kInvalidArgument, "'parallel_iterations' is " + std::to_string(spec.parallel_iterations));
+  if (spec.parallel_iterations < 0)
+    return Status(Code::kInvalidArgument, "'parallel_iterations' is " + std::to_string(spec.parallel_iterations));
   if (spec.parallel_iterations != 0) elements.options.parallel_iterations = spec.parallel_iterations;
   return elements;
 }
 
 // loop: of the graph, the elements; what it gives goes to `out`.
 template <typename Loop>
-tenon_status* Run(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out, uint64_t count, Loop loop) {
+tenon_status* Run(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out, uint64_t count,
+                  Loop loop) {
   return Build(graph, [&](host::Graph& lent) -> Status {
     TENON_TRY_ASSIGN(const Elements elements, ReadElements(graph, spec));
     const std::vector<Output> found = loop(lent, elements);
@@ -50,11 +52,12 @@ tenon_status* Run(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon
 
 extern "C" {
 
-tenon_status* tenon_map_elements(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out_states, uint64_t state_count,
-                                 tenon_output* out_results, uint64_t result_count) {
+tenon_status* tenon_map_elements(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out_states,
+                                 uint64_t state_count, tenon_output* out_results, uint64_t result_count) {
   return Build(graph, [&](host::Graph& lent) -> Status {
     TENON_TRY_ASSIGN(const Elements elements, ReadElements(graph, spec));
-    const host::MappedWithState found = host::MapWithState(lent, elements.function, elements.states, elements.xs, elements.options);
+    const host::MappedWithState found =
+        host::MapWithState(lent, elements.function, elements.states, elements.xs, elements.options);
     TENON_TRY(lent.status());
     TENON_TRY(CheckRoom(found.states, out_states, state_count, "out_states"));
     TENON_TRY(GiveEdges(found.results, out_results, result_count, "out_results"));
@@ -62,14 +65,18 @@ tenon_status* tenon_map_elements(tenon_app_graph* graph, const tenon_elements_sp
   });
 }
 
-tenon_status* tenon_fold_elements(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out_states, uint64_t count) {
-  return Run(graph, spec, out_states, count,
-             [](host::Graph& lent, const Elements& elements) { return host::Fold(lent, elements.function, elements.states, elements.xs, elements.options); });
+tenon_status* tenon_fold_elements(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out_states,
+                                  uint64_t count) {
+  return Run(graph, spec, out_states, count, [](host::Graph& lent, const Elements& elements) {
+    return host::Fold(lent, elements.function, elements.states, elements.xs, elements.options);
+  });
 }
 
-tenon_status* tenon_scan_elements(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out_states, uint64_t count) {
-  return Run(graph, spec, out_states, count,
-             [](host::Graph& lent, const Elements& elements) { return host::Scan(lent, elements.function, elements.states, elements.xs, elements.options); });
+tenon_status* tenon_scan_elements(tenon_app_graph* graph, const tenon_elements_spec* spec, tenon_output* out_states,
+                                  uint64_t count) {
+  return Run(graph, spec, out_states, count, [](host::Graph& lent, const Elements& elements) {
+    return host::Scan(lent, elements.function, elements.states, elements.xs, elements.options);
+  });
 }
 
 }  // extern "C"

@@ -32,7 +32,9 @@ tenon_status* tenon_event_writer_create(tenon_span folder, tenon_event_writer** 
 
 void tenon_event_writer_release(tenon_event_writer* writer) { delete writer; }
 
-tenon_span tenon_event_writer_path(const tenon_event_writer* writer) { return writer == nullptr ? tenon_span{"", 0} : Span(writer->writer.path()); }
+tenon_span tenon_event_writer_path(const tenon_event_writer* writer) {
+  return writer == nullptr ? tenon_span{"", 0} : Span(writer->writer.path());
+}
 
 tenon_status* tenon_event_writer_add_graph(tenon_event_writer* writer, tenon_span graph_def) {
   return With(writer, [&](train::EventWriter& events) -> Status {
@@ -41,7 +43,8 @@ tenon_status* tenon_event_writer_add_graph(tenon_event_writer* writer, tenon_spa
   });
 }
 
-tenon_status* tenon_event_writer_add_scalars(tenon_event_writer* writer, int64_t step, const tenon_span* tags, const float* values, uint64_t count) {
+tenon_status* tenon_event_writer_add_scalars(tenon_event_writer* writer, int64_t step, const tenon_span* tags,
+                                             const float* values, uint64_t count) {
   return With(writer, [&](train::EventWriter& events) -> Status {
     TENON_CHECK(List(tags, count));
     TENON_CHECK(List(values, count));

@@ -29,14 +29,23 @@ tenon_lbfgs_result ResultOf(const train::LbfgsResult& result) {
   static_assert(static_cast<uint32_t>(train::LbfgsResult::End::kGradient) == TENON_LBFGS_GRADIENT &&
                 static_cast<uint32_t>(train::LbfgsResult::End::kIterations) == TENON_LBFGS_ITERATIONS &&
                 static_cast<uint32_t>(train::LbfgsResult::End::kNoStep) == TENON_LBFGS_NO_STEP);
-  return {sizeof(tenon_lbfgs_result), 0, static_cast<uint32_t>(result.end), 0, result.iterations, result.evaluations, result.left_out, result.loss, result.gradient_norm};
+  return {sizeof(tenon_lbfgs_result),
+          0,
+          static_cast<uint32_t>(result.end),
+          0,
+          result.iterations,
+          result.evaluations,
+          result.left_out,
+          result.loss,
+          result.gradient_norm};
 }
 
 }  // namespace
 
 extern "C" {
 
-tenon_status* tenon_lbfgs_create(tenon_variables* variables, tenon_output loss, const tenon_lbfgs_options* given, tenon_lbfgs** out_lbfgs) {
+tenon_status* tenon_lbfgs_create(tenon_variables* variables, tenon_output loss, const tenon_lbfgs_options* given,
+                                 tenon_lbfgs** out_lbfgs) {
   return Build(variables, [&]() -> Status {
     TENON_CHECK(out_lbfgs);
     TENON_TRY_ASSIGN(train::LbfgsOptions options, ReadLbfgsOptions(given));
@@ -54,14 +63,17 @@ tenon_status* tenon_lbfgs_create(tenon_variables* variables, tenon_output loss, 
 
 void tenon_lbfgs_release(tenon_lbfgs* lbfgs) { delete lbfgs; }
 
-tenon_status* tenon_lbfgs_run(tenon_lbfgs* lbfgs, tenon_session* session, const tenon_run_options* given, const tenon_span* feed_names,
-                              const tenon_tensor_view* const* feeds, uint64_t feed_count, void (*after_iteration)(void* argument, const tenon_lbfgs_result* so_far),
-                              void* argument, tenon_lbfgs_result* out_result) {
+tenon_status* tenon_lbfgs_run(tenon_lbfgs* lbfgs, tenon_session* session, const tenon_run_options* given,
+                              const tenon_span* feed_names, const tenon_tensor_view* const* feeds, uint64_t feed_count,
+                              void (*after_iteration)(void* argument, const tenon_lbfgs_result* so_far), void* argument,
+                              tenon_lbfgs_result* out_result) {
   return Guard([&]() -> Status {
     TENON_CHECK(lbfgs, session, out_result);
     RunOptions options;
     TENON_TRY(options.Read(given));
-    if (options.get().trace != nullptr) return Status(Code::kInvalidArgument, "'out_trace' is not NULL; a run of L-BFGS is many steps, and gives no trace");
+    if (options.get().trace != nullptr)
+      return Status(Code::kInvalidArgument,
+                    "'out_trace' is not NULL; a run of L-BFGS is many steps, and gives no trace");
     TENON_TRY_ASSIGN(const NamedViews views, ReadViews(feed_names, feeds, feed_count, "feed"));
     std::vector<host::Feed> named;
     for (const auto& [name, view] : views) named.push_back({name, view});
@@ -70,8 +82,10 @@ tenon_status* tenon_lbfgs_run(tenon_lbfgs* lbfgs, tenon_session* session, const 
         const tenon_lbfgs_result told = ResultOf(so_far);
         after_iteration(argument, &told);
       };
-    const auto over = std::unique_ptr<tenon_lbfgs, void (*)(tenon_lbfgs*)>(lbfgs, [](tenon_lbfgs* ended) { ended->told = nullptr; });
-    TENON_TRY_ASSIGN(const train::LbfgsResult result, lbfgs->lbfgs->Run(host::Session::Borrow(session), named, options.get()));
+    const auto over =
+        std::unique_ptr<tenon_lbfgs, void (*)(tenon_lbfgs*)>(lbfgs, [](tenon_lbfgs* ended) { ended->told = nullptr; });
+    TENON_TRY_ASSIGN(const train::LbfgsResult result,
+                     lbfgs->lbfgs->Run(host::Session::Borrow(session), named, options.get()));
     return WriteStruct(ResultOf(result), out_result);
   });
 }

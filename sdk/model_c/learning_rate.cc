@@ -18,15 +18,19 @@ Result<train::LearningRate> ReadKind(const tenon_rate_spec& spec) {
     case TENON_RATE_EXPONENTIAL: return train::ExponentialDecay(spec.rate, spec.steps, spec.decay_rate, stairs);
     case TENON_RATE_NATURAL_EXP: return train::NaturalExpDecay(spec.rate, spec.steps, spec.decay_rate, stairs);
     case TENON_RATE_INVERSE_TIME: return train::InverseTimeDecay(spec.rate, spec.steps, spec.decay_rate, stairs);
-    case TENON_RATE_POLYNOMIAL: return train::PolynomialDecay(spec.rate, spec.steps, spec.end, Or(spec.power, 1), spec.cycle != 0);
+    case TENON_RATE_POLYNOMIAL:
+      return train::PolynomialDecay(spec.rate, spec.steps, spec.end, Or(spec.power, 1), spec.cycle != 0);
     case TENON_RATE_COSINE: return train::CosineDecay(spec.rate, spec.steps, spec.alpha);
-    case TENON_RATE_COSINE_RESTARTS: return train::CosineRestarts(spec.rate, spec.steps, Or(spec.t_mul, 2), Or(spec.m_mul, 1), spec.alpha);
+    case TENON_RATE_COSINE_RESTARTS:
+      return train::CosineRestarts(spec.rate, spec.steps, Or(spec.t_mul, 2), Or(spec.m_mul, 1), spec.alpha);
     case TENON_RATE_PIECEWISE: {
       TENON_CHECK(spec.values);
       const std::vector<int64_t> boundaries(spec.boundaries, spec.boundaries + spec.boundary_count);
-      return train::PiecewiseConstant(boundaries, std::vector<float>(spec.values, spec.values + spec.boundary_count + 1));
+      return train::PiecewiseConstant(boundaries,
+                                      std::vector<float>(spec.values, spec.values + spec.boundary_count + 1));
     }
-    default: return Status(Code::kInvalidArgument, "'kind' is " + std::to_string(spec.kind) + "; give one of TENON_RATE_*");
+    default:
+      return Status(Code::kInvalidArgument, "'kind' is " + std::to_string(spec.kind) + "; give one of TENON_RATE_*");
   }
 }
 
@@ -39,7 +43,8 @@ Result<train::LearningRate> ReadRate(const tenon_rate_spec* given) {
 
 }  // namespace
 
-extern "C" tenon_status* tenon_learning_rate(tenon_app_graph* graph, const tenon_rate_spec* spec, tenon_output step, tenon_output* out_rate) {
+extern "C" tenon_status* tenon_learning_rate(tenon_app_graph* graph, const tenon_rate_spec* spec, tenon_output step,
+                                             tenon_output* out_rate) {
   return Build(graph, [&](host::Graph& lent) -> Status {
     TENON_CHECK(out_rate);
     TENON_TRY_ASSIGN(const train::LearningRate rate, ReadRate(spec));

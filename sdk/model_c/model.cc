@@ -13,7 +13,8 @@ namespace {
 Result<model::FileAccess> AccessOf(uint32_t files) {
   if (files == TENON_MODEL_FILES_NONE) return model::FileAccess::kNone;
   if (files == TENON_MODEL_FILES_ANY) return model::FileAccess::kAny;
-  return Status(Code::kInvalidArgument, "'files' is " + std::to_string(files) + "; give TENON_MODEL_FILES_NONE or TENON_MODEL_FILES_ANY");
+  return Status(Code::kInvalidArgument,
+                "'files' is " + std::to_string(files) + "; give TENON_MODEL_FILES_NONE or TENON_MODEL_FILES_ANY");
 }
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
@@ -51,7 +52,8 @@ Result<model::WriteOptions> ReadWriteOptions(const tenon_model_write_options* gi
 
 extern "C" {
 
-tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* file, const tenon_model_load_options* given, tenon_model** out_model) {
+tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* file,
+                               const tenon_model_load_options* given, tenon_model** out_model) {
   return Guard([&]() -> Status {
     TENON_CHECK(runtime, file, out_model);
     tenon_model_load_options options;
@@ -60,7 +62,8 @@ tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* f
     tenon_session* session = nullptr;
     TENON_TRY(Status::Take(tenon_session_create(runtime, options.session, &session)));
     const host::Runtime borrowed = host::Runtime::Borrow(runtime);
-    TENON_TRY_ASSIGN(model::Model model, model::Model::LoadInto(borrowed, file->file, host::Session::Take(session), access));
+    TENON_TRY_ASSIGN(model::Model model,
+                     model::Model::LoadInto(borrowed, file->file, host::Session::Take(session), access));
     *out_model = new tenon_model{{file->file}, std::move(model)};
     return Status();
   });
@@ -68,17 +71,23 @@ tenon_status* tenon_model_load(tenon_runtime* runtime, const tenon_model_file* f
 
 void tenon_model_release(tenon_model* model) { delete model; }
 
-const tenon_model_file* tenon_model_get_file(const tenon_model* model) { return model == nullptr ? nullptr : &model->file; }
-tenon_session* tenon_model_get_session(const tenon_model* model) { return model == nullptr ? nullptr : model->model.session().get(); }
+const tenon_model_file* tenon_model_get_file(const tenon_model* model) {
+  return model == nullptr ? nullptr : &model->file;
+}
+tenon_session* tenon_model_get_session(const tenon_model* model) {
+  return model == nullptr ? nullptr : model->model.session().get();
+}
 
-tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, const tenon_run_options* given, const tenon_span* input_names,
-                              const tenon_tensor_view* const* inputs, uint64_t input_count, tenon_tensor** out_outputs, uint64_t output_count) {
+tenon_status* tenon_model_run(const tenon_model* model, tenon_span signature, const tenon_run_options* given,
+                              const tenon_span* input_names, const tenon_tensor_view* const* inputs,
+                              uint64_t input_count, tenon_tensor** out_outputs, uint64_t output_count) {
   return Guard([&]() -> Status {
     TENON_CHECK(model, signature);
     TENON_CHECK(arguments::Array(out_outputs, output_count));
     TENON_TRY_ASSIGN(const model::Signature* found, model->model.FindSignature(Text(signature)));
     if (output_count != found->outputs.size())
-      return Status(Code::kInvalidArgument, "signature '" + found->name + "' gives " + std::to_string(found->outputs.size()) + " outputs; there is room for " +
+      return Status(Code::kInvalidArgument, "signature '" + found->name + "' gives " +
+                                                std::to_string(found->outputs.size()) + " outputs; there is room for " +
                                                 std::to_string(output_count));
     RunOptions options;
     TENON_TRY(options.Read(given));
@@ -102,10 +111,12 @@ tenon_status* tenon_model_prepare(const tenon_model* model, tenon_span signature
     if (options.fetch_devices != nullptr) TENON_CHECK(List(options.fetch_devices, found->outputs.size()));
     if (options.feed_devices != nullptr) input_devices = Copies(options.feed_devices, found->inputs.size());
     if (options.fetch_devices != nullptr) output_devices = Copies(options.fetch_devices, found->outputs.size());
-    const tenon_run_options c_ends{sizeof(tenon_run_options), 0, options.timeout_ns, options.cancellation, nullptr, nullptr, nullptr};
+    const tenon_run_options c_ends{
+        sizeof(tenon_run_options), 0, options.timeout_ns, options.cancellation, nullptr, nullptr, nullptr};
     RunOptions ends;
     TENON_TRY(ends.Read(&c_ends));
-    TENON_TRY_ASSIGN(host::Callable callable, model->model.Prepare(found->name, input_devices, output_devices, ends.get()));
+    TENON_TRY_ASSIGN(host::Callable callable,
+                     model->model.Prepare(found->name, input_devices, output_devices, ends.get()));
     *out_callable = callable.Give();
     return Status();
   });

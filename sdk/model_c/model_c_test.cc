@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models through C: what TensorFlow wrote, opened, called by its signatures, written again; and what a caller gets wrong. Covers O2, R5.
+// Models through C: what TensorFlow wrote, opened, called by its signatures, written again; and what a caller gets
+// wrong. Covers O2, R5.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -82,19 +83,22 @@ TEST_P(Goldens, GiveThroughCWhatTensorFlowGives) {
     EXPECT_EQ(Text(info.name), name);
     ASSERT_EQ(info.output_count, golden["outputs"].size());
     std::vector<tenon_tensor*> outputs(info.output_count);
-    ASSERT_EQ(Said(tenon_model_run(model.get(), Span(name), nullptr, inputs.names(), inputs.views(), inputs.keys.size(), outputs.data(), outputs.size())),
+    ASSERT_EQ(Said(tenon_model_run(model.get(), Span(name), nullptr, inputs.names(), inputs.views(), inputs.keys.size(),
+                                   outputs.data(), outputs.size())),
               "OK");
     for (uint64_t i = 0; i < outputs.size(); ++i) {
       const host::Tensor output = host::Tensor::Take(outputs[i]);
       auto tensor = Sized<tenon_signature_tensor>();
       ASSERT_EQ(Said(tenon_model_file_signature_tensor(file, index, TENON_SIGNATURE_OUTPUT, i, &tensor)), "OK");
       EXPECT_EQ(tensor.dtype, static_cast<uint32_t>(output.dtype()));
-      fakes::ExpectGolden(output, golden["outputs"][std::string(Text(tensor.key))], name + " " + std::string(Text(tensor.key)));
+      fakes::ExpectGolden(output, golden["outputs"][std::string(Text(tensor.key))],
+                          name + " " + std::string(Text(tensor.key)));
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::ValuesIn(fakes::ModelNames()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::ValuesIn(fakes::ModelNames()),
+                         [](const auto& info) { return info.param; });
 
 TEST(ModelFileInC, SaysWhatItHolds) {
   const File file = Open(kModels + "/module");
@@ -152,7 +156,8 @@ TEST(ModelInC, PreparedOnceIsCalledOften) {
   for (int i = 0; i < 3; ++i) {
     tenon_tensor* outputs[2] = {};
     ASSERT_EQ(Said(tenon_callable_run(callable, nullptr, &feed, outputs)), "OK");
-    for (int k = 0; k < 2; ++k) EXPECT_TRUE(std::ranges::equal(host::Tensor::Take(outputs[k]).bytes(), wanted[k].bytes()));
+    for (int k = 0; k < 2; ++k)
+      EXPECT_TRUE(std::ranges::equal(host::Tensor::Take(outputs[k]).bytes(), wanted[k].bytes()));
   }
   tenon_callable_release(callable);
 }
@@ -162,10 +167,16 @@ TEST(ModelInC, WhatIsWrittenGivesTheSameAgain) {
   auto info = Sized<tenon_model_file_info>();
   ASSERT_EQ(Said(tenon_model_file_get_info(tenon_model_get_file(model.get()), &info)), "OK");
   uint64_t index = 0;
-  ASSERT_EQ(Said(tenon_model_file_find_signature(tenon_model_get_file(model.get()), TENON_SPAN("serving_default"), &index)), "OK");
+  ASSERT_EQ(
+      Said(tenon_model_file_find_signature(tenon_model_get_file(model.get()), TENON_SPAN("serving_default"), &index)),
+      "OK");
   auto input = Sized<tenon_signature_tensor>(), output = Sized<tenon_signature_tensor>();
-  ASSERT_EQ(Said(tenon_model_file_signature_tensor(tenon_model_get_file(model.get()), index, TENON_SIGNATURE_INPUT, 0, &input)), "OK");
-  ASSERT_EQ(Said(tenon_model_file_signature_tensor(tenon_model_get_file(model.get()), index, TENON_SIGNATURE_OUTPUT, 0, &output)), "OK");
+  ASSERT_EQ(Said(tenon_model_file_signature_tensor(tenon_model_get_file(model.get()), index, TENON_SIGNATURE_INPUT, 0,
+                                                   &input)),
+            "OK");
+  ASSERT_EQ(Said(tenon_model_file_signature_tensor(tenon_model_get_file(model.get()), index, TENON_SIGNATURE_OUTPUT, 0,
+                                                   &output)),
+            "OK");
 
   const std::string folder = fakes::TemporaryFolder("model_c");
   const std::string to = data::JoinPath(folder, "written");
@@ -174,7 +185,8 @@ TEST(ModelInC, WhatIsWrittenGivesTheSameAgain) {
   const tenon_signature_spec* const specs[] = {&spec};
   tenon_model_write_options options = {sizeof(options), 0, specs, 1, nullptr, 0, 0, 0};
   const auto write = [&] {
-    return Said(tenon_model_write(TheRuntime().get(), tenon_model_get_session(model.get()), info.graph_def, Span(to), &options));
+    return Said(tenon_model_write(TheRuntime().get(), tenon_model_get_session(model.get()), info.graph_def, Span(to),
+                                  &options));
   };
   ASSERT_EQ(write(), "OK");
   EXPECT_TRUE(write().starts_with("ALREADY_EXISTS")) << write();
@@ -213,7 +225,8 @@ TEST(ModelInC, ItsCheckpointIsReadByName) {
     EXPECT_EQ(tensor.shape(), host::Shape::From(entry.shape));
   }
   uint64_t index = 0;
-  EXPECT_TRUE(Said(tenon_checkpoint_find(checkpoint, TENON_SPAN("nowhere"), &index)).starts_with("NOT_FOUND: the checkpoint '"));
+  EXPECT_TRUE(Said(tenon_checkpoint_find(checkpoint, TENON_SPAN("nowhere"), &index))
+                  .starts_with("NOT_FOUND: the checkpoint '"));
   tenon_tensor* value = nullptr;
   EXPECT_EQ(Said(tenon_checkpoint_read(checkpoint, TheRuntime().get(), count, &value)),
             "INVALID_ARGUMENT: there is no tensor " + std::to_string(count) + "; there are " + std::to_string(count));
@@ -228,15 +241,20 @@ TEST(ModelInC, SaysWhatIsWrongWithACall) {
   const tenon_tensor_view* feeds[] = {x.view(), x.view()};
   const tenon_span names[] = {TENON_SPAN("x"), TENON_SPAN("x")};
   tenon_tensor* outputs[3] = {};
-  const auto run = [&](tenon_span signature, const tenon_span* keys, const tenon_tensor_view* const* values, uint64_t count, uint64_t room) {
+  const auto run = [&](tenon_span signature, const tenon_span* keys, const tenon_tensor_view* const* values,
+                       uint64_t count, uint64_t room) {
     return Said(tenon_model_run(model.get(), signature, nullptr, keys, values, count, outputs, room));
   };
   const tenon_span serving = TENON_SPAN("serving_default");
-  EXPECT_EQ(run(TENON_SPAN("predict"), names, feeds, 1, 1), "NOT_FOUND: the model has no signature 'predict'; it has: 'calls', 'serving_default'");
-  EXPECT_EQ(run(serving, names, feeds, 1, 3), "INVALID_ARGUMENT: signature 'serving_default' gives 2 outputs; there is room for 3");
-  EXPECT_EQ(run(serving, nullptr, nullptr, 0, 2), "INVALID_ARGUMENT: signature 'serving_default': input 'x' is missing; the inputs are: x float[?,3]");
+  EXPECT_EQ(run(TENON_SPAN("predict"), names, feeds, 1, 1),
+            "NOT_FOUND: the model has no signature 'predict'; it has: 'calls', 'serving_default'");
+  EXPECT_EQ(run(serving, names, feeds, 1, 3),
+            "INVALID_ARGUMENT: signature 'serving_default' gives 2 outputs; there is room for 3");
+  EXPECT_EQ(run(serving, nullptr, nullptr, 0, 2),
+            "INVALID_ARGUMENT: signature 'serving_default': input 'x' is missing; the inputs are: x float[?,3]");
   EXPECT_EQ(run(serving, nullptr, feeds, 1, 2), "INVALID_ARGUMENT: 'input_names' is NULL, with a count of 1");
-  EXPECT_EQ(run(serving, names, feeds, 2, 2), "INVALID_ARGUMENT: signature 'serving_default': input 'x' is given twice");
+  EXPECT_EQ(run(serving, names, feeds, 2, 2),
+            "INVALID_ARGUMENT: signature 'serving_default': input 'x' is given twice");
   feeds[0] = nullptr;
   EXPECT_EQ(run(serving, names, feeds, 1, 2), "INVALID_ARGUMENT: 'inputs[0]' is NULL");
   tenon_tensor_view bad = *x.view();
@@ -256,12 +274,15 @@ TEST(ModelInC, SaysWhatIsWrongWithAStruct) {
             "INVALID_ARGUMENT: 'options.struct_size' is 0, and other members are not; set it to the struct's sizeof");
   options.struct_size = sizeof(options);
   options.must_understand = 8;
-  EXPECT_TRUE(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)).starts_with("UNIMPLEMENTED: 'options' needs a feature"));
+  EXPECT_TRUE(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file))
+                  .starts_with("UNIMPLEMENTED: 'options' needs a feature"));
   options = {sizeof(options), 0, nullptr, 3, 0};
-  EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)), "INVALID_ARGUMENT: 'options.tags' is NULL, with a count of 3");
+  EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)),
+            "INVALID_ARGUMENT: 'options.tags' is NULL, with a count of 3");
   options = {sizeof(options), 0, nullptr, 0, 10};
   EXPECT_TRUE(Said(tenon_model_file_open(Span(kModels + "/v1"), &options, &file)).starts_with("RESOURCE_EXHAUSTED"));
-  EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), nullptr, nullptr)), "INVALID_ARGUMENT: 'out_file' is NULL");
+  EXPECT_EQ(Said(tenon_model_file_open(Span(kModels + "/v1"), nullptr, nullptr)),
+            "INVALID_ARGUMENT: 'out_file' is NULL");
   EXPECT_TRUE(Said(tenon_model_file_open(Span(kModels + "/nowhere"), nullptr, &file)).starts_with("NOT_FOUND"));
   EXPECT_EQ(file, nullptr);
 }

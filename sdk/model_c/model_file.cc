@@ -22,10 +22,12 @@ Result<const model::Signature*> SignatureAt(const tenon_model_file* file, uint64
   return &file->file.meta().signatures[index];
 }
 
-Result<const model::TensorInfo*> TensorAt(const tenon_model_file* file, uint64_t signature, uint32_t which, uint64_t index) {
+Result<const model::TensorInfo*> TensorAt(const tenon_model_file* file, uint64_t signature, uint32_t which,
+                                          uint64_t index) {
   TENON_TRY_ASSIGN(const model::Signature* found, SignatureAt(file, signature));
   if (which > TENON_SIGNATURE_OUTPUT)
-    return Status(Code::kInvalidArgument, "'which' is " + std::to_string(which) + "; give TENON_SIGNATURE_INPUT or TENON_SIGNATURE_OUTPUT");
+    return Status(Code::kInvalidArgument,
+                  "'which' is " + std::to_string(which) + "; give TENON_SIGNATURE_INPUT or TENON_SIGNATURE_OUTPUT");
   const bool input = which == TENON_SIGNATURE_INPUT;
   const std::vector<model::TensorInfo>& tensors = input ? found->inputs : found->outputs;
   TENON_TRY(CheckIndex(index, tensors.size(), input ? "input" : "output"));
@@ -60,7 +62,8 @@ uint32_t FormOf(model::Form form) {
 
 extern "C" {
 
-tenon_status* tenon_model_file_open(tenon_span path, const tenon_model_open_options* given, tenon_model_file** out_file) {
+tenon_status* tenon_model_file_open(tenon_span path, const tenon_model_open_options* given,
+                                    tenon_model_file** out_file) {
   return Guard([&]() -> Status {
     TENON_CHECK(path, out_file);
     model::OpenOptions options;
@@ -77,8 +80,9 @@ tenon_status* tenon_model_file_get_info(const tenon_model_file* file, tenon_mode
   return Guard([&]() -> Status {
     TENON_CHECK(file, out_info);
     const model::ModelFile& f = file->file;
-    return WriteStruct(tenon_model_file_info{sizeof(tenon_model_file_info), 0, FormOf(f.form()), f.is_text() ? 1u : 0u, Span(f.graph_def()),
-                                             Span(f.checkpoint()), Span(f.folder()), Span(f.meta().tensorflow_version), f.meta().tags.size(),
+    return WriteStruct(tenon_model_file_info{sizeof(tenon_model_file_info), 0, FormOf(f.form()), f.is_text() ? 1u : 0u,
+                                             Span(f.graph_def()), Span(f.checkpoint()), Span(f.folder()),
+                                             Span(f.meta().tensorflow_version), f.meta().tags.size(),
                                              f.meta().signatures.size(), f.notes().size()},
                        out_info);
   });
@@ -106,9 +110,10 @@ tenon_status* tenon_model_file_signature(const tenon_model_file* file, uint64_t 
   return Guard([&]() -> Status {
     TENON_CHECK(out_info);
     TENON_TRY_ASSIGN(const model::Signature* signature, SignatureAt(file, index));
-    return WriteStruct(tenon_signature_info{sizeof(tenon_signature_info), 0, Span(signature->name), Span(signature->method),
-                                            signature->inputs.size(), signature->outputs.size()},
-                       out_info);
+    return WriteStruct(
+        tenon_signature_info{sizeof(tenon_signature_info), 0, Span(signature->name), Span(signature->method),
+                             signature->inputs.size(), signature->outputs.size()},
+        out_info);
   });
 }
 
@@ -121,8 +126,8 @@ tenon_status* tenon_model_file_find_signature(const tenon_model_file* file, teno
   });
 }
 
-tenon_status* tenon_model_file_signature_tensor(const tenon_model_file* file, uint64_t signature, uint32_t which, uint64_t index,
-                                                tenon_signature_tensor* out_tensor) {
+tenon_status* tenon_model_file_signature_tensor(const tenon_model_file* file, uint64_t signature, uint32_t which,
+                                                uint64_t index, tenon_signature_tensor* out_tensor) {
   return Guard([&]() -> Status {
     TENON_CHECK(out_tensor);
     TENON_TRY_ASSIGN(const model::TensorInfo* info, TensorAt(file, signature, which, index));
@@ -139,8 +144,8 @@ tenon_status* tenon_model_file_signature_tensor(const tenon_model_file* file, ui
   });
 }
 
-tenon_status* tenon_model_file_signature_part(const tenon_model_file* file, uint64_t signature, uint32_t which, uint64_t index, uint64_t part,
-                                              tenon_span* out_tensor) {
+tenon_status* tenon_model_file_signature_part(const tenon_model_file* file, uint64_t signature, uint32_t which,
+                                              uint64_t index, uint64_t part, tenon_span* out_tensor) {
   return Guard([&]() -> Status {
     TENON_CHECK(out_tensor);
     TENON_TRY_ASSIGN(const model::TensorInfo* info, TensorAt(file, signature, which, index));

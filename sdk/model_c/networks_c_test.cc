@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What networks are trained with, through C: learning rates, clipping, loops over elements, recurrent networks, losses over classes and L-BFGS, against
-// what TensorFlow gives for the C++ ones; and what a caller gets wrong. Covers L9, O2, P6, P9, P10.
+// What networks are trained with, through C: learning rates, clipping, loops over elements, recurrent networks, losses
+// over classes and L-BFGS, against what TensorFlow gives for the C++ ones; and what a caller gets wrong. Covers L9, O2,
+// P6, P9, P10.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +23,9 @@ const tenon_output kNowhere = {99999, 0, 0};
 // A graph, and variables in it, as C has them.
 class Networks : public testing::Test {
  protected:
-  Networks() : graph_(SharedRuntime()) { EXPECT_EQ(Said(tenon_variables_create(graph_.get(), nullptr, &variables_)), "OK"); }
+  Networks() : graph_(SharedRuntime()) {
+    EXPECT_EQ(Said(tenon_variables_create(graph_.get(), nullptr, &variables_)), "OK");
+  }
   ~Networks() override {
     tenon_lbfgs_release(lbfgs_);
     tenon_class_shards_release(shards_);
@@ -47,7 +50,9 @@ class Networks : public testing::Test {
     return info;
   }
   Output Assign(const tenon_variable_info& info, const std::vector<float>& values) {
-    const Operation node = graph_.AddNode("AssignVariableOp", {Edge(info.handle), graph_.Const(values, Shape::From(info.shape))}, {{"dtype", DType::kFloat}});
+    const Operation node =
+        graph_.AddNode("AssignVariableOp", {Edge(info.handle), graph_.Const(values, Shape::From(info.shape))},
+                       {{"dtype", DType::kFloat}});
     first_.emplace_back(node);
     return Output(node);
   }
@@ -141,14 +146,17 @@ TEST_F(Networks, LearningRatesAreTensorFlows) {
     ASSERT_TRUE(values.ok()) << values.status();
     size_t k = 0;
     for (const auto& [name, spec] : rates)
-      EXPECT_NEAR((*values)[k++].scalar<float>(), GoldenNumber(golden["rates"][name][i]), 1e-6f) << name << " at step " << golden["steps"][i];
+      EXPECT_NEAR((*values)[k++].scalar<float>(), GoldenNumber(golden["rates"][name][i]), 1e-6f)
+          << name << " at step " << golden["steps"][i];
   }
 }
 
 TEST_F(Networks, LearningRatesThatMakeNoSenseAreRefused) {
   const tenon_output step = graph_.Const(int64_t{0}).c_output();
   tenon_output rate = kNowhere;
-  const auto say = [&](const tenon_rate_spec& spec, tenon_output at) { return Said(tenon_learning_rate(graph_.get(), &spec, at, &rate)); };
+  const auto say = [&](const tenon_rate_spec& spec, tenon_output at) {
+    return Said(tenon_learning_rate(graph_.get(), &spec, at, &rate));
+  };
   EXPECT_NE(say(RateOf(TENON_RATE_COSINE, 0), step).find("CosineDecay over 0 steps"), std::string::npos);
   tenon_rate_spec wrong = RateOf(TENON_RATE_PIECEWISE, 0);
   EXPECT_EQ(say(wrong, step), "INVALID_ARGUMENT: 'values' is NULL");
@@ -162,7 +170,8 @@ TEST_F(Networks, LearningRatesThatMakeNoSenseAreRefused) {
   wrong.warm_up_steps = -1;
   EXPECT_NE(say(wrong, step).find("WarmUp over -1 steps"), std::string::npos);
   EXPECT_EQ(say(RateOf(9, 0), step), "INVALID_ARGUMENT: 'kind' is 9; give one of TENON_RATE_*");
-  EXPECT_EQ(say(RateOf(TENON_RATE_CONSTANT, 0), kNowhere), "INVALID_ARGUMENT: 'step' is output 0 of node 99999, which the graph does not have");
+  EXPECT_EQ(say(RateOf(TENON_RATE_CONSTANT, 0), kNowhere),
+            "INVALID_ARGUMENT: 'step' is output 0 of node 99999, which the graph does not have");
   EXPECT_EQ(Said(tenon_learning_rate(graph_.get(), nullptr, step, &rate)), "INVALID_ARGUMENT: 'spec' is NULL");
   EXPECT_EQ(Said(tenon_learning_rate(nullptr, &wrong, step, &rate)), "INVALID_ARGUMENT: 'graph' is NULL");
   EXPECT_EQ(rate.node, kNowhere.node) << "a call that failed wrote";
@@ -180,7 +189,8 @@ TEST_F(Networks, ClippingIsTensorFlows) {
     tenon_output before, norm;
     ASSERT_EQ(Said(tenon_clip_by_value(graph_.get(), gradients.data(), 3, -0.5f, 1.5f, by_value.data())), "OK");
     ASSERT_EQ(Said(tenon_clip_by_norm(graph_.get(), by_norm.data(), 3, 1.5f, by_norm.data())), "OK") << "in place";
-    ASSERT_EQ(Said(tenon_clip_by_global_norm(graph_.get(), gradients.data(), 3, 1.5f, by_global_norm.data(), &before)), "OK");
+    ASSERT_EQ(Said(tenon_clip_by_global_norm(graph_.get(), gradients.data(), 3, 1.5f, by_global_norm.data(), &before)),
+              "OK");
     ASSERT_EQ(Said(tenon_global_norm(graph_.get(), gradients.data(), 3, &norm)), "OK");
     std::vector<Output> edges;
     for (const auto* clipped : {&by_value, &by_norm, &by_global_norm}) {
@@ -205,8 +215,10 @@ TEST_F(Networks, ClippingAtNothingIsRefused) {
   tenon_output one = graph_.Const({1.f, 2.f}).c_output(), out = kNowhere;
   EXPECT_TRUE(Said(tenon_clip_by_norm(graph_.get(), &one, 1, 0, &out)).starts_with("INVALID_ARGUMENT"));
   EXPECT_TRUE(Said(tenon_clip_by_value(graph_.get(), &one, 1, 2, 1, &out)).starts_with("INVALID_ARGUMENT"));
-  EXPECT_EQ(Said(tenon_clip_by_norm(graph_.get(), nullptr, 1, 1, &out)), "INVALID_ARGUMENT: 'gradients' is NULL, with a count of 1");
-  EXPECT_EQ(Said(tenon_clip_by_norm(graph_.get(), &one, 1, 1, nullptr)), "INVALID_ARGUMENT: 'out_gradients' is NULL, with a count of 1");
+  EXPECT_EQ(Said(tenon_clip_by_norm(graph_.get(), nullptr, 1, 1, &out)),
+            "INVALID_ARGUMENT: 'gradients' is NULL, with a count of 1");
+  EXPECT_EQ(Said(tenon_clip_by_norm(graph_.get(), &one, 1, 1, nullptr)),
+            "INVALID_ARGUMENT: 'out_gradients' is NULL, with a count of 1");
   EXPECT_EQ(Said(tenon_clip_by_norm(graph_.get(), &kNowhere, 1, 1, &out)),
             "INVALID_ARGUMENT: 'gradients[0]' is output 0 of node 99999, which the graph does not have");
   const tenon_output none = {-1, 0, 0};
@@ -221,11 +233,19 @@ class Elements : public Networks {
  protected:
   // (sum, x) -> sum + x; and with a product besides.
   void SetUp() override {
-    host::Define(graph_, "add", [](Graph& body, const std::vector<Output>& v) { return body.Op("AddV2", {v[0], v[1]}); }, {DType::kFloat, DType::kFloat});
+    host::Define(graph_, "add",
+                 [](Graph& body, const std::vector<Output>& v) {
+                   return body.Op("AddV2", {v[0], v[1]});
+                 },
+                 {DType::kFloat, DType::kFloat});
     host::Define(graph_, "add_and_multiply", [](Graph& body, const std::vector<Output>& v) -> host::FunctionResults {
       return std::vector<Output>{body.Op("AddV2", {v[0], v[1]}), body.Op("Mul", {body.Op("Mul", {v[0], v[1]}), v[2]})};
     }, {DType::kFloat, DType::kFloat, DType::kFloat});
-    host::Define(graph_, "twice", [](Graph& body, const std::vector<Output>& v) { return body.Op("AddV2", {v[0], v[0]}); }, {{DType::kFloat, Shape()}});
+    host::Define(graph_, "twice",
+                 [](Graph& body, const std::vector<Output>& v) {
+                   return body.Op("AddV2", {v[0], v[0]});
+                 },
+                 {{DType::kFloat, Shape()}});
     x_ = graph_.Const({1.f, 2.f, 3.f, 4.f});
     c_x_ = x_.c_output();
     zero_ = graph_.Const(0.f).c_output();
@@ -273,7 +293,8 @@ TEST_F(Elements, AreFoldedScannedAndMapped) {
   const Output d = graph_.Gradients({Edge(sum)}, {x_})[0].dense;
   const auto found = Values(Edges({sum, sums, last_sums, first, state, products, doubled, few, d.c_output()}));
   using Numbers = std::vector<float>;
-  const std::vector<Numbers> wanted{{10}, {1, 3, 6, 10}, {10, 9, 7, 4}, {1, 3, 6, 10}, {10}, {0, 20, 90, 240}, {2, 4, 6, 8}, {2, 4, 0, 0}, {1, 1, 1, 1}};
+  const std::vector<Numbers> wanted{{10},         {1, 3, 6, 10}, {10, 9, 7, 4}, {1, 3, 6, 10}, {10}, {0, 20, 90, 240},
+                                    {2, 4, 6, 8}, {2, 4, 0, 0},  {1, 1, 1, 1}};
   EXPECT_EQ(found, wanted);
 }
 
@@ -308,22 +329,27 @@ TEST_F(Elements, ThatCannotBeGoneOverAreRefused) {
   EXPECT_TRUE(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)).starts_with("NOT_FOUND")) << "and may mean 'add'";
   spec = WithState("add");
   spec.x_count = 0;
-  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)), "INVALID_ARGUMENT: Fold of 'add': there is nothing to go over");
+  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)),
+            "INVALID_ARGUMENT: Fold of 'add': there is nothing to go over");
   spec = WithState("add");
   spec.xs = &zero_;
   EXPECT_NE(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)).find("x 0 is a scalar"), std::string::npos);
   spec.xs = &kNowhere;
-  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)), "INVALID_ARGUMENT: 'xs[0]' is output 0 of node 99999, which the graph does not have");
+  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)),
+            "INVALID_ARGUMENT: 'xs[0]' is output 0 of node 99999, which the graph does not have");
   spec = WithState("twice");
   EXPECT_NE(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)).find("it takes 1 values"), std::string::npos);
   spec = WithState("add");
-  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 0)), "INVALID_ARGUMENT: there is room for 0 in 'out_states', which has 1");
-  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, nullptr, 1)), "INVALID_ARGUMENT: 'out_states' is NULL, with a count of 1");
+  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 0)),
+            "INVALID_ARGUMENT: there is room for 0 in 'out_states', which has 1");
+  EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, nullptr, 1)),
+            "INVALID_ARGUMENT: 'out_states' is NULL, with a count of 1");
   spec.parallel_iterations = -1;
   EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)), "INVALID_ARGUMENT: 'parallel_iterations' is -1");
   spec = Spec("twice");
   tenon_output two[2];
-  EXPECT_EQ(Said(tenon_map_elements(graph_.get(), &spec, nullptr, 0, two, 2)), "INVALID_ARGUMENT: there is room for 2 in 'out_results', which has 1");
+  EXPECT_EQ(Said(tenon_map_elements(graph_.get(), &spec, nullptr, 0, two, 2)),
+            "INVALID_ARGUMENT: there is room for 2 in 'out_results', which has 1");
   EXPECT_EQ(out.node, kNowhere.node);
   spec = WithState("add");
   EXPECT_EQ(Said(tenon_fold_elements(graph_.get(), &spec, &out, 1)), "OK");
@@ -350,10 +376,20 @@ class Recurrent : public Networks {
   }
   // x K + h R + b, as TENON_CELL_BASIC has it.
   void DefineBasicStep(const char* name) {
-    host::Define(graph_, name, [](Graph& body, const std::vector<Output>& v) -> host::FunctionResults {
-      const Output next = body.Op("Tanh", {body.Op("BiasAdd", {body.Op("AddV2", {body.Op("MatMul", {v[0], v[2]}), body.Op("MatMul", {v[1], v[3]})}), v[4]})});
-      return std::vector<Output>{next, next};
-    }, {{DType::kFloat, {-1, 2}}, {DType::kFloat, {-1, 3}}, {DType::kFloat, {2, 3}}, {DType::kFloat, {3, 3}}, {DType::kFloat, {3}}});
+    host::Define(
+        graph_, name,
+        [](Graph& body, const std::vector<Output>& v) -> host::FunctionResults {
+          const Output next = body.Op(
+              "Tanh",
+              {body.Op("BiasAdd",
+                       {body.Op("AddV2", {body.Op("MatMul", {v[0], v[2]}), body.Op("MatMul", {v[1], v[3]})}), v[4]})});
+          return std::vector<Output>{next, next};
+        },
+        {{DType::kFloat, {-1, 2}},
+         {DType::kFloat, {-1, 3}},
+         {DType::kFloat, {2, 3}},
+         {DType::kFloat, {3, 3}},
+         {DType::kFloat, {3}}});
     ASSERT_TRUE(graph_.status().ok()) << graph_.status();
   }
 };
@@ -391,9 +427,12 @@ TEST_F(Recurrent, NetworksAreKerasAndTensorFlows) {
       }
       tenon_output outputs;
       std::vector<tenon_output> last(states.size());
-      ASSERT_EQ(Said(tenon_dynamic_rnn(cell_, x.c_output(), &options, &outputs, last.data(), last.size())), "OK") << name;
+      ASSERT_EQ(Said(tenon_dynamic_rnn(cell_, x.c_output(), &options, &outputs, last.data(), last.size())), "OK")
+          << name;
       for (uint64_t i = 0; i < info.weight_count; ++i) parameters.push_back(Edge(info.weights[i]));
-      const auto sum = [&](const Output& value) { return graph_.Op("Sum", {graph_.Op("Reshape", {value, graph_.Const({-1})}), graph_.Const({0})}); };
+      const auto sum = [&](const Output& value) {
+        return graph_.Op("Sum", {graph_.Op("Reshape", {value, graph_.Const({-1})}), graph_.Const({0})});
+      };
       Output loss = sum(graph_.Op("Mul", {Edge(outputs), GoldenConst(graph_, all["loss_weight"])}));
       for (const tenon_output& state : last) loss = graph_.Op("AddV2", {loss, sum(graph_.Op("Square", {Edge(state)}))});
       std::vector<Output> fetches{Edge(outputs)};
@@ -404,7 +443,8 @@ TEST_F(Recurrent, NetworksAreKerasAndTensorFlows) {
       size_t at = 0;
       ExpectNear(found[at++], GoldenValues(run["outputs"]), name + " outputs");
       for (const auto& state : run["last"]) ExpectNear(found[at++], GoldenValues(state), name + " state");
-      for (const auto& gradient : run["gradients"]) ExpectNear(found[at++], GoldenValues(gradient), name + " gradient", 5e-6f);
+      for (const auto& gradient : run["gradients"])
+        ExpectNear(found[at++], GoldenValues(gradient), name + " gradient", 5e-6f);
       // The graph of this turn goes with it.
       tenon_rnn_cell_release(cell_);
       cell_ = nullptr;
@@ -429,7 +469,8 @@ TEST_F(Recurrent, ACellOfAFunctionIsOneAsWell) {
   spec.weight_count = weights.size();
   ASSERT_EQ(Make(spec), "OK");
   EXPECT_EQ(tenon_variables_count(variables_), 0u);
-  const tenon_output x = GoldenConst(graph_, all["x"]).c_output(), first = GoldenConst(graph_, golden["first"][0]).c_output();
+  const tenon_output x = GoldenConst(graph_, all["x"]).c_output(),
+                     first = GoldenConst(graph_, golden["first"][0]).c_output();
   const tenon_output lengths = graph_.Const(run["lengths"].get<std::vector<int32_t>>(), {3}).c_output();
   auto options = Sized<tenon_rnn_options>();
   options.initial_states = &first;
@@ -443,7 +484,8 @@ TEST_F(Recurrent, ACellOfAFunctionIsOneAsWell) {
   // One that does not fit the function.
   spec.weight_count = 2;
   EXPECT_EQ(Make(spec),
-            "INVALID_ARGUMENT: recurrent cell 'mine': function 'my_step' takes 5 values and gives 2; a step takes x, the states and the weights, 4, and gives the output "
+            "INVALID_ARGUMENT: recurrent cell 'mine': function 'my_step' takes 5 values and gives 2; a step takes x, "
+            "the states and the weights, 4, and gives the output "
             "and the states, 2");
   spec.function = TENON_SPAN("my_stop");
   EXPECT_TRUE(Make(spec).starts_with("NOT_FOUND"));
@@ -460,10 +502,12 @@ TEST_F(Recurrent, StepsAreThoseOfTheLoop) {
   ASSERT_EQ(Said(tenon_variables_initializer(variables_, &init)), "OK");
   first_.emplace_back(Operation(graph_.get(), init));
   const Output sequence = graph_.Const(std::vector<float>{1, 2, 3, 4}, {1, 2, 2});
-  const tenon_output x[] = {graph_.Const(std::vector<float>{1, 2}, {1, 2}).c_output(), graph_.Const(std::vector<float>{3, 4}, {1, 2}).c_output()};
+  const tenon_output x[] = {graph_.Const(std::vector<float>{1, 2}, {1, 2}).c_output(),
+                            graph_.Const(std::vector<float>{3, 4}, {1, 2}).c_output()};
   tenon_output state, output, all, last;
   ASSERT_EQ(Said(tenon_rnn_cell_zero_state(cell_, graph_.Const(int32_t{1}).c_output(), &state, 1)), "OK");
-  for (const tenon_output& each : x) ASSERT_EQ(Said(tenon_rnn_cell_step(cell_, graph_.get(), each, &state, 1, nullptr, 0, &output, &state)), "OK");
+  for (const tenon_output& each : x)
+    ASSERT_EQ(Said(tenon_rnn_cell_step(cell_, graph_.get(), each, &state, 1, nullptr, 0, &output, &state)), "OK");
   ASSERT_EQ(Said(tenon_dynamic_rnn(cell_, sequence.c_output(), nullptr, &all, &last, 1)), "OK");
   const std::vector<Output> weights = Edges({info.weights, info.weights + info.weight_count});
   std::vector<host::Argument> arguments{{DType::kFloat, {-1, 2}}, {DType::kFloat, {-1, 3}}};
@@ -471,8 +515,11 @@ TEST_F(Recurrent, StepsAreThoseOfTheLoop) {
   host::Define(graph_, "one_step", [&](Graph& body, const std::vector<Output>& v) -> host::FunctionResults {
     const std::vector<tenon_output> inside = Lowered(v);
     tenon_output given = {-1, 0, 0}, next = {-1, 0, 0};
-    EXPECT_TRUE(Said(tenon_rnn_cell_step(cell_, body.get(), inside[0], &inside[1], 1, nullptr, 0, &given, &next)).starts_with("INVALID_ARGUMENT: 'weights' is NULL"));
-    EXPECT_EQ(Said(tenon_rnn_cell_step(cell_, body.get(), inside[0], &inside[1], 1, &inside[2], info.weight_count, &given, &next)), "OK");
+    EXPECT_TRUE(Said(tenon_rnn_cell_step(cell_, body.get(), inside[0], &inside[1], 1, nullptr, 0, &given, &next))
+                    .starts_with("INVALID_ARGUMENT: 'weights' is NULL"));
+    EXPECT_EQ(Said(tenon_rnn_cell_step(cell_, body.get(), inside[0], &inside[1], 1, &inside[2], info.weight_count,
+                                       &given, &next)),
+              "OK");
     return Output(body.get(), next.node, next.index);
   }, arguments);
   Output zero = graph_.Const(std::vector<float>{0, 0, 0}, {1, 3});
@@ -500,10 +547,16 @@ TEST_F(Recurrent, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(cell_, nullptr);
   ASSERT_EQ(Make(CellOf("lstm")), "OK");
   tenon_output outputs = kNowhere, states[2];
-  const tenon_output flat = graph_.Const({1.f, 2.f}).c_output(), x = graph_.Const(std::vector<float>(12), {1, 4, 3}).c_output();
-  EXPECT_NE(Said(tenon_dynamic_rnn(cell_, flat, nullptr, &outputs, states, 2)).find("sequences are [batch, time, features]"), std::string::npos);
-  EXPECT_NE(Said(tenon_dynamic_rnn(cell_, x, nullptr, &outputs, states, 2)).find("inputs have 3 features and the cell takes 2"), std::string::npos);
-  EXPECT_EQ(Said(tenon_dynamic_rnn(cell_, x, nullptr, &outputs, states, 1)), "INVALID_ARGUMENT: the cell has 2 states; 1 are said");
+  const tenon_output flat = graph_.Const({1.f, 2.f}).c_output(),
+                     x = graph_.Const(std::vector<float>(12), {1, 4, 3}).c_output();
+  EXPECT_NE(
+      Said(tenon_dynamic_rnn(cell_, flat, nullptr, &outputs, states, 2)).find("sequences are [batch, time, features]"),
+      std::string::npos);
+  EXPECT_NE(Said(tenon_dynamic_rnn(cell_, x, nullptr, &outputs, states, 2))
+                .find("inputs have 3 features and the cell takes 2"),
+            std::string::npos);
+  EXPECT_EQ(Said(tenon_dynamic_rnn(cell_, x, nullptr, &outputs, states, 1)),
+            "INVALID_ARGUMENT: the cell has 2 states; 1 are said");
   EXPECT_EQ(Said(tenon_dynamic_rnn(nullptr, x, nullptr, &outputs, states, 2)), "INVALID_ARGUMENT: 'cell' is NULL");
   EXPECT_EQ(Said(tenon_dynamic_rnn(cell_, kNowhere, nullptr, &outputs, states, 2)),
             "INVALID_ARGUMENT: 'inputs' is output 0 of node 99999, which the graph does not have");
@@ -519,7 +572,8 @@ TEST_F(Recurrent, WhatDoesNotFitIsRefused) {
   first_.emplace_back(Operation(graph_.get(), init));
   const auto values = Begin().Run({}, {Edge(outputs)});
   EXPECT_EQ(values.status().code(), Code::kInvalidArgument);
-  EXPECT_NE(values.status().message().find("sequence lengths must be 0 to the number of steps"), std::string::npos) << values.status();
+  EXPECT_NE(values.status().message().find("sequence lengths must be 0 to the number of steps"), std::string::npos)
+      << values.status();
 }
 
 // ---- Losses over classes ----
@@ -550,7 +604,8 @@ class Classes : public Networks {
       ASSERT_EQ(Said(tenon_class_shards_get(shards_, shard, &own, &of)), "OK");
       std::vector<float> w, b;
       for (int64_t row = 0; row < own.shape.dims[0]; ++row) {
-        const auto c = static_cast<size_t>(partition == TENON_PARTITION_MOD ? 2 * row + static_cast<int64_t>(shard) : static_cast<int64_t>(shard) * 5 + row);
+        const auto c = static_cast<size_t>(partition == TENON_PARTITION_MOD ? 2 * row + static_cast<int64_t>(shard)
+                                                                            : static_cast<int64_t>(shard) * 5 + row);
         for (size_t k = 0; k < kWidth; ++k) w.push_back(weights[c * kWidth + k]);
         b.push_back(biases[c]);
       }
@@ -583,7 +638,8 @@ TEST_F(Classes, SampledLossesAreTensorFlows) {
       Make(partition);
       const auto sampled = golden["sampled"].get<std::vector<int64_t>>();
       const tenon_candidates candidates{graph_.Const(sampled, {static_cast<int64_t>(sampled.size())}).c_output(),
-                                        GoldenConst(graph_, golden["true_expected"]).c_output(), GoldenConst(graph_, golden["sampled_expected"]).c_output()};
+                                        GoldenConst(graph_, golden["true_expected"]).c_output(),
+                                        GoldenConst(graph_, golden["sampled_expected"]).c_output()};
       std::vector<Output> fetches;
       const std::vector<std::string> names{"softmax", "nce", "nce_without_hits"};
       for (const std::string& name : names) {
@@ -592,7 +648,9 @@ TEST_F(Classes, SampledLossesAreTensorFlows) {
         if (name == "nce_without_hits") options.remove_accidental_hits = TENON_ON;
         options.candidates = &candidates;
         tenon_output loss;
-        ASSERT_EQ(Said(tenon_class_shards_sampled_loss(shards_, inputs_, Labels(golden["labels"]), &options, &loss)), "OK") << name;
+        ASSERT_EQ(Said(tenon_class_shards_sampled_loss(shards_, inputs_, Labels(golden["labels"]), &options, &loss)),
+                  "OK")
+            << name;
         fetches.push_back(Edge(loss));
         fetches.push_back(graph_.Gradients({Edge(loss)}, {Edge(inputs_)})[0].dense);
       }
@@ -600,7 +658,8 @@ TEST_F(Classes, SampledLossesAreTensorFlows) {
       ASSERT_EQ(found.size(), 6u);
       for (size_t i = 0; i < names.size(); ++i) {
         ExpectNear(found[2 * i], GoldenValues(golden[names[i]]["loss"]), names[i] + " loss");
-        ExpectNear(found[2 * i + 1], GoldenValues(golden[names[i]]["gradients"][2]), names[i] + " gradient of the inputs", 5e-6f);
+        ExpectNear(found[2 * i + 1], GoldenValues(golden[names[i]]["gradients"][2]),
+                   names[i] + " gradient of the inputs", 5e-6f);
       }
       tenon_class_shards_release(shards_);
       shards_ = nullptr;
@@ -609,7 +668,8 @@ TEST_F(Classes, SampledLossesAreTensorFlows) {
 
 TEST_F(Classes, TheShardedSoftmaxIsTheWholeOne) {
   Make(TENON_PARTITION_MOD);
-  const std::vector<float> x = GoldenValues(golden_["inputs"]), weights = GoldenValues(golden_["weights"]), biases = GoldenValues(golden_["biases"]);
+  const std::vector<float> x = GoldenValues(golden_["inputs"]), weights = GoldenValues(golden_["weights"]),
+                           biases = GoldenValues(golden_["biases"]);
   const size_t batch = x.size() / kWidth;
   std::vector<int64_t> labels;
   std::vector<float> wanted;
@@ -625,7 +685,9 @@ TEST_F(Classes, TheShardedSoftmaxIsTheWholeOne) {
     wanted.push_back(static_cast<float>(std::log(sum) - own));
   }
   tenon_output loss, wrong;
-  ASSERT_EQ(Said(tenon_class_shards_softmax_loss(shards_, inputs_, graph_.Const(labels, {static_cast<int64_t>(batch)}).c_output(), &loss)), "OK");
+  ASSERT_EQ(Said(tenon_class_shards_softmax_loss(
+                shards_, inputs_, graph_.Const(labels, {static_cast<int64_t>(batch)}).c_output(), &loss)),
+            "OK");
   ExpectNear(Values({Edge(loss)})[0], wanted, "loss", 5e-6f);
   labels[0] = kClasses;
   const Output fed = graph_.Placeholder("labels", DType::kInt64, {-1});
@@ -647,43 +709,53 @@ TEST_F(Classes, CandidatesAreDrawn) {
   EXPECT_EQ((*values)[1].shape().ToString(), "[2,1]");
   EXPECT_EQ((*values)[2].shape().ToString(), "[9]");
   const tenon_candidates before = drawn;
-  EXPECT_TRUE(Said(tenon_log_uniform_candidates(graph_.get(), labels, 0, 9, 3, &drawn)).starts_with("INVALID_ARGUMENT"));
+  EXPECT_TRUE(
+      Said(tenon_log_uniform_candidates(graph_.get(), labels, 0, 9, 3, &drawn)).starts_with("INVALID_ARGUMENT"));
   EXPECT_EQ(drawn.sampled.node, before.sampled.node);
 }
 
 TEST_F(Classes, WhatDoesNotFitIsRefused) {
   tenon_class_shards_spec spec = Spec();
   spec.classes = 1;
-  EXPECT_NE(Said(tenon_class_shards_create(variables_, &spec, &shards_)).find("each needs a class at least"), std::string::npos);
+  EXPECT_NE(Said(tenon_class_shards_create(variables_, &spec, &shards_)).find("each needs a class at least"),
+            std::string::npos);
   spec = Spec();
   spec.partition = 2;
-  EXPECT_EQ(Said(tenon_class_shards_create(variables_, &spec, &shards_)), "INVALID_ARGUMENT: 'partition' is 2; give one of TENON_PARTITION_*");
+  EXPECT_EQ(Said(tenon_class_shards_create(variables_, &spec, &shards_)),
+            "INVALID_ARGUMENT: 'partition' is 2; give one of TENON_PARTITION_*");
   spec = Spec();
   spec.devices = nullptr;
-  EXPECT_TRUE(Said(tenon_class_shards_create(variables_, &spec, &shards_)).starts_with("INVALID_ARGUMENT: 'spec.devices' is NULL, with a count of "));
+  EXPECT_TRUE(Said(tenon_class_shards_create(variables_, &spec, &shards_))
+                  .starts_with("INVALID_ARGUMENT: 'spec.devices' is NULL, with a count of "));
   spec.device_count = 0;
   ASSERT_EQ(Said(tenon_class_shards_create(variables_, &spec, &shards_)), "OK") << "one shard anywhere";
   EXPECT_EQ(tenon_class_shards_count(shards_), 1u);
   EXPECT_EQ(tenon_class_shards_count(nullptr), 0u);
   auto weights = Sized<tenon_variable_info>(), biases = Sized<tenon_variable_info>();
-  EXPECT_EQ(Said(tenon_class_shards_get(shards_, 1, &weights, &biases)), "INVALID_ARGUMENT: there is no shard 1; there are 1");
+  EXPECT_EQ(Said(tenon_class_shards_get(shards_, 1, &weights, &biases)),
+            "INVALID_ARGUMENT: there is no shard 1; there are 1");
   ASSERT_EQ(Said(tenon_class_shards_get(shards_, 0, &weights, &biases)), "OK");
   EXPECT_EQ(Text(weights.name), "classes/shard_0/weights");
   EXPECT_EQ(weights.trainable, 1u);
   tenon_output loss = kNowhere;
-  const tenon_output narrow = graph_.Const(std::vector<float>(6), {2, 3}).c_output(), labels = graph_.Const(std::vector<int64_t>{0, 1}, {2}).c_output();
+  const tenon_output narrow = graph_.Const(std::vector<float>(6), {2, 3}).c_output(),
+                     labels = graph_.Const(std::vector<int64_t>{0, 1}, {2}).c_output();
   EXPECT_TRUE(Said(tenon_class_shards_softmax_loss(shards_, narrow, labels, &loss)).starts_with("INVALID_ARGUMENT"));
   auto options = Sized<tenon_sampled_loss_options>();
   options.kind = 7;
-  EXPECT_EQ(Said(tenon_class_shards_sampled_loss(shards_, narrow, labels, &options, &loss)), "INVALID_ARGUMENT: 'kind' is 7; give one of TENON_SAMPLED_*");
+  EXPECT_EQ(Said(tenon_class_shards_sampled_loss(shards_, narrow, labels, &options, &loss)),
+            "INVALID_ARGUMENT: 'kind' is 7; give one of TENON_SAMPLED_*");
   options.kind = TENON_SAMPLED_NCE;
   options.remove_accidental_hits = 3;
-  EXPECT_TRUE(Said(tenon_class_shards_sampled_loss(shards_, narrow, labels, &options, &loss)).starts_with("INVALID_ARGUMENT: 'remove_accidental_hits' is 3"));
+  EXPECT_TRUE(Said(tenon_class_shards_sampled_loss(shards_, narrow, labels, &options, &loss))
+                  .starts_with("INVALID_ARGUMENT: 'remove_accidental_hits' is 3"));
   const tenon_candidates none{kNowhere, kNowhere, kNowhere};
   options.remove_accidental_hits = TENON_OFF;
   options.candidates = &none;
-  EXPECT_TRUE(Said(tenon_class_shards_sampled_loss(shards_, narrow, labels, &options, &loss)).starts_with("INVALID_ARGUMENT: 'sampled' is output 0 of node 99999"));
-  EXPECT_EQ(Said(tenon_class_shards_softmax_loss(nullptr, narrow, labels, &loss)), "INVALID_ARGUMENT: 'shards' is NULL");
+  EXPECT_TRUE(Said(tenon_class_shards_sampled_loss(shards_, narrow, labels, &options, &loss))
+                  .starts_with("INVALID_ARGUMENT: 'sampled' is output 0 of node 99999"));
+  EXPECT_EQ(Said(tenon_class_shards_softmax_loss(nullptr, narrow, labels, &loss)),
+            "INVALID_ARGUMENT: 'shards' is NULL");
   EXPECT_EQ(loss.node, kNowhere.node);
 }
 
@@ -702,9 +774,13 @@ class Valley : public Networks {
     Assign(info, {-1.2f, 1});
     x_ = Edge(info.value);
     const auto part = [&](int32_t i) { return graph_.Op("Slice", {x_, graph_.Const({i}), graph_.Const({1})}); };
-    const Output valley = graph_.Op("Mul", {graph_.Const(100.f), graph_.Op("SquaredDifference", {part(1), graph_.Op("Square", {part(0)})})});
+    const Output valley = graph_.Op(
+        "Mul", {graph_.Const(100.f), graph_.Op("SquaredDifference", {part(1), graph_.Op("Square", {part(0)})})});
     const Output each = graph_.Op("AddV2", {valley, graph_.Op("SquaredDifference", {part(0), graph_.Const(1.f)})});
-    loss_ = graph_.Op("Mul", {graph_.Op("Sum", {each, graph_.Const({0})}), graph_.Placeholder("scale", DType::kFloat, Shape())}).c_output();
+    loss_ = graph_
+                .Op("Mul",
+                    {graph_.Op("Sum", {each, graph_.Const({0})}), graph_.Placeholder("scale", DType::kFloat, Shape())})
+                .c_output();
   }
   std::string Run(const Session& session, float scale, const tenon_run_options* options = nullptr,
                   void (*told)(void*, const tenon_lbfgs_result*) = nullptr, void* argument = nullptr) {
@@ -728,7 +804,13 @@ TEST_F(Valley, IsDescendedByLbfgs) {
   ASSERT_EQ(Said(tenon_lbfgs_create(variables_, loss_, &options, &lbfgs_)), "OK");
   const Session session = Begin();
   std::vector<tenon_lbfgs_result> seen;
-  ASSERT_EQ(Run(session, 2, nullptr, [](void* list, const tenon_lbfgs_result* so_far) { static_cast<std::vector<tenon_lbfgs_result>*>(list)->push_back(*so_far); }, &seen), "OK");
+  ASSERT_EQ(Run(
+                session, 2, nullptr,
+                [](void* list, const tenon_lbfgs_result* so_far) {
+                  static_cast<std::vector<tenon_lbfgs_result>*>(list)->push_back(*so_far);
+                },
+                &seen),
+            "OK");
   EXPECT_EQ(result_.end, TENON_LBFGS_GRADIENT);
   EXPECT_LE(result_.gradient_norm, 2e-4);
   EXPECT_NEAR(result_.loss, 0, 1e-5);
@@ -776,8 +858,10 @@ TEST_F(Valley, WhatMakesNoSenseIsRefused) {
   auto options = Sized<tenon_lbfgs_options>();
   options.curvature = 2;
   EXPECT_NE(Said(tenon_lbfgs_create(variables_, loss_, &options, &lbfgs_)).find("Wolfe"), std::string::npos);
-  EXPECT_EQ(Said(tenon_lbfgs_create(variables_, kNowhere, nullptr, &lbfgs_)), "INVALID_ARGUMENT: 'loss' is output 0 of node 99999, which the graph does not have");
-  EXPECT_NE(Said(tenon_lbfgs_create(variables_, graph_.Const(1.f).c_output(), nullptr, &lbfgs_)), "OK") << "a loss of no variable";
+  EXPECT_EQ(Said(tenon_lbfgs_create(variables_, kNowhere, nullptr, &lbfgs_)),
+            "INVALID_ARGUMENT: 'loss' is output 0 of node 99999, which the graph does not have");
+  EXPECT_NE(Said(tenon_lbfgs_create(variables_, graph_.Const(1.f).c_output(), nullptr, &lbfgs_)), "OK")
+      << "a loss of no variable";
   EXPECT_EQ(lbfgs_, nullptr);
   ASSERT_EQ(Said(tenon_lbfgs_create(variables_, loss_, nullptr, &lbfgs_)), "OK");
   const Session session = Begin();
@@ -785,9 +869,12 @@ TEST_F(Valley, WhatMakesNoSenseIsRefused) {
   auto run = Sized<tenon_run_options>();
   run.out_trace = &trace;
   EXPECT_TRUE(Run(session, 1, &run).starts_with("INVALID_ARGUMENT: 'out_trace' is not NULL"));
-  EXPECT_EQ(Said(tenon_lbfgs_run(lbfgs_, session.get(), nullptr, nullptr, nullptr, 1, nullptr, nullptr, &result_)), "INVALID_ARGUMENT: 'feed_names' is NULL, with a count of 1");
-  EXPECT_EQ(Said(tenon_lbfgs_run(lbfgs_, session.get(), nullptr, nullptr, nullptr, 0, nullptr, nullptr, nullptr)), "INVALID_ARGUMENT: 'out_result' is NULL");
-  const std::string unfed = Said(tenon_lbfgs_run(lbfgs_, session.get(), nullptr, nullptr, nullptr, 0, nullptr, nullptr, &result_));
+  EXPECT_EQ(Said(tenon_lbfgs_run(lbfgs_, session.get(), nullptr, nullptr, nullptr, 1, nullptr, nullptr, &result_)),
+            "INVALID_ARGUMENT: 'feed_names' is NULL, with a count of 1");
+  EXPECT_EQ(Said(tenon_lbfgs_run(lbfgs_, session.get(), nullptr, nullptr, nullptr, 0, nullptr, nullptr, nullptr)),
+            "INVALID_ARGUMENT: 'out_result' is NULL");
+  const std::string unfed =
+      Said(tenon_lbfgs_run(lbfgs_, session.get(), nullptr, nullptr, nullptr, 0, nullptr, nullptr, &result_));
   EXPECT_TRUE(unfed.starts_with("INVALID_ARGUMENT") && unfed.find("scale") != std::string::npos) << unfed;
 }
 
@@ -807,7 +894,9 @@ TEST_F(Networks, ADynamicLossScaleGrowsAfterSoManyGoodSteps) {
   options.loss_scale_growth = 2;
   int64_t update = -1, init = -1;
   const Output loss = graph_.Op("Square", {Edge(info.value)});
-  ASSERT_EQ(Said(tenon_variables_minimize(variables_, loss.c_output(), graph_.Const(0.25f).c_output(), &options, &update)), "OK");
+  ASSERT_EQ(
+      Said(tenon_variables_minimize(variables_, loss.c_output(), graph_.Const(0.25f).c_output(), &options, &update)),
+      "OK");
   ASSERT_EQ(Said(tenon_variables_initializer(variables_, &init)), "OK");
   Output scale;
   for (uint64_t i = 0; i < tenon_variables_count(variables_); ++i)

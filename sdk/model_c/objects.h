@@ -33,7 +33,8 @@ struct tenon_checkpoint {
 };
 
 struct tenon_variables {
-  tenon_variables(tenon_app_graph* given, uint64_t seed) : graph(tenon::host::Graph::Borrow(given)), model(graph, seed) {}
+  tenon_variables(tenon_app_graph* given, uint64_t seed)
+      : graph(tenon::host::Graph::Borrow(given)), model(graph, seed) {}
   tenon::host::Graph graph;
   tenon::train::Model model;
 };

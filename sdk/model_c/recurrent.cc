@@ -10,9 +10,10 @@ using namespace tenon::model_c;  // NOLINT
 namespace {
 
 Result<train::RnnCell> ReadFunctionCell(tenon_variables* variables, const tenon_rnn_cell_spec& spec) {
-  TENON_TRY_ASSIGN(std::vector<Output> weights, ReadEdges(variables->graph.get(), spec.weights, spec.weight_count, "weights"));
-  return train::FunctionCell(variables->graph, Text(spec.name), {Copy(spec.function)}, spec.inputs, {spec.state_sizes, spec.state_sizes + spec.state_count},
-                             std::move(weights));
+  TENON_TRY_ASSIGN(std::vector<Output> weights,
+                   ReadEdges(variables->graph.get(), spec.weights, spec.weight_count, "weights"));
+  return train::FunctionCell(variables->graph, Text(spec.name), {Copy(spec.function)}, spec.inputs,
+                             {spec.state_sizes, spec.state_sizes + spec.state_count}, std::move(weights));
 }
 
 Result<train::RnnCell> ReadCell(tenon_variables* variables, const tenon_rnn_cell_spec& spec) {
@@ -27,14 +28,16 @@ Result<train::RnnCell> ReadCell(tenon_variables* variables, const tenon_rnn_cell
     case TENON_CELL_LSTM: return train::LstmCell(variables->model, name, spec.inputs, spec.units, options);
     case TENON_CELL_GRU: return train::GruCell(variables->model, name, spec.inputs, spec.units, options);
     case TENON_CELL_FUNCTION: return ReadFunctionCell(variables, spec);
-    default: return Status(Code::kInvalidArgument, "'kind' is " + std::to_string(spec.kind) + "; give one of TENON_CELL_*");
+    default:
+      return Status(Code::kInvalidArgument, "'kind' is " + std::to_string(spec.kind) + "; give one of TENON_CELL_*");
   }
 }
 
 Status CheckStates(const tenon_rnn_cell* cell, uint64_t count) {
   const size_t wanted = cell->cell.state_sizes.size();
   if (count == wanted) return Status();
-  return Status(Code::kInvalidArgument, "the cell has " + std::to_string(wanted) + " states; " + std::to_string(count) + " are said");
+  return Status(Code::kInvalidArgument,
+                "the cell has " + std::to_string(wanted) + " states; " + std::to_string(count) + " are said");
 }
 
 Result<train::RnnOptions> ReadRnnOptions(tenon_app_graph* graph, const tenon_rnn_options* given) {
@@ -46,7 +49,8 @@ Result<train::RnnOptions> ReadRnnOptions(tenon_app_graph* graph, const tenon_rnn
     TENON_TRY_ASSIGN(out.sequence_length, ReadEdge(graph, *options.sequence_length, "sequence_length"));
   }
   TENON_TRY_ASSIGN(out.initial_state, ReadEdges(graph, options.initial_states, options.state_count, "initial_states"));
-  if (options.parallel_iterations < 0) return Status(Code::kInvalidArgument, "'parallel_iterations' is " + std::to_string(options.parallel_iterations));
+  if (options.parallel_iterations < 0)
+    return Status(Code::kInvalidArgument, "'parallel_iterations' is " + std::to_string(options.parallel_iterations));
   if (options.parallel_iterations != 0) out.parallel_iterations = options.parallel_iterations;
   out.time_major = options.time_major != 0;
   out.reverse = options.reverse != 0;
@@ -57,7 +61,8 @@ Result<train::RnnOptions> ReadRnnOptions(tenon_app_graph* graph, const tenon_rnn
 
 extern "C" {
 
-tenon_status* tenon_rnn_cell_create(tenon_variables* variables, const tenon_rnn_cell_spec* given, tenon_rnn_cell** out_cell) {
+tenon_status* tenon_rnn_cell_create(tenon_variables* variables, const tenon_rnn_cell_spec* given,
+                                    tenon_rnn_cell** out_cell) {
   return Build(variables, [&]() -> Status {
     TENON_CHECK(out_cell);
     tenon_rnn_cell_spec spec;
@@ -88,7 +93,8 @@ tenon_status* tenon_rnn_cell_get_info(const tenon_rnn_cell* cell, tenon_rnn_cell
   });
 }
 
-tenon_status* tenon_rnn_cell_zero_state(const tenon_rnn_cell* cell, tenon_output batch, tenon_output* out_states, uint64_t count) {
+tenon_status* tenon_rnn_cell_zero_state(const tenon_rnn_cell* cell, tenon_output batch, tenon_output* out_states,
+                                        uint64_t count) {
   if (cell == nullptr) return Guard([] { return IsNull("cell"); });
   return Build(cell->graph, [&](host::Graph& lent) -> Status {
     TENON_TRY(CheckStates(cell, count));
@@ -99,18 +105,22 @@ tenon_status* tenon_rnn_cell_zero_state(const tenon_rnn_cell* cell, tenon_output
   });
 }
 
-tenon_status* tenon_rnn_cell_step(const tenon_rnn_cell* cell, tenon_app_graph* graph, tenon_output x, const tenon_output* states, uint64_t count,
-                                  const tenon_output* weights, uint64_t weight_count, tenon_output* out_output, tenon_output* out_states) {
+tenon_status* tenon_rnn_cell_step(const tenon_rnn_cell* cell, tenon_app_graph* graph, tenon_output x,
+                                  const tenon_output* states, uint64_t count, const tenon_output* weights,
+                                  uint64_t weight_count, tenon_output* out_output, tenon_output* out_states) {
   return Build(graph, [&](host::Graph& lent) -> Status {
     TENON_CHECK(cell, List(weights, weight_count), out_output);
     TENON_TRY(CheckStates(cell, count));
     std::vector<Output> own = cell->cell.weights;
     if (weights != nullptr) {
       if (weight_count != own.size())
-        return Status(Code::kInvalidArgument, "the cell has " + std::to_string(own.size()) + " weights; " + std::to_string(weight_count) + " were given");
+        return Status(Code::kInvalidArgument, "the cell has " + std::to_string(own.size()) + " weights; " +
+                                                  std::to_string(weight_count) + " were given");
       TENON_TRY_ASSIGN(own, ReadEdges(graph, weights, weight_count, "weights"));
     } else if (graph != cell->graph) {
-      return Status(Code::kInvalidArgument, "'weights' is NULL and 'graph' is not that of the cell's variables; give the weights as values of it");
+      return Status(
+          Code::kInvalidArgument,
+          "'weights' is NULL and 'graph' is not that of the cell's variables; give the weights as values of it");
     }
     TENON_TRY_ASSIGN(const Output input, ReadEdge(graph, x, "x"));
     TENON_TRY_ASSIGN(const std::vector<Output> state, ReadEdges(graph, states, count, "states"));
@@ -122,8 +132,8 @@ tenon_status* tenon_rnn_cell_step(const tenon_rnn_cell* cell, tenon_app_graph* g
   });
 }
 
-tenon_status* tenon_dynamic_rnn(const tenon_rnn_cell* cell, tenon_output inputs, const tenon_rnn_options* given, tenon_output* out_outputs,
-                                tenon_output* out_states, uint64_t count) {
+tenon_status* tenon_dynamic_rnn(const tenon_rnn_cell* cell, tenon_output inputs, const tenon_rnn_options* given,
+                                tenon_output* out_outputs, tenon_output* out_states, uint64_t count) {
   if (cell == nullptr) return Guard([] { return IsNull("cell"); });
   return Build(cell->graph, [&](host::Graph& lent) -> Status {
     TENON_CHECK(out_outputs);

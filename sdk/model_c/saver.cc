@@ -15,13 +15,15 @@ constexpr uint32_t kMostKept = 1u << 30;
 Result<train::SaverOptions> ReadSaverOptions(const tenon_saver_options* given) {
   tenon_saver_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
-  if (!(options.keep_every_hours >= 0)) return Status(Code::kInvalidArgument, "'keep_every_hours' is " + std::to_string(options.keep_every_hours));
+  if (!(options.keep_every_hours >= 0))
+    return Status(Code::kInvalidArgument, "'keep_every_hours' is " + std::to_string(options.keep_every_hours));
   train::SaverOptions out;
   if (options.keep != 0) out.keep = static_cast<int>(std::min(options.keep, kMostKept));
   out.keep_best = static_cast<int>(std::min(options.keep_best, kMostKept));
   out.keep_every_hours = options.keep_every_hours;
   out.higher_is_better = options.higher_is_better != 0;
-  for (uint64_t i = 0; i < options.variable_count; ++i) out.variables.push_back({Copy(options.variables[i].variable), Copy(options.variables[i].name)});
+  for (uint64_t i = 0; i < options.variable_count; ++i)
+    out.variables.push_back({Copy(options.variables[i].variable), Copy(options.variables[i].name)});
   if (options.step_variable.size != 0) out.step_variable = Copy(options.step_variable);
   return out;
 }
@@ -30,7 +32,8 @@ Result<train::SaverOptions> ReadSaverOptions(const tenon_saver_options* given) {
 
 extern "C" {
 
-tenon_status* tenon_saver_create(tenon_variables* variables, tenon_span folder, const tenon_saver_options* given, tenon_saver** out_saver) {
+tenon_status* tenon_saver_create(tenon_variables* variables, tenon_span folder, const tenon_saver_options* given,
+                                 tenon_saver** out_saver) {
   return Guard([&]() -> Status {
     TENON_CHECK(variables, folder, out_saver);
     if (folder.size == 0) return Status(Code::kInvalidArgument, "'folder' is empty");
@@ -51,7 +54,8 @@ tenon_status* tenon_saver_claim(tenon_saver* saver) {
   });
 }
 
-tenon_status* tenon_saver_save(tenon_saver* saver, tenon_session* session, int64_t step, const double* metric, tenon_text** out_prefix) {
+tenon_status* tenon_saver_save(tenon_saver* saver, tenon_session* session, int64_t step, const double* metric,
+                               tenon_text** out_prefix) {
   return Guard([&]() -> Status {
     TENON_CHECK(saver, session);
     const std::optional<double> value = metric == nullptr ? std::nullopt : std::optional(*metric);
@@ -66,7 +70,8 @@ tenon_status* tenon_saver_restore_newest(tenon_saver* saver, tenon_session* sess
     TENON_TRY_ASSIGN(saver->restored, saver->saver.RestoreNewest(host::Session::Borrow(session)));
     saver->warnings.clear();
     for (const std::string& warning : saver->restored.warnings) saver->warnings += warning + "\n";
-    return WriteStruct(tenon_restored{sizeof(tenon_restored), 0, Span(saver->restored.prefix), Span(saver->warnings), saver->restored.step},
+    return WriteStruct(tenon_restored{sizeof(tenon_restored), 0, Span(saver->restored.prefix), Span(saver->warnings),
+                                      saver->restored.step},
                        out_restored);
   });
 }

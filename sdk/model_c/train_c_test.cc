@@ -110,7 +110,8 @@ TEST_F(Line, WhatIsDoneToGradientsInBetweenCounts) {
   ASSERT_EQ(Said(tenon_variables_gradients(variables_, loss_.c_output(), gradients, 2)), "OK");
   EXPECT_EQ(Said(tenon_variables_gradients(variables_, loss_.c_output(), gradients, 1)),
             "INVALID_ARGUMENT: there are 2 trainable variables, and room for 1 gradients");
-  const Output twice = graph_.Op("Mul", {Output(graph_.get(), gradients[0].node, gradients[0].index), graph_.Const(2.f)});
+  const Output twice =
+      graph_.Op("Mul", {Output(graph_.get(), gradients[0].node, gradients[0].index), graph_.Const(2.f)});
   gradients[0] = twice.c_output();
   auto sgd = Sized<tenon_optimizer_options>();
   sgd.name = TENON_SPAN("sgd");
@@ -170,17 +171,20 @@ TEST_F(Line, AVariableIsMadeOnce) {
   spec.shape = {dims, 1, 0};
   auto info = Sized<tenon_variable_info>();
   EXPECT_EQ(Said(tenon_variables_add(variables_, &spec, &info)),
-            "INVALID_ARGUMENT: variable 'w': there is a variable of that name, float[] and trained, and it is asked for as another, float[2]");
+            "INVALID_ARGUMENT: variable 'w': there is a variable of that name, float[] and trained, and it is asked "
+            "for as another, float[2]");
   spec.shape = {nullptr, 0, 0};
   spec.kind = TENON_VARIABLE_STATE;
-  EXPECT_TRUE(Said(tenon_variables_add(variables_, &spec, &info)).starts_with("INVALID_ARGUMENT: variable 'w': there is"));
+  EXPECT_TRUE(
+      Said(tenon_variables_add(variables_, &spec, &info)).starts_with("INVALID_ARGUMENT: variable 'w': there is"));
 }
 
 TEST_F(Line, ACallThatFailsDoesNotSpoilTheNext) {
   auto spec = Sized<tenon_variable_spec>();
   auto info = Sized<tenon_variable_info>();
   spec.name = TENON_SPAN("not a name");
-  EXPECT_TRUE(Said(tenon_variables_add(variables_, &spec, &info)).starts_with("INVALID_ARGUMENT: variable 'not a name':"));
+  EXPECT_TRUE(
+      Said(tenon_variables_add(variables_, &spec, &info)).starts_with("INVALID_ARGUMENT: variable 'not a name':"));
   EXPECT_EQ(tenon_variables_count(variables_), 0u) << "half a variable stayed";
   const int64_t dims[] = {-1};
   spec.name = TENON_SPAN("v");
@@ -188,7 +192,8 @@ TEST_F(Line, ACallThatFailsDoesNotSpoilTheNext) {
   EXPECT_EQ(Said(tenon_variables_add(variables_, &spec, &info)),
             "INVALID_ARGUMENT: variable 'v': a variable's shape is known in all its dimensions, found [?]");
   spec.shape = {nullptr, 2, 0};
-  EXPECT_EQ(Said(tenon_variables_add(variables_, &spec, &info)), "INVALID_ARGUMENT: 'spec.shape.dims' is NULL, with a rank of 2");
+  EXPECT_EQ(Said(tenon_variables_add(variables_, &spec, &info)),
+            "INVALID_ARGUMENT: 'spec.shape.dims' is NULL, with a rank of 2");
   Build();
   auto options = Sized<tenon_optimizer_options>();
   options.name = TENON_SPAN("adamm");
@@ -223,13 +228,15 @@ TEST(EventsInC, AreReadBackAsTheyWereWritten) {
   ASSERT_EQ(Said(tenon_event_writer_add_graph(writer, TENON_SPAN("graph bytes"))), "OK");
   ASSERT_EQ(Said(tenon_event_writer_add_summary(writer, 8, TENON_SPAN("summary bytes"))), "OK");
   ASSERT_EQ(Said(tenon_event_writer_add_start(writer, 9)), "OK");
-  EXPECT_EQ(Said(tenon_event_writer_add_scalars(writer, 7, nullptr, values, 2)), "INVALID_ARGUMENT: 'tags' is NULL, with a count of 2");
+  EXPECT_EQ(Said(tenon_event_writer_add_scalars(writer, 7, nullptr, values, 2)),
+            "INVALID_ARGUMENT: 'tags' is NULL, with a count of 2");
   ASSERT_EQ(Said(tenon_event_writer_flush(writer)), "OK");
   const std::string bytes = *data::ReadFile(std::string(Text(tenon_event_writer_path(writer))));
   tenon_event_writer_release(writer);
   train::RecordReader reader(bytes);
   std::vector<std::string> records;
-  for (auto record = reader.Next(); record.ok() && record->has_value(); record = reader.Next()) records.emplace_back(**record);
+  for (auto record = reader.Next(); record.ok() && record->has_value(); record = reader.Next())
+    records.emplace_back(**record);
   ASSERT_EQ(records.size(), 5u);
   EXPECT_NE(records[1].find("loss"), std::string::npos);
   EXPECT_NE(records[2].find("graph bytes"), std::string::npos);

@@ -74,16 +74,25 @@ TEST_F(CUtil, ANumberIsReadFromEitherIntegerAndFromNothingElse) {
   EXPECT_EQ(value, int64_t{1} << 40);
   const testing::Tensor two = Make<int32_t>({2}, {1, 2}), real = Make<float>({}, {1});
   const tenon_tensor_view of_two = two.view(), of_real = real.view();
-  EXPECT_EQ(Text(tenon_c_integer(&of_two, "the axis", &value)), "INVALID_ARGUMENT: the axis must be one number that is there");
-  EXPECT_EQ(Text(tenon_c_integer(&of_real, "the axis", &value)), "INVALID_ARGUMENT: the axis must be int32 or int64, found dtype 1");
+  EXPECT_EQ(Text(tenon_c_integer(&of_two, "the axis", &value)),
+            "INVALID_ARGUMENT: the axis must be one number that is there");
+  EXPECT_EQ(Text(tenon_c_integer(&of_real, "the axis", &value)),
+            "INVALID_ARGUMENT: the axis must be int32 or int64, found dtype 1");
   tenon_tensor_view absent = view;
   absent.dl.data = nullptr;
-  EXPECT_EQ(Text(tenon_c_integer(&absent, "the axis", &value)), "INVALID_ARGUMENT: the axis must be one number that is there");
+  EXPECT_EQ(Text(tenon_c_integer(&absent, "the axis", &value)),
+            "INVALID_ARGUMENT: the axis must be one number that is there");
 }
 
 TEST_F(CUtil, AttributesAreReadByTheirKind) {
-  const testing::Node node = {"Op", {{"i", int64_t{5}}, {"f", 1.5f}, {"b", true}, {"t", testing::Type{TENON_DT_INT8}}, {"s", std::string("text")},
-                                     {"is", std::vector<int64_t>{1, 2}}, {"none", std::vector<float>{}}}};
+  const testing::Node node = {"Op",
+                              {{"i", int64_t{5}},
+                               {"f", 1.5f},
+                               {"b", true},
+                               {"t", testing::Type{TENON_DT_INT8}},
+                               {"s", std::string("text")},
+                               {"is", std::vector<int64_t>{1, 2}},
+                               {"none", std::vector<float>{}}}};
   const tenon_node_services* services = NodeServices();
   int64_t i = 0;
   float f = 0;
@@ -106,8 +115,10 @@ TEST_F(CUtil, AttributesAreReadByTheirKind) {
   EXPECT_EQ(list[1], 2);
   EXPECT_EQ(Text(tenon_c_attr_ints(services, &node, "none", &list, &count)), "") << "an empty list is of any kind";
   EXPECT_EQ(count, 0u);
-  EXPECT_EQ(Text(tenon_c_attr_int(services, &node, "f", &i)), "INVALID_ARGUMENT: attribute 'f' is of kind 3; 2 is wanted");
-  EXPECT_EQ(Text(tenon_c_attr_ints(services, &node, "i", &list, &count)), "INVALID_ARGUMENT: attribute 'i' is of kind 2; 258 is wanted");
+  EXPECT_EQ(Text(tenon_c_attr_int(services, &node, "f", &i)),
+            "INVALID_ARGUMENT: attribute 'f' is of kind 3; 2 is wanted");
+  EXPECT_EQ(Text(tenon_c_attr_ints(services, &node, "i", &list, &count)),
+            "INVALID_ARGUMENT: attribute 'i' is of kind 2; 258 is wanted");
   EXPECT_NE(Text(tenon_c_attr_int(services, &node, "absent", &i)).find("NOT_FOUND"), std::string::npos);
 }
 
@@ -128,9 +139,11 @@ TEST_F(CUtil, StringsAreReadAndBuilt) {
   kernel.run = &Reverse;
   const tenon_kernel_registration* const list[] = {&kernel};
   const tenon_kernel_package package = {TENON_HEAD(tenon_kernel_package), list, 1};
-  for (const std::vector<std::string>& given : {std::vector<std::string>{"a", "", "ccc"}, {}, {std::string("\0x", 2), std::string(100000, 'z')}}) {
+  for (const std::vector<std::string>& given :
+       {std::vector<std::string>{"a", "", "ccc"}, {}, {std::string("\0x", 2), std::string(100000, 'z')}}) {
     testing::KernelCase reverse(package, "Reverse");
-    const testing::Result result = reverse.Run({testing::Strings({static_cast<int64_t>(given.size())}, given)}, {{TENON_DT_STRING, {}}});
+    const testing::Result result =
+        reverse.Run({testing::Strings({static_cast<int64_t>(given.size())}, given)}, {{TENON_DT_STRING, {}}});
     ASSERT_EQ(result.text(), "");
     EXPECT_EQ(testing::Texts(result[0]), std::vector<std::string>(given.rbegin(), given.rend()));
   }
@@ -141,7 +154,8 @@ TEST_F(CUtil, AScalarConstantHasTheTypeThatWasAskedFor) {
   static std::vector<double> numbers;
   tenon_graph_builder builder = {};
   builder.struct_size = sizeof builder;
-  builder.add_constant = [](tenon_graph_builder_context*, const tenon_tensor_view* value, tenon_output* out) -> tenon_status* {
+  builder.add_constant = [](tenon_graph_builder_context*, const tenon_tensor_view* value,
+                            tenon_output* out) -> tenon_status* {
     added.push_back(*value);
     double number = 0;
     if (value->dtype == TENON_DT_FLOAT) number = *static_cast<const float*>(value->dl.data);

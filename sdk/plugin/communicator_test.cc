@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that tenon/sdk/device/communicator.h makes, called as a host calls it: what is wrong is refused before the library is called.
+// The table that tenon/sdk/device/communicator.h makes, called as a host calls it: what is wrong is refused before the
+// library is called.
 #include "tenon/sdk/device/communicator.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,8 @@ struct Library {
   static bool Owns(tenon_plugin_self*, const tenon_device* device) { return device != foreign; }
   static void MakeToken(tenon_plugin_self*, std::string* out_token) { out_token->assign(token_size, 't'); }
   static Outcome Join(tenon_plugin_self*, std::span<const std::unique_ptr<Seat>> seats, Deadline deadline) {
-    asked.push_back(Concat("Join ", seats.size(), " of ", seats[0]->size, deadline == Deadline::max() ? " for ever" : ""));
+    asked.push_back(
+        Concat("Join ", seats.size(), " of ", seats[0]->size, deadline == Deadline::max() ? " for ever" : ""));
     if (seats[0]->token == "none") return Fault(TENON_UNAVAILABLE, "nobody is there");
     for (const auto& seat : seats) seat->communicator = 10 + seat->rank;
     return {};
@@ -61,7 +63,8 @@ struct Library {
     if (seat.communicator == 13) throw std::runtime_error("thirteen");
   }
   static void Abort(const Seat& seat) { asked.push_back(Concat("Abort ", seat.communicator)); }
-  static Outcome AllReduce(tenon_plugin_self*, std::span<const Work> works, uint64_t elements, uint32_t dtype, uint32_t) {
+  static Outcome AllReduce(tenon_plugin_self*, std::span<const Work> works, uint64_t elements, uint32_t dtype,
+                           uint32_t) {
     asked.push_back(Concat("AllReduce ", works.size(), " label ", ToText(works.back().submission.label)));
     if (dtype != TENON_DT_FLOAT) return Fault(TENON_UNIMPLEMENTED, "no dtype ", dtype);
     for (uint64_t i = 0; i < elements; ++i) {
@@ -112,7 +115,9 @@ class CollectivesTable : public ::testing::Test {
     return Text(kTable.all_reduce(nullptr, calls, count, 1, dtype, reduce));
   }
   std::string Gather() { return Text(kTable.all_gather(nullptr, calls, kMembers, 1, TENON_DT_FLOAT)); }
-  std::string Broadcast(int32_t root) { return Text(kTable.broadcast(nullptr, calls, kMembers, 1, TENON_DT_FLOAT, root)); }
+  std::string Broadcast(int32_t root) {
+    return Text(kTable.broadcast(nullptr, calls, kMembers, 1, TENON_DT_FLOAT, root));
+  }
 
   std::shared_ptr<Card> cards[kMembers];
   std::shared_ptr<Lane> lanes[kMembers];
@@ -155,8 +160,10 @@ TEST_F(CollectivesTable, RefusesPlacesThatAreNone) {
   Library::foreign = places[0].device;
   EXPECT_EQ(Join(1, 2), "INVALID_ARGUMENT: member 0 is no open device of this plugin");
   EXPECT_EQ(out[0], nullptr);
-  EXPECT_EQ(Text(kTable.join(nullptr, TENON_SPAN("tttt"), nullptr, 2, 2, 0, out)), "INVALID_ARGUMENT: the list of members is NULL");
-  EXPECT_EQ(Text(kTable.join(nullptr, TENON_SPAN("tttt"), places, 2, 2, 0, nullptr)), "INVALID_ARGUMENT: out_communicators is NULL");
+  EXPECT_EQ(Text(kTable.join(nullptr, TENON_SPAN("tttt"), nullptr, 2, 2, 0, out)),
+            "INVALID_ARGUMENT: the list of members is NULL");
+  EXPECT_EQ(Text(kTable.join(nullptr, TENON_SPAN("tttt"), places, 2, 2, 0, nullptr)),
+            "INVALID_ARGUMENT: out_communicators is NULL");
   EXPECT_EQ(Asked(), std::vector<std::string>());
 }
 
@@ -181,7 +188,8 @@ TEST_F(CollectivesTable, MakesTokensOfTheAbisSize) {
 }
 
 TEST_F(CollectivesTable, RefusesCallsThatFitNoMember) {
-  EXPECT_EQ(Text(kTable.all_reduce(nullptr, nullptr, 2, 1, TENON_DT_FLOAT, 0)), "INVALID_ARGUMENT: the list of calls is NULL");
+  EXPECT_EQ(Text(kTable.all_reduce(nullptr, nullptr, 2, 1, TENON_DT_FLOAT, 0)),
+            "INVALID_ARGUMENT: the list of calls is NULL");
   EXPECT_EQ(Sum(2, TENON_DT_FLOAT, 4), "INVALID_ARGUMENT: a reduction of number 4; there are 0 (sum) to 3 (max)");
   calls[1].queue = nullptr;
   EXPECT_EQ(Sum(), "INVALID_ARGUMENT: call 1 has no queue");
@@ -226,7 +234,8 @@ TEST_F(CollectivesTable, TakesSubmissionsThatAreShorterAndRefusesWhatItDoesNotKn
 
   // An older host's, without a label: what stands behind is not read. Under a sanitizer that is seen.
   constexpr size_t kOld = offsetof(tenon_submission, label);
-  const std::unique_ptr<tenon_submission, void (*)(void*)> old(static_cast<tenon_submission*>(std::malloc(kOld)), std::free);
+  const std::unique_ptr<tenon_submission, void (*)(void*)> old(static_cast<tenon_submission*>(std::malloc(kOld)),
+                                                               std::free);
   std::memcpy(old.get(), &kPlain, kOld);
   old->struct_size = kOld;
   calls[1].submission = old.get();

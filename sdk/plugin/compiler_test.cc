@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that tenon/sdk/device/compiler.h makes, called as a host calls it: what is wrong is refused before the compiler is called.
+// The table that tenon/sdk/device/compiler.h makes, called as a host calls it: what is wrong is refused before the
+// compiler is called.
 #include "tenon/sdk/device/compiler.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,8 @@ struct Compiler {
     }
   };
 
-  static void Claim(tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, tenon_device*, const Claims& claims) {
+  static void Claim(tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, tenon_device*,
+                    const Claims& claims) {
     asked.push_back(Concat("Claim ", nodes.size(), cursor.graph_def == nullptr ? " of an older host" : ""));
     std::vector<int64_t> taken;
     for (int64_t node : nodes) {
@@ -94,7 +96,9 @@ class CompilerTable : public ::testing::Test {
     EXPECT_EQ(living, 0);
     EXPECT_EQ(testing::live_statuses, 0);
   }
-  std::string Claim(const int64_t* given, uint64_t count) const { return Text(kTable.claim(nullptr, &cursor, given, count, kDevice, &sink)); }
+  std::string Claim(const int64_t* given, uint64_t count) const {
+    return Text(kTable.claim(nullptr, &cursor, given, count, kDevice, &sink));
+  }
   std::string Compile() {
     executable = reinterpret_cast<tenon_executable*>(this);
     return Text(kTable.compile(nullptr, &args, &executable));
@@ -122,8 +126,10 @@ TEST_F(CompilerTable, PassesClaimsAndRefusalsOn) {
 
 TEST_F(CompilerTable, RefusesToClaimFromWhatIsNotThere) {
   EXPECT_EQ(Claim(nullptr, 2), "INVALID_ARGUMENT: the list of nodes is NULL");
-  EXPECT_EQ(Text(kTable.claim(nullptr, nullptr, nodes, 1, kDevice, &sink)), "INVALID_ARGUMENT: a graph is missing or has no struct_size");
-  EXPECT_EQ(Text(kTable.claim(nullptr, &cursor, nodes, 1, kDevice, nullptr)), "INVALID_ARGUMENT: a claim is missing or has no struct_size");
+  EXPECT_EQ(Text(kTable.claim(nullptr, nullptr, nodes, 1, kDevice, &sink)),
+            "INVALID_ARGUMENT: a graph is missing or has no struct_size");
+  EXPECT_EQ(Text(kTable.claim(nullptr, &cursor, nodes, 1, kDevice, nullptr)),
+            "INVALID_ARGUMENT: a claim is missing or has no struct_size");
   cursor.must_understand = 8;
   EXPECT_EQ(Claim(nodes, 1), "UNIMPLEMENTED: a graph with a feature that this plugin does not know");
   cursor.must_understand = 0;
@@ -138,7 +144,8 @@ TEST_F(CompilerTable, RefusesToClaimFromWhatIsNotThere) {
 
 TEST_F(CompilerTable, RefusesToCompileWhatIsNotThere) {
   EXPECT_EQ(Text(kTable.compile(nullptr, &args, nullptr)), "INVALID_ARGUMENT: out_executable is NULL");
-  EXPECT_EQ(Text(kTable.compile(nullptr, nullptr, &executable)), "INVALID_ARGUMENT: a compilation is missing or has no struct_size");
+  EXPECT_EQ(Text(kTable.compile(nullptr, nullptr, &executable)),
+            "INVALID_ARGUMENT: a compilation is missing or has no struct_size");
   const auto without = [this](auto member, const char* what) {
     const auto before = std::exchange(args.*member, nullptr);
     EXPECT_EQ(Compile(), Concat("INVALID_ARGUMENT: ", what));
@@ -201,7 +208,8 @@ struct LoopTaker {
   static constexpr int32_t kPriority = 3;
   using Executable = Compiler::Executable;
 
-  static std::unique_ptr<Executable> Compile(tenon_plugin_self*, const tenon_compile_args& args, const tenon_compile_loop& loop) {
+  static std::unique_ptr<Executable> Compile(tenon_plugin_self*, const tenon_compile_args& args,
+                                             const tenon_compile_loop& loop) {
     asked.push_back(Concat("Loop of ", loop.variable_count, ", ", args.node_count));
     if (loop.variable_count > 2) Fail(TENON_UNIMPLEMENTED, "so many variables");
     return std::make_unique<Executable>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that tenon/sdk/device/device.h makes, called as a host calls it: what is wrong is refused before the driver is called, what is right gets
-// there. Covers synchronous devices and devices with queues.
+// The table that tenon/sdk/device/device.h makes, called as a host calls it: what is wrong is refused before the driver
+// is called, what is right gets there. Covers synchronous devices and devices with queues.
 #include "tenon/sdk/device/device.h"
 
 #include <gtest/gtest.h>
@@ -87,10 +87,13 @@ struct Driver {
     return out->address >= block && out->address < block + sizeof block ? "memory of NPU:0" : "";
   }
 
-  static void MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out) { *out = std::make_shared<Queue>(device.shared_from_this()); }
+  static void MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out) {
+    *out = std::make_shared<Queue>(device.shared_from_this());
+  }
   static void CloseQueue(Queue&) { asked.emplace_back("CloseQueue"); }
   static bool Knows(const Queue&, const Timeline& timeline) { return timeline.value < 100; }
-  static void Copy(Queue&, const Place& target, const Place& source, uint64_t bytes, const tenon_submission& submission) {
+  static void Copy(Queue&, const Place& target, const Place& source, uint64_t bytes,
+                   const tenon_submission& submission) {
     asked.push_back(Concat("Copy ", bytes, source.on_host ? " host" : "", " signal ", submission.signal));
     if (bytes != 0) std::memcpy(target.address, source.address, bytes);
   }
@@ -102,7 +105,9 @@ struct Driver {
   }
   static void CallHost(Queue&, HostCall call, const tenon_submission&) { call(Fault(TENON_ABORTED, "so it is")); }
 
-  static void MakeTimeline(Device&, uint64_t initial, std::shared_ptr<Timeline>* out) { *out = std::make_shared<Timeline>(initial); }
+  static void MakeTimeline(Device&, uint64_t initial, std::shared_ptr<Timeline>* out) {
+    *out = std::make_shared<Timeline>(initial);
+  }
   static void CloseTimeline(Timeline& timeline) { asked.push_back(DestroyedAt(timeline.value).message); }
   static Outcome Query(Timeline& timeline, uint64_t* out_value) {
     *out_value = timeline.value;
@@ -154,7 +159,9 @@ class DeviceTable : public ::testing::Test {
     EXPECT_EQ(testing::live_statuses, 0);
     EXPECT_TRUE(testing::TakeLog().empty());
   }
-  std::string Barrier(const tenon_submission* submission) const { return Text(kTable.queue_barrier(queue, submission)); }
+  std::string Barrier(const tenon_submission* submission) const {
+    return Text(kTable.queue_barrier(queue, submission));
+  }
   std::string Copy(const void* source, tenon_device* from, void* target, tenon_device* to, uint64_t bytes) const {
     const tenon_copy_args args = {TENON_HEAD(tenon_copy_args), source, target, bytes, from, to};
     return Text(kTable.queue_copy(queue, &args, &plain));
@@ -202,23 +209,27 @@ TEST_F(DeviceTable, RefusesObjectsThatAreNull) {
   tenon_memory_kind kind = {};
   kind.struct_size = sizeof kind;
   void* data = block;
-  for (const std::string& text : {Text(kTable.properties(nullptr, &properties)), Text(kTable.memory_kind(nullptr, 0, &kind)),
-                                  Text(kTable.allocate(nullptr, 0, 1, 1, nullptr, &data)), Text(kTable.queue_create(nullptr, 0, &queue)),
-                                  Text(kTable.semaphore_create(nullptr, 0, &semaphore)), Text(kPlainTable.map(nullptr, 0, block, 1, &data))}) {
+  for (const std::string& text :
+       {Text(kTable.properties(nullptr, &properties)), Text(kTable.memory_kind(nullptr, 0, &kind)),
+        Text(kTable.allocate(nullptr, 0, 1, 1, nullptr, &data)), Text(kTable.queue_create(nullptr, 0, &queue)),
+        Text(kTable.semaphore_create(nullptr, 0, &semaphore)), Text(kPlainTable.map(nullptr, 0, block, 1, &data))}) {
     EXPECT_EQ(text, "INVALID_ARGUMENT: the device is NULL");
   }
   EXPECT_EQ(Text(kTable.allocate(device, 0, 1, 1, nullptr, nullptr)), "INVALID_ARGUMENT: out_data is NULL");
   EXPECT_EQ(Text(kTable.queue_create(device, 0, nullptr)), "INVALID_ARGUMENT: out_queue is NULL");
   EXPECT_EQ(Text(kTable.semaphore_create(device, 0, nullptr)), "INVALID_ARGUMENT: out_semaphore is NULL");
   EXPECT_EQ(Text(kTable.queue_barrier(nullptr, &plain)), "INVALID_ARGUMENT: the queue is NULL");
-  EXPECT_EQ(Text(kTable.queue_host_call(queue, nullptr, nullptr, &plain)), "INVALID_ARGUMENT: the function to call is NULL");
+  EXPECT_EQ(Text(kTable.queue_host_call(queue, nullptr, nullptr, &plain)),
+            "INVALID_ARGUMENT: the function to call is NULL");
   uint64_t value = 0;
   EXPECT_EQ(Text(kTable.semaphore_query(semaphore, nullptr)), "INVALID_ARGUMENT: out_value is NULL");
-  for (const std::string& text : {Text(kTable.semaphore_query(nullptr, &value)), Text(kTable.semaphore_signal(nullptr, 1)),
-                                  Text(kTable.semaphore_wait(nullptr, 1, 0))}) {
+  for (const std::string& text :
+       {Text(kTable.semaphore_query(nullptr, &value)), Text(kTable.semaphore_signal(nullptr, 1)),
+        Text(kTable.semaphore_wait(nullptr, 1, 0))}) {
     EXPECT_EQ(text, "INVALID_ARGUMENT: the semaphore is NULL");
   }
-  EXPECT_EQ(Text(kTable.semaphore_notify(semaphore, 1, nullptr, nullptr)), "INVALID_ARGUMENT: the function to call is NULL");
+  EXPECT_EQ(Text(kTable.semaphore_notify(semaphore, 1, nullptr, nullptr)),
+            "INVALID_ARGUMENT: the function to call is NULL");
   // Nothing is given back for nothing.
   kTable.close(nullptr);
   kTable.queue_destroy(nullptr);
@@ -229,7 +240,8 @@ TEST_F(DeviceTable, RefusesObjectsThatAreNull) {
 
 TEST_F(DeviceTable, FillsNoMoreOfAStructThanTheCallerKnows) {
   tenon_device_properties properties = {};
-  EXPECT_EQ(Text(kTable.properties(device, &properties)), "INVALID_ARGUMENT: out_properties is missing or has no struct_size");
+  EXPECT_EQ(Text(kTable.properties(device, &properties)),
+            "INVALID_ARGUMENT: out_properties is missing or has no struct_size");
   properties.struct_size = offsetof(tenon_device_properties, compute_queues);
   properties.compute_queues = 99;
   EXPECT_EQ(Text(kTable.properties(device, &properties)), "");
@@ -255,8 +267,10 @@ TEST_F(DeviceTable, RefusesMemoryThatCannotBe) {
   EXPECT_EQ(Text(kTable.memory_kind(device, 3, &kind)), kinds);
   EXPECT_EQ(Text(kTable.allocate(device, 3, 8, 8, nullptr, &data)), kinds);
   EXPECT_EQ(data, nullptr);
-  EXPECT_EQ(Text(kTable.allocate(device, 0, 8, 3, nullptr, &data)), "INVALID_ARGUMENT: alignment 3 is not a power of two up to 64");
-  EXPECT_EQ(Text(kTable.allocate(device, 0, 8, 128, nullptr, &data)), "INVALID_ARGUMENT: alignment 128 is not a power of two up to 64");
+  EXPECT_EQ(Text(kTable.allocate(device, 0, 8, 3, nullptr, &data)),
+            "INVALID_ARGUMENT: alignment 3 is not a power of two up to 64");
+  EXPECT_EQ(Text(kTable.allocate(device, 0, 8, 128, nullptr, &data)),
+            "INVALID_ARGUMENT: alignment 128 is not a power of two up to 64");
   EXPECT_EQ(Asked(), std::vector<std::string>());
   EXPECT_EQ(Text(kPlainTable.map(device, 1, block, 8, &data)), "NOT_FOUND: memory kind 1; there is 0 (host)");
 }
@@ -286,16 +300,20 @@ TEST_F(DeviceTable, TakesStructsThatAreShorterAndRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(Barrier(&submission), "UNIMPLEMENTED: a submission with a feature that this plugin does not know");
   tenon_copy_args copy = {TENON_HEAD(tenon_copy_args), nullptr, nullptr, 0, nullptr, nullptr};
   copy.must_understand = 1;
-  EXPECT_EQ(Text(kTable.queue_copy(queue, &copy, &plain)), "UNIMPLEMENTED: a copy with a feature that this plugin does not know");
-  EXPECT_EQ(Text(kTable.queue_copy(queue, nullptr, &plain)), "INVALID_ARGUMENT: a copy is missing or has no struct_size");
+  EXPECT_EQ(Text(kTable.queue_copy(queue, &copy, &plain)),
+            "UNIMPLEMENTED: a copy with a feature that this plugin does not know");
+  EXPECT_EQ(Text(kTable.queue_copy(queue, nullptr, &plain)),
+            "INVALID_ARGUMENT: a copy is missing or has no struct_size");
   tenon_fill_args fill = {TENON_HEAD(tenon_fill_args), nullptr, 0, nullptr, 0};
   fill.must_understand = 1;
-  EXPECT_EQ(Text(kTable.queue_fill(queue, &fill, &plain)), "UNIMPLEMENTED: a fill with a feature that this plugin does not know");
+  EXPECT_EQ(Text(kTable.queue_fill(queue, &fill, &plain)),
+            "UNIMPLEMENTED: a fill with a feature that this plugin does not know");
   EXPECT_EQ(Asked(), std::vector<std::string>());
 
   // An older host's, without a label: what stands behind is not read. Under a sanitizer that is seen.
   constexpr size_t kOld = offsetof(tenon_submission, label);
-  const std::unique_ptr<tenon_submission, void (*)(void*)> old(static_cast<tenon_submission*>(std::malloc(kOld)), std::free);
+  const std::unique_ptr<tenon_submission, void (*)(void*)> old(static_cast<tenon_submission*>(std::malloc(kOld)),
+                                                               std::free);
   std::memcpy(old.get(), &plain, kOld);
   old->struct_size = kOld;
   EXPECT_EQ(Barrier(old.get()), "");
@@ -329,10 +347,12 @@ TEST_F(DeviceTable, RefusesPointsThatAreNotTheDrivers) {
 TEST_F(DeviceTable, RefusesPatternsOfOtherSizes) {
   const char pattern[32] = {};
   for (const uint64_t size : {0u, 3u, 5u, 12u, 17u, 32u}) {
-    EXPECT_EQ(Fill(pattern, size), Concat("INVALID_ARGUMENT: a pattern of ", size, " bytes; it may have 1, 2, 4, 8 or 16"));
+    EXPECT_EQ(Fill(pattern, size),
+              Concat("INVALID_ARGUMENT: a pattern of ", size, " bytes; it may have 1, 2, 4, 8 or 16"));
   }
   EXPECT_EQ(Fill(nullptr, 4), "INVALID_ARGUMENT: the pattern of a fill is NULL");
-  EXPECT_EQ(Fill(pattern, 4, block + 40, 32), "INVALID_ARGUMENT: NPU:0: the target of a fill of 32 bytes is not in a living block of its memory");
+  EXPECT_EQ(Fill(pattern, 4, block + 40, 32),
+            "INVALID_ARGUMENT: NPU:0: the target of a fill of 32 bytes is not in a living block of its memory");
   EXPECT_EQ(Asked(), std::vector<std::string>());
   EXPECT_EQ(Fill(pattern, 16), "");
   EXPECT_EQ(Fill(pattern, 1, nullptr, 0), "");
@@ -358,17 +378,21 @@ TEST_F(DeviceTable, RefusesCopiesOfMemoryThatIsElsewhere) {
 
 TEST_F(DeviceTable, TellsWhatTimelinesCameTo) {
   std::string told;
-  const tenon_notify_function tell = [](void* argument, tenon_status* status) { *static_cast<std::string*>(argument) = Text(status); };
+  const tenon_notify_function tell = [](void* argument, tenon_status* status) {
+    *static_cast<std::string*>(argument) = Text(status);
+  };
   uint64_t value = 0;
   EXPECT_EQ(Text(kTable.semaphore_query(semaphore, &value)), "");
   EXPECT_EQ(value, 3u);
-  EXPECT_EQ(Text(kTable.semaphore_signal(semaphore, 2)), "INVALID_ARGUMENT: signal of 2 on a semaphore that has reached 3");
+  EXPECT_EQ(Text(kTable.semaphore_signal(semaphore, 2)),
+            "INVALID_ARGUMENT: signal of 2 on a semaphore that has reached 3");
   EXPECT_EQ(Text(kTable.queue_host_call(queue, tell, &told, &plain)), "");
   EXPECT_EQ(told, "ABORTED: so it is");
   EXPECT_EQ(Text(kTable.semaphore_notify(semaphore, 1, tell, &told)), "");
   EXPECT_EQ(told, "");
   kTable.semaphore_fail(semaphore, nullptr);
-  EXPECT_EQ(Text(kTable.semaphore_query(semaphore, &value)), "UNKNOWN: the host failed the timeline without saying why");
+  EXPECT_EQ(Text(kTable.semaphore_query(semaphore, &value)),
+            "UNKNOWN: the host failed the timeline without saying why");
   kTable.semaphore_fail(semaphore, Failure(TENON_ABORTED, "enough"));
   EXPECT_EQ(Text(kTable.semaphore_query(semaphore, &value)), "ABORTED: enough");
   EXPECT_EQ(Text(kTable.semaphore_wait(semaphore, 9, UINT64_MAX)), "");

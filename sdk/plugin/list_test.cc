@@ -20,7 +20,8 @@ TENON_LIST(tenon_list_test, int)
 namespace {
 
 // Once for the process, as a package has it.
-const auto sorted = SortedList(TENON_LIST_BEGIN(tenon_list_test), TENON_LIST_END(tenon_list_test), [](int value) { return value; });
+const auto sorted =
+    SortedList(TENON_LIST_BEGIN(tenon_list_test), TENON_LIST_END(tenon_list_test), [](int value) { return value; });
 
 TEST(List, HasTheEntriesOfEveryFileOnce) {
   std::vector<int> values;

@@ -33,7 +33,9 @@ TEST(MinimumCut, CostsNoMoreThanAnyOtherWayAndPutsNobodyNearForNothing) {
     for (int i = 0; i < 24; ++i) {
       const int near = static_cast<int>(random() % (kThings + 2)), far = static_cast<int>(random() % (kThings + 2));
       if (near == far || near == MinimumCut::kFar || far == MinimumCut::kNear) continue;
-      const int64_t price = random() % 6 == 0 && near != MinimumCut::kNear && far != MinimumCut::kFar ? MinimumCut::kNever : static_cast<int64_t>(random() % 20);
+      const int64_t price = random() % 6 == 0 && near != MinimumCut::kNear && far != MinimumCut::kFar
+                                ? MinimumCut::kNever
+                                : static_cast<int64_t>(random() % 20);
       prices.push_back({near, far, price});
       cut.Price(near, far, price);
     }

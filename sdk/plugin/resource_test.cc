@@ -56,14 +56,17 @@ TEST_F(Resource, IsMadeByTheFirstAndEndsWithItsContainer) {
 }
 
 TEST_F(Resource, ThatIsNotThereOrOfAnotherTypeIsAFailure) {
-  EXPECT_EQ(Run([](const RunContext& c) { (void)ObjectOf<Thing>(c, c.resource(0), kThingType); }).code, TENON_NOT_FOUND);
+  EXPECT_EQ(Run([](const RunContext& c) { (void)ObjectOf<Thing>(c, c.resource(0), kThingType); }).code,
+            TENON_NOT_FOUND);
   EXPECT_EQ(Run([](const RunContext& c) { (void)Made(c, 1); }).text(), "");
-  EXPECT_EQ(Run([](const RunContext& c) { (void)ObjectOf<int>(c, c.resource(0), kOtherType); }).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Run([](const RunContext& c) { (void)ObjectOf<int>(c, c.resource(0), kOtherType); }).code,
+            TENON_INVALID_ARGUMENT);
 }
 
 TEST_F(Resource, WhoseMakerFailsIsNotThere) {
   const auto fails = [](const RunContext& c) {
-    (void)ObjectOf<Thing>(c, c.resource(0), kThingType, []() -> std::unique_ptr<Thing> { Fail(TENON_OUT_OF_RANGE, "no such thing"); });
+    (void)ObjectOf<Thing>(c, c.resource(0), kThingType,
+                          []() -> std::unique_ptr<Thing> { Fail(TENON_OUT_OF_RANGE, "no such thing"); });
   };
   EXPECT_EQ(Run(fails).text(), "OUT_OF_RANGE: no such thing");
   EXPECT_EQ(Run([](const RunContext& c) { EXPECT_EQ(Made(c, 3).number, 3); }).text(), "");

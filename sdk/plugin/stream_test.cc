@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and records over files in memory: what is read, and what damaged, lying and vanishing files are answered with.
+// Streams and records over files in memory: what is read, and what damaged, lying and vanishing files are answered
+// with.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -72,7 +73,8 @@ std::string Noise(size_t bytes) {
 
 TEST_F(Streams, GiveTheBytesOfAFilePackedOrNot) {
   const std::string text = Noise(100'000);
-  for (const auto& [bytes, compression] : {std::pair{text, ""}, {Packed(text, true), "GZIP"}, {Packed(text, false), "ZLIB"}}) {
+  for (const auto& [bytes, compression] :
+       {std::pair{text, ""}, {Packed(text, true), "GZIP"}, {Packed(text, false), "ZLIB"}}) {
     for (const uint64_t buffer : {0, 300, 5000, 1 << 20}) {
       InputStream in = Open(bytes, compression, buffer);
       std::string all, piece;
@@ -102,18 +104,23 @@ TEST_F(Streams, LinesAreTensorFlows) {
   std::string line;
   InputStream in = Open("ab\n" + far);
   EXPECT_TRUE(in.ReadLine(line, 2));
-  EXPECT_TRUE(Is(FailureOf([&] { in.ReadLine(line, 9'999); }), TENON_RESOURCE_EXHAUSTED, "the line at byte 3 of f is longer than 9999 bytes"));
+  EXPECT_TRUE(Is(FailureOf([&] { in.ReadLine(line, 9'999); }), TENON_RESOURCE_EXHAUSTED,
+                 "the line at byte 3 of f is longer than 9999 bytes"));
 }
 
 TEST_F(Streams, MembersOfGzipAreOneStreamAndWhatFollowsZlibIsNone) {
-  EXPECT_EQ(Lines(Open(Packed("a\nb", true) + Packed("c\nd\n", true), "GZIP")), (std::vector<std::string>{"a", "bc", "d"}));
+  EXPECT_EQ(Lines(Open(Packed("a\nb", true) + Packed("c\nd\n", true), "GZIP")),
+            (std::vector<std::string>{"a", "bc", "d"}));
   EXPECT_EQ(Lines(Open(Packed("a\nb", false) + Packed("c\nd\n", false), "ZLIB")), (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(Is(FailureOf([&] { Lines(Open(Packed("a\n", true) + "garbage", "GZIP")); }), TENON_DATA_LOSS, "incorrect header check"));
+  EXPECT_TRUE(Is(FailureOf([&] { Lines(Open(Packed("a\n", true) + "garbage", "GZIP")); }), TENON_DATA_LOSS,
+                 "incorrect header check"));
   EXPECT_TRUE(Is(FailureOf([&] { Lines(Open("hello", "GZIP")); }), TENON_DATA_LOSS, "f is damaged before byte"));
   EXPECT_TRUE(Is(FailureOf([&] { Lines(Open("hello", "zip")); }), TENON_INVALID_ARGUMENT, "'zip'"));
   const std::string whole = Packed(Noise(3'000), true);
   for (size_t cut = 1; cut < whole.size(); ++cut) {
-    ASSERT_TRUE(Is(FailureOf([&] { Lines(Open(whole.substr(0, cut), "GZIP")); }), TENON_DATA_LOSS, "f ends at byte " + std::to_string(cut))) << cut;
+    ASSERT_TRUE(Is(FailureOf([&] { Lines(Open(whole.substr(0, cut), "GZIP")); }), TENON_DATA_LOSS,
+                   "f ends at byte " + std::to_string(cut)))
+        << cut;
   }
 }
 
@@ -181,7 +188,8 @@ TEST_F(Streams, RecordsAreReadAsTheyWereWritten) {
 
 // Long ones, which are read where they are to lie.
 TEST_F(Streams, RecordsGoWhereTheyAreToLie) {
-  const std::vector<std::string> records = {Noise(20'000), Noise(10), Noise(100'000), Noise(16 << 10), Noise(300'000), std::string()};
+  const std::vector<std::string> records = {Noise(20'000),   Noise(10),      Noise(100'000),
+                                            Noise(16 << 10), Noise(300'000), std::string()};
   std::string file;
   for (const std::string& record : records) AppendRecord(file, record);
   const auto read = [&](InputStream in) {
@@ -201,8 +209,11 @@ TEST_F(Streams, RecordsGoWhereTheyAreToLie) {
     for (const size_t at : {size_t{5}, size_t{13}, size_t{19'000}, size_t{20'013}, size_t{90'000}, file.size() - 40}) {
       std::string bad = file;
       bad[at] ^= 1;
-      EXPECT_TRUE(Is(FailureOf([&] { read(Open(bad, "", buffer)); }), TENON_DATA_LOSS, "corrupted record at byte ")) << at << " " << buffer;
-      EXPECT_TRUE(Is(FailureOf([&] { read(Open(file.substr(0, at), "", buffer)); }), TENON_DATA_LOSS, "truncated record at byte ")) << at << " " << buffer;
+      EXPECT_TRUE(Is(FailureOf([&] { read(Open(bad, "", buffer)); }), TENON_DATA_LOSS, "corrupted record at byte "))
+          << at << " " << buffer;
+      EXPECT_TRUE(Is(FailureOf([&] { read(Open(file.substr(0, at), "", buffer)); }), TENON_DATA_LOSS,
+                     "truncated record at byte "))
+          << at << " " << buffer;
     }
   }
   // A length that lies takes no memory.
@@ -218,7 +229,9 @@ TEST_F(Streams, EveryCutAndEveryChangedByteOfRecordsIsDataLoss) {
   const std::vector<size_t> ends = {0, 21, 37, file.size()};
   for (size_t cut = 0; cut < file.size(); ++cut) {
     if (std::find(ends.begin(), ends.end(), cut) != ends.end()) continue;
-    ASSERT_TRUE(Is(FailureOf([&] { Records(Open(file.substr(0, cut))); }), TENON_DATA_LOSS, "truncated record at byte ")) << cut;
+    ASSERT_TRUE(
+        Is(FailureOf([&] { Records(Open(file.substr(0, cut))); }), TENON_DATA_LOSS, "truncated record at byte "))
+        << cut;
   }
   for (size_t at = 0; at < file.size(); ++at) {
     std::string bad = file;
@@ -229,8 +242,12 @@ TEST_F(Streams, EveryCutAndEveryChangedByteOfRecordsIsDataLoss) {
 
 TEST_F(Streams, MutatedFilesAreReadOrRefusedWithTheirName) {
   std::string plain;
-  for (const std::string& record : {std::string("hello"), std::string(), Noise(400), Noise(30)}) AppendRecord(plain, record);
-  const std::pair<std::string, const char*> files[] = {{plain, ""}, {Packed(plain, true), "GZIP"}, {Packed(plain, false), "ZLIB"}, {Packed(plain, true) + Packed(plain, true), "GZIP"}};
+  for (const std::string& record : {std::string("hello"), std::string(), Noise(400), Noise(30)})
+    AppendRecord(plain, record);
+  const std::pair<std::string, const char*> files[] = {{plain, ""},
+                                                       {Packed(plain, true), "GZIP"},
+                                                       {Packed(plain, false), "ZLIB"},
+                                                       {Packed(plain, true) + Packed(plain, true), "GZIP"}};
   std::mt19937 random(11);
   int refused = 0;
   constexpr int kTurns = 20'000;
@@ -243,9 +260,13 @@ TEST_F(Streams, MutatedFilesAreReadOrRefusedWithTheirName) {
       else bad[at] = static_cast<char>(random());
     }
     const bool lines = random() % 2 == 0;
-    const std::string failure = FailureOf([&] { lines ? (void)Lines(Open(bad, compression, random() % 1000)) : (void)Records(Open(bad, compression, random() % 1000)); });
+    const std::string failure = FailureOf([&] {
+      lines ? (void)Lines(Open(bad, compression, random() % 1000))
+            : (void)Records(Open(bad, compression, random() % 1000));
+    });
     refused += failure.empty() ? 0 : 1;
-    ASSERT_TRUE(failure.empty() || Is(failure, TENON_DATA_LOSS, "f") || Is(failure, TENON_RESOURCE_EXHAUSTED, "of f")) << failure;
+    ASSERT_TRUE(failure.empty() || Is(failure, TENON_DATA_LOSS, "f") || Is(failure, TENON_RESOURCE_EXHAUSTED, "of f"))
+        << failure;
   }
   EXPECT_GT(refused, kTurns / 2);
 }
@@ -265,7 +286,8 @@ TEST_F(Streams, ALengthThatLiesTakesNothing) {
     };
     EXPECT_TRUE(Is(asks(Open(file)), TENON_DATA_LOSS, "truncated record at byte 0 of f: " + std::to_string(length)));
     const std::string packed = asks(Open(Packed(file, true), "GZIP"));
-    EXPECT_TRUE(Is(packed, TENON_DATA_LOSS, "truncated") || Is(packed, TENON_RESOURCE_EXHAUSTED, "bytes long")) << packed;
+    EXPECT_TRUE(Is(packed, TENON_DATA_LOSS, "truncated") || Is(packed, TENON_RESOURCE_EXHAUSTED, "bytes long"))
+        << packed;
   }
 }
 

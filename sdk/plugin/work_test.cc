@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon/sdk/kernel/work.h in a host that is older than it: whose tables end before its members, with rubbish behind their end.
+// tenon/sdk/kernel/work.h in a host that is older than it: whose tables end before its members, with rubbish behind
+// their end.
 #include "tenon/sdk/kernel/work.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,8 @@ TEST_F(OlderHost, AFrameWithoutWorkIsSaidToHaveNone) {
 }
 
 TEST_F(OlderHost, AKernelWithFunctionsIsRefused) {
-  for (const size_t size : {offsetof(tenon_create_services, function), offsetof(tenon_create_services, work_services)}) {
+  for (const size_t size :
+       {offsetof(tenon_create_services, function), offsetof(tenon_create_services, work_services)}) {
     const tenon_create_services services = Older(tenon_create_services{}, size);
     tenon_create_args args = {};
     args.struct_size = sizeof args;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `tenon` of a Python installation: the program of the package, which takes this process over, with the plugins that other packages brought.
+"""The command `tenon` of a Python installation: the program of the package, which takes this process over, with the
+plugins that other packages brought.
 
 It stands beside the package `tenon` and does not import it, since NumPy alone would take longer than most commands.
 """
@@ -21,7 +22,9 @@ def _package_folder():
 
 def _load(name):
     """A file of the package that needs nothing but Python, without the package."""
-    spec = importlib.util.spec_from_file_location("tenon_command_" + name, os.path.join(_package_folder(), name + ".py"))
+    spec = importlib.util.spec_from_file_location(
+        "tenon_command_" + name, os.path.join(_package_folder(), name + ".py")
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -32,16 +35,26 @@ def _say(message, *unused, **ignored):
 
 
 def _environment():
-    """This process's, with the folders of plugin packages at the end of TENON_PLUGIN_PATH; what the program starts (workers) inherits it."""
+    """This process's, with the folders of plugin packages at the end of TENON_PLUGIN_PATH; what the program starts
+    (workers) inherits it."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = _say
         paths = _load("plugin_packages").plugin_paths()
     known = [part for part in os.environ.get(PATH_VARIABLE, "").split(":") if part]
-    return {**os.environ, PATH_VARIABLE: ":".join([*known, *(path for path in paths if path not in known)])} if paths else dict(os.environ)
+    return (
+        {**os.environ, PATH_VARIABLE: ":".join([*known, *(path for path in paths if path not in known)])}
+        if paths
+        else dict(os.environ)
+    )
 
 
-FOLDERS = {"--include-dir": "include_dir", "--cmake-dir": "cmake_dir", "--plugin-dir": "plugin_dir", "--share-dir": "share_dir"}
+FOLDERS = {
+    "--include-dir": "include_dir",
+    "--cmake-dir": "cmake_dir",
+    "--plugin-dir": "plugin_dir",
+    "--share-dir": "share_dir",
+}
 
 
 def main(arguments=None):

@@ -54,7 +54,9 @@ class WorksTest : public ::testing::Test {
   }
   // A word of how something came.
   auto Note(std::string what) {
-    return [this, what = std::move(what)](const sdk::Outcome& outcome) { came_.push_back(what + (outcome.ok() ? "" : " " + std::string(CodeName(outcome.code)))); };
+    return [this, what = std::move(what)](const sdk::Outcome& outcome) {
+      came_.push_back(what + (outcome.ok() ? "" : " " + std::string(CodeName(outcome.code))));
+    };
   }
   Works& works() { return *step_.works; }
 
@@ -86,7 +88,9 @@ TEST_F(WorksTest, WhatIsNextIsCalledWithoutWaiting) {
   const tenon_kernel_registration* const list[] = {&kRuns};
   const tenon_kernel_package package = {TENON_HEAD(tenon_kernel_package), list, 1};
   KernelCase later(package, "Runs");
-  g_runs = [](RunContext c, Done done) { Work(c).Schedule(3'600'000'000'000, [=](const sdk::Outcome&) { done(nullptr); }); };
+  g_runs = [](RunContext c, Done done) {
+    Work(c).Schedule(3'600'000'000'000, [=](const sdk::Outcome&) { done(nullptr); });
+  };
   EXPECT_EQ(later.Run({}, {Out<float>({})}).text(), "");
   EXPECT_EQ(later.works().now(), 3'600'000'000'000u);
   g_runs = [](RunContext, Done) {};
@@ -156,7 +160,10 @@ TEST_F(WorksTest, CancelledWorkComesBackAtOnceAndTakesNothing) {
     work.Await(ends_[0], TENON_WORK_READABLE, 0, [=, this](const sdk::Outcome& outcome) {
       Note("descriptor")(outcome);
       EXPECT_TRUE(work.cancelled());
-      EXPECT_EQ(sdk::TakeStatus(work.services().schedule(work.get(), 0, 0, [](void*, tenon_status*) {}, nullptr, nullptr)).code, TENON_CANCELLED);
+      EXPECT_EQ(sdk::TakeStatus(work.services().schedule(
+                                    work.get(), 0, 0, [](void*, tenon_status*) {}, nullptr, nullptr))
+                    .code,
+                TENON_CANCELLED);
       done(ToStatus(outcome));
     });
   });
@@ -190,7 +197,8 @@ TEST_F(WorksTest, WhatAKernelLeavesBehindIsDroppedAndFailsIt) {
   });
   EXPECT_EQ(call->outcome().text(), "INTERNAL: Runs was done while 1 things that it had scheduled were still to come");
   EXPECT_FALSE(works().RunNext());
-  const sdk::Outcome late = sdk::TakeStatus(kept.services().schedule(kept.get(), 0, 0, [](void*, tenon_status*) {}, nullptr, nullptr));
+  const sdk::Outcome late = sdk::TakeStatus(kept.services().schedule(
+      kept.get(), 0, 0, [](void*, tenon_status*) {}, nullptr, nullptr));
   EXPECT_EQ(late.code, TENON_FAILED_PRECONDITION) << late.message;
 }
 
@@ -202,7 +210,9 @@ TEST_F(WorksTest, WhatIsWrongIsRefused) {
       return sdk::TakeStatus(work.services().schedule(work.get(), 0, flags, function, nullptr, nullptr)).code;
     };
     const auto await = [&](int descriptor, uint32_t events) {
-      return sdk::TakeStatus(work.services().await_descriptor(work.get(), descriptor, events, 0, nothing, nullptr, nullptr)).code;
+      return sdk::TakeStatus(
+                 work.services().await_descriptor(work.get(), descriptor, events, 0, nothing, nullptr, nullptr))
+          .code;
     };
     EXPECT_EQ(schedule(0, nullptr), TENON_INVALID_ARGUMENT);
     EXPECT_EQ(schedule(2, nothing), TENON_UNIMPLEMENTED);
@@ -214,7 +224,8 @@ TEST_F(WorksTest, WhatIsWrongIsRefused) {
     EXPECT_EQ(await(closed, TENON_WORK_READABLE), TENON_INVALID_ARGUMENT);
     EXPECT_EQ(works().pending(), 0u);
     std::vector<uint64_t> tokens(Works::kMostWaiting);
-    for (uint64_t& token : tokens) Check(work.services().schedule(work.get(), 1, TENON_WORK_MAY_WAIT, nothing, nullptr, &token));
+    for (uint64_t& token : tokens)
+      Check(work.services().schedule(work.get(), 1, TENON_WORK_MAY_WAIT, nothing, nullptr, &token));
     EXPECT_EQ(schedule(TENON_WORK_MAY_WAIT, nothing), TENON_RESOURCE_EXHAUSTED);
     for (const uint64_t token : tokens) EXPECT_EQ(work.services().forget(work.get(), token), 1u);
     tokens.resize(Works::kMost);
@@ -244,7 +255,9 @@ TEST_F(WorksTest, AKernelThatNeedsNoneHasNone) {
 // Comes back every ten units, as what watches or refreshes does.
 class Watch {
  public:
-  explicit Watch(const RunContext& c, std::vector<std::string>* came) : background_(c, "watch"), came_(came) { Again(); }
+  explicit Watch(const RunContext& c, std::vector<std::string>* came) : background_(c, "watch"), came_(came) {
+    Again();
+  }
   Work work() const { return background_.work(); }
 
  private:
@@ -298,7 +311,10 @@ TEST_F(BackgroundTest, IsFoundCancelledByWhoOutlivesTheStep) {
   EXPECT_EQ(came_, Words{"CANCELLED"});
   const Work work = static_cast<Watch*>(resource.object)->work();
   EXPECT_TRUE(work.cancelled());
-  EXPECT_EQ(sdk::TakeStatus(work.services().schedule(work.get(), 0, 0, [](void*, tenon_status*) {}, nullptr, nullptr)).code, TENON_CANCELLED);
+  EXPECT_EQ(sdk::TakeStatus(work.services().schedule(
+                                work.get(), 0, 0, [](void*, tenon_status*) {}, nullptr, nullptr))
+                .code,
+            TENON_CANCELLED);
   EXPECT_EQ(live_works, 1);
   EXPECT_TRUE(resource.Drop());
   EXPECT_EQ(live_works, 0);

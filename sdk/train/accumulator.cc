@@ -6,7 +6,9 @@
 namespace tenon::train {
 
 Accumulator::Accumulator(Model& model, int64_t steps) : model_(model), graph_(model.graph()), steps_(steps) {
-  if (steps < 1) graph_.Fail(Status(Code::kInvalidArgument, "gradients of " + std::to_string(steps) + " steps are to be accumulated; one is the least"));
+  if (steps < 1)
+    graph_.Fail(Status(Code::kInvalidArgument,
+                       "gradients of " + std::to_string(steps) + " steps are to be accumulated; one is the least"));
   if (steps <= 1) return;
   count_ = &model.Counter("accumulated_steps");
   counted_ = graph_.Op("AddV2", {count_->value, graph_.Const(int64_t{1})});
@@ -17,8 +19,10 @@ Accumulator::Accumulator(Model& model, int64_t steps) : model_(model), graph_(mo
 Output Accumulator::Mean(const Variable& variable, Output gradient) {
   if (steps_ <= 1) return gradient;
   if (variable.rows) {
-    graph_.Fail(Status(Code::kUnimplemented, "'" + variable.name + "' is changed by rows; a sum of its gradients would be as large as the table. "
-                                             "Train it without accumulation"));
+    graph_.Fail(
+        Status(Code::kUnimplemented, "'" + variable.name +
+                                         "' is changed by rows; a sum of its gradients would be as large as the table. "
+                                         "Train it without accumulation"));
     return gradient;
   }
   const Variable& sum = model_.State(variable.name + "/accumulated", variable.shape, 0, variable.device);

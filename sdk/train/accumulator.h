@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accumulator: the gradients of several steps, applied by the last of them (OptimizerOptions::accumulate).
 //
-// Each trainable variable has a sum ("<variable>/accumulated") and the model one count ("accumulated_steps"), which are variables too, so that a
-// checkpoint between two updates holds what a run needs to go on.
+// Each trainable variable has a sum ("<variable>/accumulated") and the model one count ("accumulated_steps"), which are
+// variables too, so that a checkpoint between two updates holds what a run needs to go on.
 #ifndef TENON_SDK_TRAIN_ACCUMULATOR_H_
 #define TENON_SDK_TRAIN_ACCUMULATOR_H_
 

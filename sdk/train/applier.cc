@@ -113,7 +113,8 @@ Operation Applier::MomentumRows(const Variable& variable, Output g, Output rows)
   const Output before = graph_.Op("ResourceGather", {slot.handle, rows}, {{"dtype", slot.dtype}});
   const Output accumulated = Add(Mul(before, momentum), g);
   const Output direction = options_.nesterov ? Add(g, Mul(accumulated, momentum)) : accumulated;
-  return Both(ChangeRows("ResourceScatterUpdate", slot, rows, accumulated), ChangeRows("ResourceScatterSub", variable, rows, Mul(rate_, direction)));
+  return Both(ChangeRows("ResourceScatterUpdate", slot, rows, accumulated),
+              ChangeRows("ResourceScatterSub", variable, rows, Mul(rate_, direction)));
 }
 
 // Both averages of every row fall in each step, and so every row moves, though gradients come for some alone.
@@ -125,14 +126,16 @@ Operation Applier::AdamRows(const Variable& variable, Output g, Output rows) {
     const auto then = graph_.ControlDependencies({risen});
     return graph_.Op("ReadVariableOp", {slot.handle}, {{"dtype", slot.dtype}});
   };
-  const Output m = next(Slot(variable, "Adam"), options_.beta1, g), v = next(Slot(variable, "Adam_1"), options_.beta2, Square(g));
+  const Output m = next(Slot(variable, "Adam"), options_.beta1, g),
+               v = next(Slot(variable, "Adam_1"), options_.beta2, Square(g));
   return Subtract(variable, Div(Mul(AdamRate(), m), Add(Sqrt(v), Constant(options_.epsilon))));
 }
 
 // ---- RMSProp and AdaDelta ----
 
 std::vector<const Variable*> Applier::SlotsOf(const Variable& variable) {
-  if (options_.kind == OptimizerOptions::Kind::kAdadelta) return {&Slot(variable, "Adadelta"), &Slot(variable, "Adadelta_1")};
+  if (options_.kind == OptimizerOptions::Kind::kAdadelta)
+    return {&Slot(variable, "Adadelta"), &Slot(variable, "Adadelta_1")};
   std::vector<const Variable*> slots{&Slot(variable, "RMSProp", 1), &Slot(variable, "RMSProp_1")};
   if (options_.centered) slots.push_back(&Slot(variable, "RMSProp_2"));
   return slots;
@@ -168,8 +171,9 @@ Applier::Step Applier::Adadelta(Output g, const std::vector<Output>& slots) {
 Operation Applier::OfAverages(const Variable& variable, Output g) {
   const std::vector<const Variable*> slots = SlotsOf(variable);
   if (Fused(variable) && options_.kind == OptimizerOptions::Kind::kRmsProp && !options_.centered) {
-    return graph_.AddNode("ResourceApplyRMSProp", {variable.handle, slots[0]->handle, slots[1]->handle, rate_, Constant(options_.decay()),
-                                                   Constant(options_.rms_momentum), Constant(options_.epsilon), g});
+    return graph_.AddNode("ResourceApplyRMSProp",
+                          {variable.handle, slots[0]->handle, slots[1]->handle, rate_, Constant(options_.decay()),
+                           Constant(options_.rms_momentum), Constant(options_.epsilon), g});
   }
   std::vector<Output> values;
   for (const Variable* slot : slots) values.push_back(slot->value);
@@ -182,10 +186,12 @@ Operation Applier::OfAverages(const Variable& variable, Output g) {
 Operation Applier::OfAveragesRows(const Variable& variable, Output g, Output rows) {
   const std::vector<const Variable*> slots = SlotsOf(variable);
   std::vector<Output> values;
-  for (const Variable* slot : slots) values.push_back(graph_.Op("ResourceGather", {slot->handle, rows}, {{"dtype", slot->dtype}}));
+  for (const Variable* slot : slots)
+    values.push_back(graph_.Op("ResourceGather", {slot->handle, rows}, {{"dtype", slot->dtype}}));
   const Step step = Averaged(g, values);
   std::vector<Operation> all{ChangeRows("ResourceScatterSub", variable, rows, step.amount)};
-  for (size_t i = 0; i < slots.size(); ++i) all.push_back(ChangeRows("ResourceScatterUpdate", *slots[i], rows, step.slots[i]));
+  for (size_t i = 0; i < slots.size(); ++i)
+    all.push_back(ChangeRows("ResourceScatterUpdate", *slots[i], rows, step.slots[i]));
   return Group(graph_, all, "apply");
 }
 

@@ -20,16 +20,19 @@ class Applier {
   Applier(Model& model, Output learning_rate, const OptimizerOptions& options);
 
   // rows: those that the gradient's values are of; not valid: it is whole.
-  Operation Apply(const Variable& variable, Output gradient, Output rows) { return rows.valid() ? ApplyRows(variable, gradient, rows) : Apply(variable, gradient); }
+  Operation Apply(const Variable& variable, Output gradient, Output rows) {
+    return rows.valid() ? ApplyRows(variable, gradient, rows) : Apply(variable, gradient);
+  }
   Operation Apply(const Variable& variable, Output gradient);
-  // Changes the rows that `indices` name; the values of a row that comes twice are added first, as a dense gradient would have them.
+  // Changes the rows that `indices` name; the values of a row that comes twice are added first, as a dense gradient
+  // would have them.
   Operation ApplyRows(const Variable& variable, Output values, Output indices);
   // What changes once a step, after all variables.
   std::vector<Operation> Finish(const std::vector<Operation>& applied);
 
  private:
-  // What an optimizer of averages makes of a gradient, for whole variables and for rows: what is subtracted from the variable, and its slots' next
-  // values.
+  // What an optimizer of averages makes of a gradient, for whole variables and for rows: what is subtracted from the
+  // variable, and its slots' next values.
   struct Step {
     Output amount;
     std::vector<Output> slots;
@@ -58,7 +61,9 @@ class Applier {
   Output Sqrt(Output a) { return graph_.Op("Sqrt", {a}); }
   Output Square(Output a) { return graph_.Op("Square", {a}); }
   // average + (1 - rho) (value - average)
-  Output Averaging(Output average, Output value) { return Add(average, Mul(Sub(value, average), Constant(1 - options_.decay()))); }
+  Output Averaging(Output average, Output value) {
+    return Add(average, Mul(Sub(value, average), Constant(1 - options_.decay())));
+  }
   Operation Assign(const Variable& variable, Output value) {
     return graph_.AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}});
   }

@@ -57,7 +57,8 @@ std::vector<int64_t> BatchSampler::Indices(int64_t step) {
   if (steps == 0) return indices;
   const int64_t begin = step % steps * batch_;
   const std::vector<int64_t>& order = Order(step / steps);
-  for (int64_t i = begin; i < std::min(begin + batch_, examples_); ++i) indices.push_back(order[static_cast<size_t>(i)]);
+  for (int64_t i = begin; i < std::min(begin + batch_, examples_); ++i)
+    indices.push_back(order[static_cast<size_t>(i)]);
   return indices;
 }
 
@@ -81,26 +82,32 @@ Result<View> RowGatherer::Take(std::span<const int64_t> indices) {
   for (size_t i = 1; i < indices.size(); ++i) adjacent = adjacent && indices[i] == indices[i - 1] + 1;
   if (adjacent) return View(rows_.dtype(), shape, all + static_cast<size_t>(indices[0]) * row, bytes);
   taken_.resize(bytes);
-  for (size_t i = 0; i < indices.size() && row > 0; ++i) std::memcpy(taken_.data() + i * row, all + static_cast<size_t>(indices[i]) * row, row);
+  for (size_t i = 0; i < indices.size() && row > 0; ++i)
+    std::memcpy(taken_.data() + i * row, all + static_cast<size_t>(indices[i]) * row, row);
   return View(rows_.dtype(), shape, taken_.data(), bytes);
 }
 
-Result<ArrayBatches> ArrayBatches::Create(std::vector<NamedRows> arrays, int64_t batch, std::optional<uint64_t> seed, LastBatch last) {
+Result<ArrayBatches> ArrayBatches::Create(std::vector<NamedRows> arrays, int64_t batch, std::optional<uint64_t> seed,
+                                          LastBatch last) {
   if (arrays.empty()) return Status(Code::kInvalidArgument, "there is no array to take batches from");
   for (const NamedRows& array : arrays) {
-    if (array.rows.shape().rank() < 1) return Status(Code::kInvalidArgument, array.name + " is a single value; an array of examples has them along its first dimension");
+    if (array.rows.shape().rank() < 1)
+      return Status(Code::kInvalidArgument,
+                    array.name + " is a single value; an array of examples has them along its first dimension");
   }
   const int64_t examples = arrays[0].rows.shape()[0];
   for (const NamedRows& array : arrays) {
     const int64_t rows = array.rows.shape()[0];
     if (rows == examples) continue;
-    return Status(Code::kInvalidArgument, array.name + " has " + std::to_string(rows) + " rows, " + arrays[0].name + " has " + std::to_string(examples) +
+    return Status(Code::kInvalidArgument, array.name + " has " + std::to_string(rows) + " rows, " + arrays[0].name +
+                                              " has " + std::to_string(examples) +
                                               "; row n of each is of example n, so all have as many");
   }
   if (examples == 0) return Status(Code::kInvalidArgument, arrays[0].name + " has no rows");
   if (batch < 1) return Status(Code::kInvalidArgument, "a batch of " + std::to_string(batch) + " has no example");
   if (last == LastBatch::kDropped && examples < batch) {
-    return Status(Code::kInvalidArgument, arrays[0].name + " has " + std::to_string(examples) + " rows, which is no whole batch of " + std::to_string(batch));
+    return Status(Code::kInvalidArgument, arrays[0].name + " has " + std::to_string(examples) +
+                                              " rows, which is no whole batch of " + std::to_string(batch));
   }
   ArrayBatches batches(examples, BatchSampler(examples, batch, seed, last));
   for (NamedRows& array : arrays) batches.arrays_.emplace_back(std::move(array.rows));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches: every example once a pass, in an order of the seed and the pass alone; rows of arrays of any type; arrays that do not fit each other.
+// Batches: every example once a pass, in an order of the seed and the pass alone; rows of arrays of any type; arrays
+// that do not fit each other.
 #include "tenon/train/batches.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ Tensor Numbers(int64_t rows, int64_t columns, int32_t first = 0) {
 }
 std::vector<int32_t> ValuesOf(const View& view) {
   const tenon_tensor_view raw = view.c_view();
-  const auto* const begin = reinterpret_cast<const int32_t*>(static_cast<const char*>(raw.dl.data) + raw.dl.byte_offset);
+  const auto* const begin =
+      reinterpret_cast<const int32_t*>(static_cast<const char*>(raw.dl.data) + raw.dl.byte_offset);
   return {begin, begin + raw.byte_size / sizeof(int32_t)};
 }
 
@@ -84,11 +86,16 @@ TEST(ArrayBatches, GiveTheSameRowsOfAllArrays) {
 }
 
 TEST(ArrayBatches, RefuseWhatDoesNotFit) {
-  const auto says = [](std::vector<NamedRows> arrays, int64_t batch, LastBatch last) { return ArrayBatches::Create(std::move(arrays), batch, std::nullopt, last).status().message(); };
+  const auto says = [](std::vector<NamedRows> arrays, int64_t batch, LastBatch last) {
+    return ArrayBatches::Create(std::move(arrays), batch, std::nullopt, last).status().message();
+  };
   EXPECT_NE(says({}, 1, LastBatch::kSmaller).find("no array"), std::string::npos);
-  EXPECT_NE(says({{"'a'", Numbers(7, 2)}, {"'b'", Numbers(6, 2)}}, 1, LastBatch::kSmaller).find("'b' has 6 rows, 'a' has 7"), std::string::npos);
+  EXPECT_NE(
+      says({{"'a'", Numbers(7, 2)}, {"'b'", Numbers(6, 2)}}, 1, LastBatch::kSmaller).find("'b' has 6 rows, 'a' has 7"),
+      std::string::npos);
   EXPECT_NE(says({{"'a'", Numbers(0, 2)}}, 1, LastBatch::kSmaller).find("'a' has no rows"), std::string::npos);
-  EXPECT_NE(says({{"'a'", *Tensor::Scalar(1.0f)}}, 1, LastBatch::kSmaller).find("'a' is a single value"), std::string::npos);
+  EXPECT_NE(says({{"'a'", *Tensor::Scalar(1.0f)}}, 1, LastBatch::kSmaller).find("'a' is a single value"),
+            std::string::npos);
   EXPECT_NE(says({{"'a'", Numbers(7, 2)}}, 0, LastBatch::kSmaller).find("a batch of 0"), std::string::npos);
   EXPECT_NE(says({{"'a'", Numbers(7, 2)}}, 8, LastBatch::kDropped).find("no whole batch of 8"), std::string::npos);
 }

@@ -17,7 +17,8 @@ constexpr const char* kBestFileName = "checkpoint_best";
 }  // namespace
 
 const BestCheckpoint* BestCheckpoints::Find(std::string_view name) const {
-  const auto found = std::find_if(list.begin(), list.end(), [&](const BestCheckpoint& one) { return one.name == name; });
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const BestCheckpoint& one) { return one.name == name; });
   return found == list.end() ? nullptr : &*found;
 }
 

@@ -61,7 +61,9 @@ Status FlushCheckpoint(const std::string& prefix, size_t shards) {
   }
   for (const std::string& file : files) {
     if (!data::FileExists(file)) {
-      return Status(Code::kNotFound, "'" + file + "' is missing after it was written; all tasks and this process must see the same files");
+      return Status(
+          Code::kNotFound,
+          "'" + file + "' is missing after it was written; all tasks and this process must see the same files");
     }
     TENON_TRY(data::FlushFile(file));
   }
@@ -73,7 +75,8 @@ void RemoveCheckpoint(const std::string& prefix) {
   const Result<std::vector<std::string>> files = data::ListFolder(folder);
   if (!files.ok()) return;
   for (const std::string& file : *files) {
-    if (file == name + std::string(kIndexEnding) || file.starts_with(name + ".data-")) (void)host::RemoveFile(data::JoinPath(folder, file));
+    if (file == name + std::string(kIndexEnding) || file.starts_with(name + ".data-"))
+      (void)host::RemoveFile(data::JoinPath(folder, file));
   }
 }
 
@@ -88,9 +91,11 @@ void RemoveLeftovers(const std::string& folder) {
   const Result<std::vector<std::string>> names = data::ListFolder(folder);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    if (name.starts_with(kStem) && name.find(kTemporary) != std::string::npos) RemoveFolder(data::JoinPath(folder, name));
+    if (name.starts_with(kStem) && name.find(kTemporary) != std::string::npos)
+      RemoveFolder(data::JoinPath(folder, name));
     // Of ReplaceFile, whose process is gone.
-    if (name.starts_with("checkpoint.tmp") || name.starts_with("checkpoint_best.tmp")) (void)host::RemoveFile(data::JoinPath(folder, name));
+    if (name.starts_with("checkpoint.tmp") || name.starts_with("checkpoint_best.tmp"))
+      (void)host::RemoveFile(data::JoinPath(folder, name));
   }
   for (const std::string& name : *names) {
     if (name.starts_with(kStem) && name.ends_with(".lock")) RemoveLockIfFree(data::JoinPath(folder, name));

@@ -13,23 +13,29 @@ int64_t ClassShards::classes() const {
   return count;
 }
 
-int64_t ClassShards::width() const { return weights.empty() || weights[0]->shape.rank() != 2 ? 0 : weights[0]->shape[1]; }
+int64_t ClassShards::width() const {
+  return weights.empty() || weights[0]->shape.rank() != 2 ? 0 : weights[0]->shape[1];
+}
 
-ClassShards MakeClassShards(Model& model, std::string_view name, int64_t classes, int64_t width, const Initializer& initializer,
-                            const ClassShardsOptions& options) {
+ClassShards MakeClassShards(Model& model, std::string_view name, int64_t classes, int64_t width,
+                            const Initializer& initializer, const ClassShardsOptions& options) {
   ClassShards shards{{}, {}, options.partition};
   const auto count = static_cast<int64_t>(options.devices.size());
   if (count == 0 || classes < count || width < 1) {
-    model.graph().Fail(Status(Code::kInvalidArgument, "'" + std::string(name) + "' of " + std::to_string(classes) + " classes of width " + std::to_string(width) +
-                                                          " on " + std::to_string(count) + " devices; each needs a class at least"));
+    model.graph().Fail(Status(Code::kInvalidArgument, "'" + std::string(name) + "' of " + std::to_string(classes) +
+                                                          " classes of width " + std::to_string(width) + " on " +
+                                                          std::to_string(count) +
+                                                          " devices; each needs a class at least"));
     return shards;
   }
   for (int64_t i = 0; i < count; ++i) {
-    const std::string shard = std::string(name) + "/shard_" + std::to_string(i), &device = options.devices[static_cast<size_t>(i)];
+    const std::string shard = std::string(name) + "/shard_" + std::to_string(i),
+                      &device = options.devices[static_cast<size_t>(i)];
     const int64_t rows = RowsOfShard(options.partition, classes, count, i);
     const auto make = [&](const char* part, const Shape& shape, const Initializer& first) {
       const std::string own = shard + part;
-      const Variable& made = options.by_rows ? model.Rows(own, shape, first, device) : model.Weight(own, shape, first, device);
+      const Variable& made =
+          options.by_rows ? model.Rows(own, shape, first, device) : model.Weight(own, shape, first, device);
       TablePart of = PartOfTable(options.partition, std::string(name) + part, classes, count, i);
       of.was_alone = true;
       model.SetPart(made, std::move(of));

@@ -16,7 +16,8 @@ Output Number(Graph& graph, float value, DType dtype) {
 
 bool CheckLimit(Graph& graph, float limit) {
   if (limit > 0 && std::isfinite(limit)) return true;
-  graph.Fail(Status(Code::kInvalidArgument, "gradients cannot be clipped at " + std::to_string(limit) + "; a positive number is needed"));
+  graph.Fail(Status(Code::kInvalidArgument,
+                    "gradients cannot be clipped at " + std::to_string(limit) + "; a positive number is needed"));
   return false;
 }
 
@@ -34,7 +35,8 @@ Output AllAxes(Graph& graph, const Output& value) {
 
 std::vector<Output> ClipByValue(Graph& graph, const std::vector<Output>& gradients, float low, float high) {
   if (!(low <= high)) {
-    graph.Fail(Status(Code::kInvalidArgument, "gradients cannot be clipped to [" + std::to_string(low) + ", " + std::to_string(high) + "]"));
+    graph.Fail(Status(Code::kInvalidArgument,
+                      "gradients cannot be clipped to [" + std::to_string(low) + ", " + std::to_string(high) + "]"));
     return gradients;
   }
   return Each(gradients, [&](const Output& g) {
@@ -57,7 +59,9 @@ Output GlobalNorm(Graph& graph, const std::vector<Output>& gradients) {
   for (const Output& g : gradients) {
     if (!g.valid()) continue;
     const Output half = graph.Op("L2Loss", {g});
-    halves.push_back(halves.empty() || half.dtype() == halves[0].dtype() ? half : graph.Op("Cast", {half}, {{"DstT", halves[0].dtype()}}));
+    halves.push_back(halves.empty() || half.dtype() == halves[0].dtype()
+                         ? half
+                         : graph.Op("Cast", {half}, {{"DstT", halves[0].dtype()}}));
   }
   if (halves.empty()) {
     graph.Fail(Status(Code::kInvalidArgument, "there is no gradient whose norm could be taken"));
@@ -73,15 +77,17 @@ GloballyClipped ClipByGlobalNorm(Graph& graph, const std::vector<Output>& gradie
   if (!norm.valid()) return {gradients, norm};
   const DType dtype = norm.dtype();
   const Output one = Number(graph, 1, dtype);
-  const Output inverse = graph.Op("Minimum", {graph.Op("RealDiv", {one, norm}), graph.Op("RealDiv", {one, Number(graph, limit, dtype)})});
+  const Output inverse =
+      graph.Op("Minimum", {graph.Op("RealDiv", {one, norm}), graph.Op("RealDiv", {one, Number(graph, limit, dtype)})});
   const Output finite = graph.Op("Mul", {Number(graph, limit, dtype), inverse});
   // norm - norm is 0, and NaN where it is not finite.
   const Output scale = graph.Op("AddV2", {finite, graph.Op("Sub", {norm, norm})});
-  return {Each(gradients,
-               [&](const Output& g) {
-                 return graph.Op("Mul", {g, g.dtype() == dtype ? scale : graph.Op("Cast", {scale}, {{"DstT", g.dtype()}})});
-               }),
-          norm};
+  return {
+      Each(gradients,
+           [&](const Output& g) {
+             return graph.Op("Mul", {g, g.dtype() == dtype ? scale : graph.Op("Cast", {scale}, {{"DstT", g.dtype()}})});
+           }),
+      norm};
 }
 
 std::vector<Output> Clip(Graph& graph, const std::vector<Output>& gradients, const Clipping& clipping) {

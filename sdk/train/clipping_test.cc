@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clipping against TensorFlow's, of gradients that are small, large, none, infinite and no number; and as an option of Minimize. Covers B15, K5.
+// Clipping against TensorFlow's, of gradients that are small, large, none, infinite and no number; and as an option of
+// Minimize. Covers B15, K5.
 #include "tenon/train/clipping.h"
 
 #include <gtest/gtest.h>
@@ -18,13 +19,14 @@ TEST(Clipping, IsTensorFlows) {
     for (const auto& gradient : golden["gradients"]) gradients.push_back(GoldenConst(graph, gradient));
     gradients.insert(gradients.begin() + 1, Output());  // of a variable that the loss does not depend on
     const GloballyClipped global = ClipByGlobalNorm(graph, gradients, 1.5f);
-    const std::vector<Output> by_value = ClipByValue(graph, gradients, -0.5f, 1.5f), by_norm = ClipByNorm(graph, gradients, 1.5f);
+    const std::vector<Output> by_value = ClipByValue(graph, gradients, -0.5f, 1.5f),
+                              by_norm = ClipByNorm(graph, gradients, 1.5f);
     for (const auto& clipped : {by_value, by_norm, global.gradients}) {
       ASSERT_EQ(clipped.size(), 3u);
       EXPECT_FALSE(clipped[1].valid());
     }
-    const auto values =
-        SessionOf(graph, {}).Run({}, {by_value[0], by_value[2], by_norm[0], by_norm[2], global.gradients[0], global.gradients[2], global.norm});
+    const auto values = SessionOf(graph, {}).Run(
+        {}, {by_value[0], by_value[2], by_norm[0], by_norm[2], global.gradients[0], global.gradients[2], global.norm});
     ASSERT_TRUE(values.ok()) << values.status();
     for (size_t i = 0; i < 2; ++i) {
       ExpectNear(Floats((*values)[i]), GoldenValues(golden["by_value"][i]), "by value");
@@ -40,7 +42,8 @@ TEST(Clipping, KeepsTheTypeOfEachGradient) {
   const Output wide = graph.Const(std::vector<double>{3, 4}, {2}), narrow = graph.Const(std::vector<float>{12}, {1});
   const GloballyClipped clipped = ClipByGlobalNorm(graph, {wide, narrow}, 6.5f);
   const std::vector<Output> by_norm = ClipByNorm(graph, {wide}, 1), by_value = ClipByValue(graph, {wide}, -1, 3.5f);
-  const auto values = SessionOf(graph, {}).Run({}, {clipped.gradients[0], clipped.gradients[1], clipped.norm, by_norm[0], by_value[0]});
+  const auto values =
+      SessionOf(graph, {}).Run({}, {clipped.gradients[0], clipped.gradients[1], clipped.norm, by_norm[0], by_value[0]});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_NEAR((*values)[0].data<double>()[0], 1.5, 1e-7);
   EXPECT_NEAR((*values)[1].data<float>()[0], 6, 1e-6);
@@ -55,9 +58,10 @@ std::vector<float> MovedBy(const Clipping& clipping, bool dynamic_scale = false)
   Model model(graph);
   const Variable& a = model.Weight("a", {2}, Initializer::Constant(0));
   const Variable& b = model.Weight("b", {1}, Initializer::Constant(0));
-  const Output loss = graph.Op("Sum", {graph.Op("ConcatV2", {graph.Op("Mul", {a.value, graph.Const({-3.0f, -4.0f})}),
-                                                             graph.Op("Mul", {b.value, graph.Const({-12.0f})}), graph.Const(0)}),
-                                       graph.Const({0})});
+  const Output loss =
+      graph.Op("Sum", {graph.Op("ConcatV2", {graph.Op("Mul", {a.value, graph.Const({-3.0f, -4.0f})}),
+                                             graph.Op("Mul", {b.value, graph.Const({-12.0f})}), graph.Const(0)}),
+                       graph.Const({0})});
   OptimizerOptions options;
   options.kind = OptimizerOptions::Kind::kGradientDescent;
   options.clipping = clipping;
@@ -95,7 +99,9 @@ TEST(Clipping, OfRowsIsThatOfTheDenseTable) {
       OptimizerOptions options;
       options.kind = OptimizerOptions::Kind::kGradientDescent;
       options.clipping = {kind, 2.5f};
-      const Operation update = Minimize(model, graph.Op("Sum", {graph.Op("Mul", {looked_up, weight}), graph.Const({0, 1})}), graph.Const(1.0f), options);
+      const Operation update =
+          Minimize(model, graph.Op("Sum", {graph.Op("Mul", {looked_up, weight}), graph.Const({0, 1})}),
+                   graph.Const(1.0f), options);
       Session session = SessionOf(graph, {model.InitializeAll()});
       ASSERT_TRUE(session.RunTargets({update}).ok());
       moved[rows] = Floats((*session.Run({}, {rows ? table.shards()[0]->value : dense.value}))[0]);
@@ -106,7 +112,10 @@ TEST(Clipping, OfRowsIsThatOfTheDenseTable) {
 }
 
 TEST(Clipping, RefusesLimitsThatAreNone) {
-  const Clipping wrong[] = {{Clipping::Kind::kNorm, 0}, {Clipping::Kind::kGlobalNorm, -1}, {Clipping::Kind::kValue, NAN}, {Clipping::Kind::kNorm, INFINITY}};
+  const Clipping wrong[] = {{Clipping::Kind::kNorm, 0},
+                            {Clipping::Kind::kGlobalNorm, -1},
+                            {Clipping::Kind::kValue, NAN},
+                            {Clipping::Kind::kNorm, INFINITY}};
   for (const Clipping& clipping : wrong) {
     Graph graph(SharedRuntime());
     Clip(graph, {graph.Const(1.0f)}, clipping);

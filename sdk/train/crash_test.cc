@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The power goes at every operation of saving: no checkpoint that was written is lost, none is half of another. Covers J6, J12.
+// The power goes at every operation of saving: no checkpoint that was written is lost, none is half of another. Covers
+// J6, J12.
 #include <gtest/gtest.h>
 
 #include "tenon/data/file.h"
@@ -69,7 +70,8 @@ void CrashAtEachChange(uint32_t lost, const std::string& where) {
     const Restored restored = again.Restore();
     EXPECT_TRUE(restored.warnings.empty()) << when << ": " << restored.warnings[0];
     // A checkpoint may be whole although its writer did not live to hear of it.
-    EXPECT_TRUE(restored.step == saved || restored.step == saved + 1) << when << ": " << restored.step << " after " << saved;
+    EXPECT_TRUE(restored.step == saved || restored.step == saved + 1)
+        << when << ": " << restored.step << " after " << saved;
     EXPECT_EQ(restored.step, again.Step()) << when;
     again.Run(again.add);
     again.Save(restored.step + 1, 0);
@@ -118,7 +120,8 @@ TEST(Crash, OfTheProcessAtAnyOperationOfTrainingLeavesTheEventsOfEachStepThatACh
     if (state.ok() && !state->paths.empty()) ++resumed;
     const Status again = TrainWithEvents(folder, kSteps);
     ASSERT_TRUE(again.ok()) << "change " << change << ": " << again;
-    EXPECT_EQ(static_cast<size_t>(kSteps), ValuesOfEvents(folder + "/events").size()) << "after the crash at change " << change;
+    EXPECT_EQ(static_cast<size_t>(kSteps), ValuesOfEvents(folder + "/events").size())
+        << "after the crash at change " << change;
   }
   EXPECT_GT(resumed, 10);
 }

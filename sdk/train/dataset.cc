@@ -82,7 +82,9 @@ Dataset::Traced Dataset::Trace(std::string_view name, const host::FunctionBody& 
   return traced;
 }
 
-Dataset Dataset::Then(std::string_view op, Outputs more, Attrs attrs) const { return Then(op, std::move(more), std::move(attrs), components_); }
+Dataset Dataset::Then(std::string_view op, Outputs more, Attrs attrs) const {
+  return Then(op, std::move(more), std::move(attrs), components_);
+}
 Dataset Dataset::Then(std::string_view op, Outputs more, Attrs attrs, std::vector<Component> components) const {
   more.insert(more.begin(), variant_);
   const Output made = graph_->Op(op, more, WithSpec(std::move(attrs), components));
@@ -110,12 +112,18 @@ Dataset Dataset::FromTensorSlices(Graph& graph, const Outputs& components) {
 
 Dataset Dataset::Range(Graph& graph, int64_t begin, int64_t end, int64_t step) {
   const std::vector<Component> element = {{DType::kInt64, Shape()}};
-  return Dataset(graph, graph.Op("RangeDataset", {graph.Const(begin), graph.Const(end), graph.Const(step)}, WithSpec({}, element)), element);
+  return Dataset(
+      graph, graph.Op("RangeDataset", {graph.Const(begin), graph.Const(end), graph.Const(step)}, WithSpec({}, element)),
+      element);
 }
 
-Dataset Dataset::OfFiles(Graph& graph, std::string_view op, Outputs inputs) { return Dataset(graph, graph.Op(op, inputs), {{DType::kString, Shape()}}); }
+Dataset Dataset::OfFiles(Graph& graph, std::string_view op, Outputs inputs) {
+  return Dataset(graph, graph.Op(op, inputs), {{DType::kString, Shape()}});
+}
 
-Dataset Dataset::MatchingFiles(Graph& graph, Output patterns) { return OfFiles(graph, "MatchingFilesDataset", {patterns}); }
+Dataset Dataset::MatchingFiles(Graph& graph, Output patterns) {
+  return OfFiles(graph, "MatchingFilesDataset", {patterns});
+}
 
 Dataset Dataset::TFRecords(Graph& graph, Output files, std::string_view compression) {
   return OfFiles(graph, "TFRecordDataset", {files, graph.StringConst(compression), graph.Const(int64_t{0})});
@@ -125,12 +133,16 @@ Dataset Dataset::TextLines(Graph& graph, Output files, std::string_view compress
   return OfFiles(graph, "TextLineDataset", {files, graph.StringConst(compression), graph.Const(int64_t{0})});
 }
 
-Dataset Dataset::FixedLengthRecords(Graph& graph, Output files, int64_t record_bytes, int64_t header_bytes, int64_t footer_bytes, std::string_view compression) {
+Dataset Dataset::FixedLengthRecords(Graph& graph, Output files, int64_t record_bytes, int64_t header_bytes,
+                                    int64_t footer_bytes, std::string_view compression) {
   return OfFiles(graph, "FixedLengthRecordDatasetV2",
-                 {files, graph.Const(header_bytes), graph.Const(record_bytes), graph.Const(footer_bytes), graph.Const(int64_t{0}), graph.StringConst(compression)});
+                 {files, graph.Const(header_bytes), graph.Const(record_bytes), graph.Const(footer_bytes),
+                  graph.Const(int64_t{0}), graph.StringConst(compression)});
 }
 
-Dataset Dataset::FromVariant(Graph& graph, Output variant, std::vector<Component> components) { return Dataset(graph, variant, std::move(components)); }
+Dataset Dataset::FromVariant(Graph& graph, Output variant, std::vector<Component> components) {
+  return Dataset(graph, variant, std::move(components));
+}
 
 Dataset Dataset::Zip(const std::vector<Dataset>& datasets) {
   Outputs variants;
@@ -165,7 +177,8 @@ Dataset Dataset::TakeWhile(const Predicate& predicate, const Outputs& captured) 
   return Then("TakeWhileDataset", traced.captured, {{"predicate", traced.function}, {"Targuments", TypesOf(captured)}});
 }
 
-Dataset Dataset::Expand(std::string_view op, std::string_view name, const Expansion& body, const Outputs& captured, Outputs more, Attrs attrs) const {
+Dataset Dataset::Expand(std::string_view op, std::string_view name, const Expansion& body, const Outputs& captured,
+                        Outputs more, Attrs attrs) const {
   std::vector<Component> components;
   const Traced traced = Trace(
       name,
@@ -181,7 +194,9 @@ Dataset Dataset::Expand(std::string_view op, std::string_view name, const Expans
   return Then(op, std::move(more), std::move(attrs), std::move(components));
 }
 
-Dataset Dataset::FlatMap(const Expansion& body, const Outputs& captured) const { return Expand("FlatMapDataset", "dataset_flat_map", body, captured, {}, {}); }
+Dataset Dataset::FlatMap(const Expansion& body, const Outputs& captured) const {
+  return Expand("FlatMapDataset", "dataset_flat_map", body, captured, {}, {});
+}
 
 Dataset Dataset::Interleave(const Expansion& body, const InterleaveOptions& options) const {
   // TensorFlow has no cycle that tunes itself where nothing runs beside: it reads one after the other then.
@@ -189,31 +204,41 @@ Dataset Dataset::Interleave(const Expansion& body, const InterleaveOptions& opti
   const int64_t cycle = options.cycle_length == kAutotune && !parallel ? 1 : options.cycle_length;
   Outputs more = {graph_->Const(cycle), graph_->Const(options.block_length)};
   if (!parallel) return Expand("InterleaveDataset", "dataset_interleave", body, options.captured, std::move(more), {});
-  for (const int64_t number : {kAutotune, kAutotune, options.parallel_calls}) more.push_back(graph_->Const(number));  // buffered, prefetched: the engine's choice
-  return Expand("ParallelInterleaveDatasetV4", "dataset_interleave", body, options.captured, std::move(more), {{"deterministic", std::string(options.deterministic ? "true" : "false")}});
+  for (const int64_t number : {kAutotune, kAutotune, options.parallel_calls})
+    more.push_back(graph_->Const(number));  // buffered, prefetched: the engine's choice
+  return Expand("ParallelInterleaveDatasetV4", "dataset_interleave", body, options.captured, std::move(more),
+                {{"deterministic", std::string(options.deterministic ? "true" : "false")}});
 }
 
 Dataset Dataset::Shuffle(int64_t buffer_size, const ShuffleOptions& options) const {
-  return Then("ShuffleDataset", {graph_->Const(buffer_size), graph_->Const(options.seed), graph_->Const(options.seed2)}, {{"reshuffle_each_iteration", options.reshuffle_each_iteration}});
+  return Then("ShuffleDataset", {graph_->Const(buffer_size), graph_->Const(options.seed), graph_->Const(options.seed2)},
+              {{"reshuffle_each_iteration", options.reshuffle_each_iteration}});
 }
 
 Dataset Dataset::Repeat(int64_t count) const { return Then("RepeatDataset", {graph_->Const(count)}); }
 Dataset Dataset::Take(int64_t count) const { return Then("TakeDataset", {graph_->Const(count)}); }
 Dataset Dataset::Skip(int64_t count) const { return Skip(graph_->Const(count)); }
 Dataset Dataset::Skip(Output count) const { return Then("SkipDataset", {count}); }
-Dataset Dataset::Shard(int64_t shards, int64_t index) const { return Then("ShardDataset", {graph_->Const(shards), graph_->Const(index)}); }
+Dataset Dataset::Shard(int64_t shards, int64_t index) const {
+  return Then("ShardDataset", {graph_->Const(shards), graph_->Const(index)});
+}
 
 Dataset Dataset::Concatenate(const Dataset& next) const {
-  if (TypesOf(components_) != TypesOf(next.components_)) Refuse(*graph_, "Concatenate: the datasets' elements have components of different dtypes");
+  if (TypesOf(components_) != TypesOf(next.components_))
+    Refuse(*graph_, "Concatenate: the datasets' elements have components of different dtypes");
   std::vector<Component> components = components_;
-  for (size_t i = 0; i < components.size() && i < next.components_.size(); ++i) components[i].shape = Either(components[i].shape, next.components_[i].shape);
+  for (size_t i = 0; i < components.size() && i < next.components_.size(); ++i)
+    components[i].shape = Either(components[i].shape, next.components_[i].shape);
   return Then("ConcatenateDataset", {next.variant_}, {}, std::move(components));
 }
 
-Dataset Dataset::Enumerate(int64_t first) const { return Zip({Range(*graph_, first, std::numeric_limits<int64_t>::max()), *this}); }
+Dataset Dataset::Enumerate(int64_t first) const {
+  return Zip({Range(*graph_, first, std::numeric_limits<int64_t>::max()), *this});
+}
 
 Dataset Dataset::Batch(int64_t size, bool drop_remainder) const {
-  return Then("BatchDatasetV2", {graph_->Const(size), graph_->Const(drop_remainder)}, {}, Batched(drop_remainder ? size : -1));
+  return Then("BatchDatasetV2", {graph_->Const(size), graph_->Const(drop_remainder)}, {},
+              Batched(drop_remainder ? size : -1));
 }
 
 Dataset Dataset::PaddedBatch(int64_t size, const PaddingOptions& options) const {
@@ -239,16 +264,20 @@ Result<Shapes> Dataset::PaddedShapes(const PaddingOptions& options) const {
   Shapes shapes = options.shapes.empty() ? ShapesOf(components_) : options.shapes;
   const auto wrong = [&](const auto& given) { return !given.empty() && given.size() != components_.size(); };
   if (wrong(shapes) || wrong(options.values))
-    return Status(Code::kInvalidArgument, "PaddedBatch: " + std::to_string(shapes.size()) + " shapes and " + std::to_string(options.values.size()) + " values for elements of " +
+    return Status(Code::kInvalidArgument, "PaddedBatch: " + std::to_string(shapes.size()) + " shapes and " +
+                                              std::to_string(options.values.size()) + " values for elements of " +
                                               std::to_string(components_.size()) + " components");
   for (size_t i = 0; i < shapes.size(); ++i)
     if (!shapes[i].has_rank())
-      return Status(Code::kInvalidArgument, "PaddedBatch: nothing is known of the shape of component " + std::to_string(i) + "; say it in PaddingOptions::shapes, with -1 for what is to be as long as the longest");
+      return Status(Code::kInvalidArgument,
+                    "PaddedBatch: nothing is known of the shape of component " + std::to_string(i) +
+                        "; say it in PaddingOptions::shapes, with -1 for what is to be as long as the longest");
   return shapes;
 }
 
 // shapes: what the step pads to, one vector a component; known: what is known of it now.
-Dataset Dataset::Padded(const Output& size, const Outputs& shapes, const Shapes& known, const PaddingOptions& options) const {
+Dataset Dataset::Padded(const Output& size, const Outputs& shapes, const Shapes& known,
+                        const PaddingOptions& options) const {
   std::vector<Component> components = components_;
   Outputs more = {variant_, size};
   more.insert(more.end(), shapes.begin(), shapes.end());
@@ -259,7 +288,8 @@ Dataset Dataset::Padded(const Output& size, const Outputs& shapes, const Shapes&
     else more.push_back(graph_->Op("Cast", {graph_->Const(0.0f)}, {{"DstT", components[i].dtype}}));
   }
   more.push_back(graph_->Const(options.drop_remainder));
-  const Output made = graph_->Op("PaddedBatchDatasetV2", more, WithSpec({{"N", static_cast<int64_t>(shapes.size())}}, components, "Toutput_types"));
+  const Output made = graph_->Op("PaddedBatchDatasetV2", more,
+                                 WithSpec({{"N", static_cast<int64_t>(shapes.size())}}, components, "Toutput_types"));
   return Dataset(*graph_, made, std::move(components));
 }
 
@@ -271,16 +301,25 @@ Dataset Dataset::Unbatch() const {
 
 Dataset Dataset::Window(int64_t size, const WindowOptions& options) const {
   const std::vector<Component> windows(components_.size(), {DType::kVariant, Shape()});
-  return Then("WindowDataset", {graph_->Const(size), graph_->Const(options.shift == 0 ? size : options.shift), graph_->Const(options.stride), graph_->Const(options.drop_remainder)}, {}, windows);
+  return Then("WindowDataset",
+              {graph_->Const(size), graph_->Const(options.shift == 0 ? size : options.shift),
+               graph_->Const(options.stride), graph_->Const(options.drop_remainder)},
+              {}, windows);
 }
 
-Dataset Dataset::GroupByWindow(const Predicate& key, const std::function<Dataset(Graph&, Output, const Dataset&)>& reduce, const std::function<Output(Graph&, Output)>& size) const {
-  return Grouped(key, [&](Graph& body, Output of, const Dataset& window, const Outputs&) { return reduce(body, of, window); }, {}, size);
+Dataset Dataset::GroupByWindow(const Predicate& key,
+                               const std::function<Dataset(Graph&, Output, const Dataset&)>& reduce,
+                               const std::function<Output(Graph&, Output)>& size) const {
+  return Grouped(
+      key, [&](Graph& body, Output of, const Dataset& window, const Outputs&) { return reduce(body, of, window); }, {},
+      size);
 }
 
-Dataset Dataset::Grouped(const host::FunctionBody& key, const Reduction& reduce, const Outputs& captured, const std::function<Output(Graph&, Output)>& size) const {
+Dataset Dataset::Grouped(const host::FunctionBody& key, const Reduction& reduce, const Outputs& captured,
+                         const std::function<Output(Graph&, Output)>& size) const {
   const Traced keys = Trace("dataset_key", key, {});
-  const Dataset of_key(*graph_, variant_, {{DType::kInt64, Shape()}}), of_window(*graph_, variant_, {{DType::kInt64, Shape()}, {DType::kVariant, Shape()}});
+  const Dataset of_key(*graph_, variant_, {{DType::kInt64, Shape()}}),
+      of_window(*graph_, variant_, {{DType::kInt64, Shape()}, {DType::kVariant, Shape()}});
   std::vector<Component> components;
   const auto make = [&](Graph& inside, const Outputs& x) {
     const Dataset made = reduce(inside, x[0], Dataset(inside, x[1], components_), Outputs(x.begin() + 2, x.end()));
@@ -288,21 +327,28 @@ Dataset Dataset::Grouped(const host::FunctionBody& key, const Reduction& reduce,
     return made.variant_;
   };
   const Traced reduced = of_window.Trace("dataset_reduce", make, captured);
-  const Traced sizes = of_key.Trace("dataset_window_size", [&](Graph& inside, const Outputs& x) { return size(inside, x[0]); }, {});
+  const Traced sizes =
+      of_key.Trace("dataset_window_size", [&](Graph& inside, const Outputs& x) { return size(inside, x[0]); }, {});
   return Then("GroupByWindowDataset", captured,
-              {{"key_func", keys.function}, {"reduce_func", reduced.function}, {"window_size_func", sizes.function},
-               {"Tkey_func_other_arguments", Types{}}, {"Treduce_func_other_arguments", TypesOf(captured)}, {"Twindow_size_func_other_arguments", Types{}}},
+              {{"key_func", keys.function},
+               {"reduce_func", reduced.function},
+               {"window_size_func", sizes.function},
+               {"Tkey_func_other_arguments", Types{}},
+               {"Treduce_func_other_arguments", TypesOf(captured)},
+               {"Twindow_size_func_other_arguments", Types{}}},
               std::move(components));
 }
 
 Dataset Dataset::BucketByLength(size_t component, const BucketOptions& options) const {
   if (component >= components_.size()) {
-    Refuse(*graph_, "BucketByLength: component " + std::to_string(component) + " of elements of " + std::to_string(components_.size()));
+    Refuse(*graph_, "BucketByLength: component " + std::to_string(component) + " of elements of " +
+                        std::to_string(components_.size()));
     return *this;
   }
   const auto first_dimension = [component](Graph& body, const Outputs& x) {
     const Output shape = body.Op("Shape", {x[component]}, {{"out_type", DType::kInt64}});
-    return body.Op("StridedSlice", {shape, body.Const({0}), body.Const({1}), body.Const({1})}, {{"shrink_axis_mask", int64_t{1}}});
+    return body.Op("StridedSlice", {shape, body.Const({0}), body.Const({1}), body.Const({1})},
+                   {{"shrink_axis_mask", int64_t{1}}});
   };
   return BucketByLength(first_dimension, options);
 }
@@ -310,10 +356,14 @@ Dataset Dataset::BucketByLength(size_t component, const BucketOptions& options) 
 Dataset Dataset::BucketByLength(const Predicate& length, const BucketOptions& options) const {
   const std::vector<int64_t>&boundaries = options.boundaries, &sizes = options.batch_sizes;
   const auto positive = [](int64_t n) { return n > 0; };
-  const bool ascending = std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) == boundaries.end();
-  if (sizes.size() != boundaries.size() + 1 || !ascending || !std::all_of(sizes.begin(), sizes.end(), positive) || !std::all_of(boundaries.begin(), boundaries.end(), positive)) {
-    Refuse(*graph_, "BucketByLength: boundaries are positive and ascend, and there is one positive batch size more than boundaries; found " + std::to_string(boundaries.size()) +
-                        " boundaries and " + std::to_string(sizes.size()) + " batch sizes");
+  const bool ascending =
+      std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) == boundaries.end();
+  if (sizes.size() != boundaries.size() + 1 || !ascending || !std::all_of(sizes.begin(), sizes.end(), positive) ||
+      !std::all_of(boundaries.begin(), boundaries.end(), positive)) {
+    Refuse(*graph_,
+           "BucketByLength: boundaries are positive and ascend, and there is one positive batch size more than "
+           "boundaries; found " +
+               std::to_string(boundaries.size()) + " boundaries and " + std::to_string(sizes.size()) + " batch sizes");
     return *this;
   }
   const Result<Shapes> known = PaddedShapes(options.padding);
@@ -326,11 +376,14 @@ Dataset Dataset::BucketByLength(const Predicate& length, const BucketOptions& op
   };
   const auto bucket_of = [&](Graph& body, const Outputs& x) {
     const Output n = body.Op("Cast", {length(body, x)}, {{"DstT", DType::kInt64}});
-    const Output reached = body.Op("GreaterEqual", {n, body.Const(boundaries, {static_cast<int64_t>(boundaries.size())})});
-    host::FunctionResults bucket(body.Op("Sum", {body.Op("Cast", {reached}, {{"DstT", DType::kInt64}}), body.Const({0})}));
+    const Output reached =
+        body.Op("GreaterEqual", {n, body.Const(boundaries, {static_cast<int64_t>(boundaries.size())})});
+    host::FunctionResults bucket(
+        body.Op("Sum", {body.Op("Cast", {reached}, {{"DstT", DType::kInt64}}), body.Const({0})}));
     if (options.pad_to_boundary) {
       const Output fits = body.Op("Less", {bucket.outputs[0], body.Const(static_cast<int64_t>(boundaries.size()))});
-      const Output why = body.StringConst("elements are padded to their bucket's boundary, and this one's length is not below the last boundary:");
+      const Output why = body.StringConst(
+          "elements are padded to their bucket's boundary, and this one's length is not below the last boundary:");
       bucket.effects.push_back(body.AddNode("Assert", {fits, why, n}));
     }
     return bucket;
@@ -356,14 +409,18 @@ Dataset Dataset::BucketByLength(const Predicate& length, const BucketOptions& op
 
 Dataset Dataset::Cache(std::string_view file) const { return Then("CacheDataset", {graph_->StringConst(file)}); }
 Dataset Dataset::Prefetch(int64_t buffer_size) const { return Then("PrefetchDataset", {graph_->Const(buffer_size)}); }
-Dataset Dataset::IgnoreErrors(bool log_warning) const { return Then("IgnoreErrorsDataset", {}, {{"log_warning", log_warning}}); }
+Dataset Dataset::IgnoreErrors(bool log_warning) const {
+  return Then("IgnoreErrorsDataset", {}, {{"log_warning", log_warning}});
+}
 
 // ---- Use ----
 
 DatasetIterator Dataset::MakeIterator(std::string_view name) const {
   DatasetIterator made;
   const std::string scope(name);
-  const Output iterator = graph_->Op("IteratorV2", {}, WithSpec({{"shared_name", scope}, {"container", std::string()}}, components_), scope + "/iterator");
+  const Output iterator =
+      graph_->Op("IteratorV2", {}, WithSpec({{"shared_name", scope}, {"container", std::string()}}, components_),
+                 scope + "/iterator");
   made.begin = graph_->AddNode("MakeIterator", {variant_, iterator}, {}, scope + "/begin");
   made.get_next = graph_->AddNode("IteratorGetNext", {iterator}, WithSpec({}, components_), scope + "/next");
   made.next = made.get_next.outputs();

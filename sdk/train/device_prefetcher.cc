@@ -10,9 +10,13 @@ namespace tenon::train {
 
 namespace {
 
-bool StaysOnHost(DType dtype) { return dtype == DType::kString || dtype == DType::kVariant || dtype == DType::kResource; }
+bool StaysOnHost(DType dtype) {
+  return dtype == DType::kString || dtype == DType::kVariant || dtype == DType::kResource;
+}
 
-bool HasKnownBytes(const Output& value) { return !StaysOnHost(value.dtype()) && host::DTypeSize(value.dtype()) > 0 && value.shape().fully_known(); }
+bool HasKnownBytes(const Output& value) {
+  return !StaysOnHost(value.dtype()) && host::DTypeSize(value.dtype()) > 0 && value.shape().fully_known();
+}
 
 Result<Tensor> Copied(tenon_session* session, const Tensor& tensor, const std::string& device) {
   tenon_tensor* copy = nullptr;
@@ -20,7 +24,8 @@ Result<Tensor> Copied(tenon_session* session, const Tensor& tensor, const std::s
   return Tensor::Take(copy);
 }
 
-// Pinned memory for each of the values. None: one is of no known size, the device computes in the host's memory, or there is no such memory for all.
+// Pinned memory for each of the values. None: one is of no known size, the device computes in the host's memory, or
+// there is no such memory for all.
 std::vector<Tensor> PinnedFor(const Session& session, const std::vector<Output>& values, const std::string& device) {
   if (!std::all_of(values.begin(), values.end(), HasKnownBytes)) return {};
   const auto one = Tensor::Scalar(0.0f);
@@ -37,8 +42,12 @@ std::vector<Tensor> PinnedFor(const Session& session, const std::vector<Output>&
 
 }  // namespace
 
-Result<std::unique_ptr<DevicePrefetcher>> DevicePrefetcher::Create(const Session& session, const std::vector<Output>& values, const std::string& device, size_t depth) {
-  if (depth == 0 || values.empty()) return Status(Code::kInvalidArgument, "a prefetcher holds the values of one step at least, and a step has one at least");
+Result<std::unique_ptr<DevicePrefetcher>> DevicePrefetcher::Create(const Session& session,
+                                                                   const std::vector<Output>& values,
+                                                                   const std::string& device, size_t depth) {
+  if (depth == 0 || values.empty())
+    return Status(Code::kInvalidArgument,
+                  "a prefetcher holds the values of one step at least, and a step has one at least");
   std::vector<Name> names;
   std::vector<std::string> devices;
   for (const Output& value : values) {
@@ -52,12 +61,18 @@ Result<std::unique_ptr<DevicePrefetcher>> DevicePrefetcher::Create(const Session
     TENON_TRY_ASSIGN(take, session.Prepare({}, names));
   }
   TENON_TRY_ASSIGN(host::Cancellation cancellation, host::Cancellation::Create());
-  return std::unique_ptr<DevicePrefetcher>(new DevicePrefetcher(session, std::move(take), std::move(pinned), std::move(cancellation), std::move(devices), depth));
+  return std::unique_ptr<DevicePrefetcher>(new DevicePrefetcher(session, std::move(take), std::move(pinned),
+                                                                std::move(cancellation), std::move(devices), depth));
 }
 
-DevicePrefetcher::DevicePrefetcher(const Session& session, host::Callable take, std::vector<Tensor> pinned, host::Cancellation cancellation, std::vector<std::string> devices,
-                                   size_t depth)
-    : session_(session.get()), take_(std::move(take)), pinned_(std::move(pinned)), cancellation_(std::move(cancellation)), devices_(std::move(devices)), depth_(depth) {}
+DevicePrefetcher::DevicePrefetcher(const Session& session, host::Callable take, std::vector<Tensor> pinned,
+                                   host::Cancellation cancellation, std::vector<std::string> devices, size_t depth)
+    : session_(session.get()),
+      take_(std::move(take)),
+      pinned_(std::move(pinned)),
+      cancellation_(std::move(cancellation)),
+      devices_(std::move(devices)),
+      depth_(depth) {}
 
 DevicePrefetcher::~DevicePrefetcher() {
   {
@@ -74,7 +89,8 @@ Status DevicePrefetcher::Ask() {
   try {
     if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
   } catch (const std::system_error& error) {
-    return Status(Code::kResourceExhausted, std::string("the system gives no thread to prefetch with: ") + error.what());
+    return Status(Code::kResourceExhausted,
+                  std::string("the system gives no thread to prefetch with: ") + error.what());
   }
   if (std::exchange(pauses_, false)) changed_.notify_all();
   return Status();
@@ -90,9 +106,13 @@ Result<std::vector<Tensor>> DevicePrefetcher::Next(std::chrono::nanoseconds time
   TENON_TRY(Ask());
   ++asked_;
   const auto come = [this] { return !ready_.empty(); };
-  const bool in_time = timeout.count() == 0 ? (changed_.wait(lock, come), true) : changed_.wait_for(lock, timeout, come);
+  const bool in_time =
+      timeout.count() == 0 ? (changed_.wait(lock, come), true) : changed_.wait_for(lock, timeout, come);
   --asked_;
-  if (!in_time) return Status(Code::kDeadlineExceeded, "the input gave nothing within " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) + " ms");
+  if (!in_time)
+    return Status(Code::kDeadlineExceeded,
+                  "the input gave nothing within " +
+                      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) + " ms");
   Result<std::vector<Tensor>> values = std::move(ready_.front());
   ready_.pop_front();
   // Others who wait have asked again.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that come into a device's memory ahead: all of them, in their order, failures once; nobody waits for ever. Covers M4.
+// Batches that come into a device's memory ahead: all of them, in their order, failures once; nobody waits for ever.
+// Covers M4.
 #include "tenon/train/device_prefetcher.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,9 @@ std::string Pass(DevicePrefetcher* batches, const host::Callable& step) {
 }
 
 Dataset Floats(Graph& graph, int64_t many) {
-  return Dataset::Range(graph, 0, many).Map([](Graph& g, const Outputs& x) { return g.Op("Cast", {x[0]}, {{"DstT", DType::kFloat}}); });
+  return Dataset::Range(graph, 0, many).Map([](Graph& g, const Outputs& x) {
+    return g.Op("Cast", {x[0]}, {{"DstT", DType::kFloat}});
+  });
 }
 
 TEST(DevicePrefetcher, GivesAllBatchesInTheirOrderAndThenTheEnd) {
@@ -92,7 +95,8 @@ TEST(DevicePrefetcher, BatchesOfOneSizeKeepTheirValues) {
         const auto here = session.CopyTensor(value, "");
         ASSERT_TRUE(here.ok()) << here.status();
         const std::span<const float> found = here->data<float>();
-        EXPECT_EQ(std::vector<float>(found.begin(), found.end()), (std::vector<float>{2.0f * static_cast<float>(i), 2.0f * static_cast<float>(i) + 1}));
+        EXPECT_EQ(std::vector<float>(found.begin(), found.end()),
+                  (std::vector<float>{2.0f * static_cast<float>(i), 2.0f * static_cast<float>(i) + 1}));
       }
   }
 }
@@ -116,7 +120,8 @@ TEST(DevicePrefetcher, NeedsNoPinnedMemory) {
 TEST(DevicePrefetcher, WhatFailsIsToldOnceAndTheOthersCome) {
   Graph graph(OneTpu());
   const Dataset checked = Floats(graph, 5).Map([](Graph& g, const Outputs& x) {
-    return g.Op("CheckNumerics", {g.Op("RealDiv", {x[0], g.Op("Sub", {x[0], g.Const(2.0f)})})}, {{"message", std::string("two")}});
+    return g.Op("CheckNumerics", {g.Op("RealDiv", {x[0], g.Op("Sub", {x[0], g.Const(2.0f)})})},
+                {{"message", std::string("two")}});
   });
   const DatasetIterator input = checked.MakeIterator("input");
   const Session session = SessionFor(graph);
@@ -130,7 +135,8 @@ TEST(DevicePrefetcher, WhatFailsIsToldOnceAndTheOthersCome) {
 
 TEST(DevicePrefetcher, TextsStayInHostMemory) {
   Graph graph(OneTpu());
-  const DatasetIterator input = Dataset::Zip({Floats(graph, 1), Dataset::FromTensors(graph, {graph.StringConst("word")})}).MakeIterator("input");
+  const DatasetIterator input =
+      Dataset::Zip({Floats(graph, 1), Dataset::FromTensors(graph, {graph.StringConst("word")})}).MakeIterator("input");
   const Session session = SessionFor(graph);
   ASSERT_TRUE(session.RunTargets({Name(input.begin)}).ok());
   const auto values = DevicePrefetcher::Create(session, input.next, kTpu);
@@ -144,7 +150,8 @@ TEST(DevicePrefetcher, TextsStayInHostMemory) {
 TEST(DevicePrefetcher, EndsWhileItsInputHasNothing) {
   Graph graph(OneTpu());
   const std::vector<DType> types = {DType::kFloat};
-  const Output queue = graph.Op("FIFOQueueV2", {}, {{"component_types", types}, {"shapes", std::vector<Shape>{Shape()}}}, "queue");
+  const Output queue =
+      graph.Op("FIFOQueueV2", {}, {{"component_types", types}, {"shapes", std::vector<Shape>{Shape()}}}, "queue");
   const Operation enqueue = graph.AddNode("QueueEnqueueV2", {queue, graph.Const(3.0f)}, {}, "enqueue");
   const Output taken = graph.Op("QueueDequeueV2", {queue}, {{"component_types", types}}, "taken");
   const Session session = SessionFor(graph);
@@ -160,7 +167,9 @@ TEST(DevicePrefetcher, SaysWhatIsWrong) {
   Graph graph(OneTpu());
   const DatasetIterator input = Floats(graph, 1).MakeIterator("input");
   const Session session = SessionFor(graph);
-  EXPECT_NE(DevicePrefetcher::Create(session, input.next, "/device:GPU:7").status().message().find("there is no device"), std::string::npos);
+  EXPECT_NE(
+      DevicePrefetcher::Create(session, input.next, "/device:GPU:7").status().message().find("there is no device"),
+      std::string::npos);
   EXPECT_EQ(DevicePrefetcher::Create(session, {}, kTpu).status().code(), Code::kInvalidArgument);
 }
 

@@ -99,12 +99,14 @@ void DigitNetwork::Train(Output moved, Output labels) {
   std::vector<Output> losses, accuracies;
   for (int32_t i = 0; i < count; ++i) {
     const std::vector<std::string>& devices = options_.replica_devices;
-    const std::string device = devices.empty() ? "" : devices[static_cast<size_t>(i + options_.number) % devices.size()];
+    const std::string device =
+        devices.empty() ? "" : devices[static_cast<size_t>(i + options_.number) % devices.size()];
     const auto on = graph.Device(device);
     if (options_.mirrored) model_.BeginReplica(i, device);
     Output images = moved, own_labels = labels;
     if (count > 1) {
-      images = graph.Op("Slice", {moved, graph.Const({i * share, 0, 0, 0}), graph.Const({share, 8, 8, 1})}, {}, "share/images");
+      images = graph.Op("Slice", {moved, graph.Const({i * share, 0, 0, 0}), graph.Const({share, 8, 8, 1})}, {},
+                        "share/images");
       own_labels = graph.Op("Slice", {labels, graph.Const({i * share}), graph.Const({share})}, {}, "share/labels");
     }
     const Output logits = Tower(images);
@@ -121,7 +123,8 @@ void DigitNetwork::Train(Output moved, Output labels) {
   accuracy_ = mean(accuracies, "accuracy");
   if (!options_.between) {
     const Output rate = LearningRate();
-    update_ = options_.mirrored ? MinimizeMirrored(model_, replicas, rate, options_.optimizer) : Minimize(model_, replicas, rate, options_.optimizer);
+    update_ = options_.mirrored ? MinimizeMirrored(model_, replicas, rate, options_.optimizer)
+                                : Minimize(model_, replicas, rate, options_.optimizer);
     return;
   }
   const auto on = graph.Device(replicas[0].device);
@@ -164,7 +167,8 @@ Result<std::vector<View>> DigitNetwork::Feed(int64_t step) {
   // Replicas that are asynchronous take the batches by turns.
   if (options_.between && !shares()) step = step * options_.between->replicas + options_.number;
   const std::vector<int64_t> batch = sampler_.Indices(step);
-  const std::span<const int64_t> own = std::span(batch).subspan(static_cast<size_t>(own_begin()), static_cast<size_t>(own_batch()));
+  const std::span<const int64_t> own =
+      std::span(batch).subspan(static_cast<size_t>(own_begin()), static_cast<size_t>(own_batch()));
   TENON_TRY_ASSIGN(View images, training_images_.Take(own));
   TENON_TRY_ASSIGN(View labels, training_labels_.Take(own));
   const auto number = static_cast<uint64_t>(step);

@@ -10,13 +10,16 @@ Embedding::Embedding(Model& model, std::string_view name, int64_t rows, int64_t 
     : model_(model), name_(name), width_(width), partition_(partition) {
   const auto count = static_cast<int64_t>(devices.size());
   if (count == 0 || rows < count || width < 1) {
-    model.graph().Fail(Status(Code::kInvalidArgument, "embedding '" + name_ + "' of " + std::to_string(rows) + " rows of " + std::to_string(width) +
-                                                          " on " + std::to_string(count) + " devices; each needs a row at least"));
+    model.graph().Fail(Status(Code::kInvalidArgument, "embedding '" + name_ + "' of " + std::to_string(rows) +
+                                                          " rows of " + std::to_string(width) + " on " +
+                                                          std::to_string(count) +
+                                                          " devices; each needs a row at least"));
     return;
   }
   for (int64_t shard = 0; shard < count; ++shard) {
     const int64_t own = RowsOfShard(partition, rows, count, shard);
-    shards_.push_back(&model.Rows(name_ + "/shard_" + std::to_string(shard), {own, width}, initializer, devices[static_cast<size_t>(shard)]));
+    shards_.push_back(&model.Rows(name_ + "/shard_" + std::to_string(shard), {own, width}, initializer,
+                                  devices[static_cast<size_t>(shard)]));
     model.SetPart(*shards_.back(), PartOfTable(partition, name_, rows, count, shard));
   }
 }

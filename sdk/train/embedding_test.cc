@@ -35,15 +35,21 @@ class Fit {
   Fit(int shards, const OptimizerOptions& options, int replicas = 1) : graph_(TheRuntime()), model_(graph_) {
     ids_ = graph_.Placeholder("ids", DType::kInt64, {-1});
     std::optional<Embedding> table;
-    if (shards > 0) table.emplace(model_, "table", kRows, kWidth, Initializer::Constant(0), std::vector<std::string>(static_cast<size_t>(shards)));
+    if (shards > 0)
+      table.emplace(model_, "table", kRows, kWidth, Initializer::Constant(0),
+                    std::vector<std::string>(static_cast<size_t>(shards)));
     const auto look_up = [&](Output ids) {
       if (table) return table->Lookup(ids);
-      return graph_.Op("GatherV2", {model_.Weight("table", {kRows, kWidth}, Initializer::Constant(0)).value, ids, graph_.Const(0)});
+      return graph_.Op("GatherV2",
+                       {model_.Weight("table", {kRows, kWidth}, Initializer::Constant(0)).value, ids, graph_.Const(0)});
     };
     rows_ = look_up(ids_);
     std::vector<Replica> all;
     for (int i = 0; i < replicas; ++i)
-      all.push_back({graph_.Op("Sum", {graph_.Op("SquaredDifference", {i == 0 ? rows_ : look_up(ids_), graph_.Const(1.0f)}), graph_.Const({0, 1})}), ""});
+      all.push_back(
+          {graph_.Op("Sum", {graph_.Op("SquaredDifference", {i == 0 ? rows_ : look_up(ids_), graph_.Const(1.0f)}),
+                             graph_.Const({0, 1})}),
+           ""});
     update_ = Minimize(model_, all, graph_.Const(0.1f), options);
     if (!graph_.status().ok()) return;
     const Operation init = model_.InitializeAll();
@@ -65,11 +71,14 @@ class Fit {
     const auto step = std::max(shards, 1);
     const int first = shards > 0 ? std::stoi(variable.name.substr(std::string("table/shard_").size())) : 0;
     std::vector<float> own;
-    for (int row = first; row < kRows; row += step) own.insert(own.end(), table.begin() + row * kWidth, table.begin() + (row + 1) * kWidth);
-    return graph_.AddNode("AssignVariableOp", {variable.handle, graph_.Const(own, variable.shape)}, {{"dtype", DType::kFloat}});
+    for (int row = first; row < kRows; row += step)
+      own.insert(own.end(), table.begin() + row * kWidth, table.begin() + (row + 1) * kWidth);
+    return graph_.AddNode("AssignVariableOp", {variable.handle, graph_.Const(own, variable.shape)},
+                          {{"dtype", DType::kFloat}});
   }
   Result<std::vector<float>> Run(const std::vector<int64_t>& ids, const std::vector<host::Name>& targets) const {
-    TENON_TRY_ASSIGN(const std::vector<Tensor> values, session_->Run({{ids_, View(ids, {static_cast<int64_t>(ids.size())})}}, {rows_}, targets));
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values,
+                     session_->Run({{ids_, View(ids, {static_cast<int64_t>(ids.size())})}}, {rows_}, targets));
     return std::vector<float>(values[0].data<float>().begin(), values[0].data<float>().end());
   }
   Graph graph_;
@@ -131,7 +140,8 @@ const std::vector<std::vector<int64_t>> kSteps = {{1, 4, 4, 9}, {4}, {0, 9, 1, 9
 // Adam's averages fall in every row, as those of a dense table do.
 TEST(Embedding, AdamMovesTheRowsOfTheDenseTable) {
   for (const int replicas : {1, 2}) {
-    const Fit dense(0, Of(OptimizerOptions::Kind::kAdam), replicas), sharded(3, Of(OptimizerOptions::Kind::kAdam), replicas);
+    const Fit dense(0, Of(OptimizerOptions::Kind::kAdam), replicas),
+        sharded(3, Of(OptimizerOptions::Kind::kAdam), replicas);
     for (const std::vector<int64_t>& ids : kSteps) {
       ASSERT_TRUE(dense.Train(ids).ok());
       const auto trained = sharded.Train(ids);
@@ -144,7 +154,8 @@ TEST(Embedding, AdamMovesTheRowsOfTheDenseTable) {
   }
 }
 
-// A row's momentum moves when the row has a gradient, as TensorFlow's sparse updates have it: by the formula, in numbers.
+// A row's momentum moves when the row has a gradient, as TensorFlow's sparse updates have it: by the formula, in
+// numbers.
 TEST(Embedding, MomentumOfARowMovesWithItsGradients) {
   for (const bool nesterov : {false, true}) {
     OptimizerOptions options = Of(OptimizerOptions::Kind::kMomentum);
@@ -155,7 +166,8 @@ TEST(Embedding, MomentumOfARowMovesWithItsGradients) {
       ASSERT_TRUE(sharded.Train(ids).ok());
       std::vector<float> gradient(table.size(), 0);
       for (const int64_t id : ids)
-        for (int64_t i = id * kWidth; i < (id + 1) * kWidth; ++i) gradient[static_cast<size_t>(i)] += 2 * (table[static_cast<size_t>(i)] - 1);
+        for (int64_t i = id * kWidth; i < (id + 1) * kWidth; ++i)
+          gradient[static_cast<size_t>(i)] += 2 * (table[static_cast<size_t>(i)] - 1);
       for (const int64_t id : std::set<int64_t>(ids.begin(), ids.end()))
         for (auto i = static_cast<size_t>(id * kWidth); i < static_cast<size_t>((id + 1) * kWidth); ++i) {
           accumulated[i] = 0.9f * accumulated[i] + gradient[i];
@@ -163,14 +175,16 @@ TEST(Embedding, MomentumOfARowMovesWithItsGradients) {
         }
     }
     const std::vector<float> learned = *sharded.LookUp(AllRows());
-    for (size_t i = 0; i < table.size(); ++i) EXPECT_NEAR(learned[i], table[i], 1e-5 * (1 + std::abs(table[i]))) << i << (nesterov ? ", nesterov" : "");
+    for (size_t i = 0; i < table.size(); ++i)
+      EXPECT_NEAR(learned[i], table[i], 1e-5 * (1 + std::abs(table[i]))) << i << (nesterov ? ", nesterov" : "");
   }
 }
 
 // Where all rows have gradients in each step, every optimizer does to rows what it does to the whole.
 TEST(Embedding, EveryOptimizerLearnsAsOfADenseTableWhenAllRowsCount) {
   using Kind = OptimizerOptions::Kind;
-  for (const Kind kind : {Kind::kGradientDescent, Kind::kMomentum, Kind::kAdam, Kind::kAdagrad, Kind::kRmsProp, Kind::kAdadelta}) {
+  for (const Kind kind :
+       {Kind::kGradientDescent, Kind::kMomentum, Kind::kAdam, Kind::kAdagrad, Kind::kRmsProp, Kind::kAdadelta}) {
     OptimizerOptions options = Of(kind);
     options.rms_momentum = 0.5f;
     const Fit dense(0, options), sharded(3, options);
@@ -180,7 +194,9 @@ TEST(Embedding, EveryOptimizerLearnsAsOfADenseTableWhenAllRowsCount) {
       ASSERT_TRUE(trained.ok()) << trained.status();
     }
     const std::vector<float> learned = *sharded.LookUp(AllRows()), wanted = *dense.LookUp(AllRows());
-    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(learned[i], wanted[i], 2e-5 * (1 + std::abs(wanted[i]))) << i << " of optimizer " << static_cast<int>(kind);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_NEAR(learned[i], wanted[i], 2e-5 * (1 + std::abs(wanted[i])))
+          << i << " of optimizer " << static_cast<int>(kind);
   }
 }
 

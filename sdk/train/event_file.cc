@@ -55,18 +55,22 @@ std::optional<int64_t> SecondOf(std::string_view name) {
   const std::string_view digits = name.substr(kPrefix.size(), name.find('.', kPrefix.size()) - kPrefix.size());
   int64_t second = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), second);
-  if (digits.size() != kStampDigits || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (digits.size() != kStampDigits || error != std::errc() || end != digits.data() + digits.size())
+    return std::nullopt;
   return second;
 }
 
-// A name that no other run has, and that sorts behind those in the folder: readers, TensorBoard too, take the files in the order of their names. A run that goes on within the second of the one
-// before, or after the clock was set back, may have a process whose number sorts before that one's (1003 before 989): it gets a later second. The last number has zeros before it for that.
+// A name that no other run has, and that sorts behind those in the folder: readers, TensorBoard too, take the files in
+// the order of their names. A run that goes on within the second of the one before, or after the clock was set back,
+// may have a process whose number sorts before that one's (1003 before 989): it gets a later second. The last number
+// has zeros before it for that.
 std::string NewPath(const std::string& folder) {
   char host[256] = "localhost";
   if (gethostname(host, sizeof(host) - 1) != 0) std::strcpy(host, "localhost");
   auto second = static_cast<int64_t>(Now());
   std::string last;
-  const Result<std::vector<std::string>> names = data::ListFolder(folder);  // none: the folder's files cannot be listed, and the time has to do
+  const Result<std::vector<std::string>> names =
+      data::ListFolder(folder);  // none: the folder's files cannot be listed, and the time has to do
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
     if (SecondOf(name).has_value()) last = std::max(last, name);
   }

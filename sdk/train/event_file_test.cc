@@ -137,11 +137,14 @@ TEST(EventWriter, GivesTwoRunsOfOneSecondTwoFiles) {
 
 TEST(EventWriter, SortsBehindTheFilesThatAreThere) {
   const std::string folder = TemporaryFolder();
-  const auto name = [](int64_t second, const char* process) { return "events.out.tfevents." + std::to_string(second) + ".~." + process + ".000000"; };
+  const auto name = [](int64_t second, const char* process) {
+    return "events.out.tfevents." + std::to_string(second) + ".~." + process + ".000000";
+  };
   const auto now = static_cast<int64_t>(std::time(nullptr));
   // Of this second, or the next; of a day when the clock was ahead; and what only looks like one.
   std::vector<std::string> names = {name(now, "9"), name(now + 1, "9"), name(now + 86400, "9")};
-  for (const std::string& other : {name(99999999999, "9"), std::string("events.out.tfevents.zzz"), std::string("zzz")}) std::ofstream(folder + "/" + other) << "";
+  for (const std::string& other : {name(99999999999, "9"), std::string("events.out.tfevents.zzz"), std::string("zzz")})
+    std::ofstream(folder + "/" + other) << "";
   for (const std::string& there : names) {
     std::ofstream(folder + "/" + there) << "";
     const Result<EventWriter> writer = EventWriter::Create(folder);

@@ -36,8 +36,10 @@ Result<FolderLock> FolderLock::Take(const std::string& folder) {
   const std::string path = data::JoinPath(folder, kLockFileName);
   Result<host::File> file = host::File::OpenWrite(path);
   if (!file.ok() && file.status().code() == Code::kAborted) {
-    return Status(Code::kFailedPrecondition, "the folder '" + folder + "' is in use: " + Holder(path) +
-                                                 " saves checkpoints there; nothing of it was touched. Wait until that ends, or name another folder");
+    return Status(
+        Code::kFailedPrecondition,
+        "the folder '" + folder + "' is in use: " + Holder(path) +
+            " saves checkpoints there; nothing of it was touched. Wait until that ends, or name another folder");
   }
   if (!file.ok()) return file.status();
   FolderLock lock(path, *std::move(file));

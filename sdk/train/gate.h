@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gate: updates that some steps leave out.
 //
-// Values that go through While() are dead where the step does not count; what is made of them does not run, and what it would change stays.
+// Values that go through While() are dead where the step does not count; what is made of them does not run, and what it
+// would change stays.
 #ifndef TENON_SDK_TRAIN_GATE_H_
 #define TENON_SDK_TRAIN_GATE_H_
 

@@ -19,20 +19,27 @@ constexpr std::string_view kScope = "tenon_training";
 constexpr size_t kMostListed = 10;
 
 bool StartsWithAny(std::string_view text, std::initializer_list<std::string_view> beginnings) {
-  return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) { return text.starts_with(beginning); });
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view beginning) { return text.starts_with(beginning); });
 }
-bool IsAny(std::string_view text, std::initializer_list<std::string_view> words) { return std::find(words.begin(), words.end(), text) != words.end(); }
+bool IsAny(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
 
 bool IsVariable(const NodeView& node) { return IsAny(node.op, {"VarHandleOp", "VariableV2", "Variable"}); }
 bool IsIterator(const NodeView& node) { return IsAny(node.op, {"IteratorV2", "Iterator"}); }
 bool IsAssign(const NodeView& node) { return node.op == "Assign" || node.op == "AssignVariableOp"; }
 bool ChangesVariables(const NodeView& node) {
-  return StartsWithAny(node.op, {"Assign", "Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "Scatter", "ResourceScatter", "CountUpTo", "ResourceCountUpTo"}) &&
+  return StartsWithAny(node.op, {"Assign", "Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "Scatter",
+                                 "ResourceScatter", "CountUpTo", "ResourceCountUpTo"}) &&
          !StartsWithAny(node.op, {"ScatterNd"});
 }
-bool TakesInput(const NodeView& node) { return StartsWithAny(node.op, {"IteratorGetNext", "QueueDequeue", "ReaderRead"}); }
+bool TakesInput(const NodeView& node) {
+  return StartsWithAny(node.op, {"IteratorGetNext", "QueueDequeue", "ReaderRead"});
+}
 bool IsKnown(const Shape& shape) {
-  return shape.has_rank() && std::all_of(shape.dims().begin(), shape.dims().end(), [](int64_t size) { return size >= 0; });
+  return shape.has_rank() &&
+         std::all_of(shape.dims().begin(), shape.dims().end(), [](int64_t size) { return size >= 0; });
 }
 
 // Random numbers that come again in each session.
@@ -55,8 +62,12 @@ bool IsZero(const NodeView* node) {
     sdk::WireReader reader(sdk::FindBytes(value, kAttrTensor));
     while (reader.Next()) {
       const bool number = reader.field() == kInts || reader.field() == kLongs;
-      if (number && (reader.number() != 0 || std::any_of(reader.bytes().begin(), reader.bytes().end(), [](char byte) { return byte != 0; }))) return false;
-      if (reader.field() == kContent && std::any_of(reader.bytes().begin(), reader.bytes().end(), [](char byte) { return byte != 0; })) return false;
+      if (number && (reader.number() != 0 ||
+                     std::any_of(reader.bytes().begin(), reader.bytes().end(), [](char byte) { return byte != 0; })))
+        return false;
+      if (reader.field() == kContent &&
+          std::any_of(reader.bytes().begin(), reader.bytes().end(), [](char byte) { return byte != 0; }))
+        return false;
     }
     return true;
   }
@@ -77,7 +88,8 @@ std::string Listed(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Result<std::unique_ptr<GraphTraining>> GraphTraining::Create(const Runtime& runtime, const model::ModelFile& file, GraphTrainingOptions options) {
+Result<std::unique_ptr<GraphTraining>> GraphTraining::Create(const Runtime& runtime, const model::ModelFile& file,
+                                                             GraphTrainingOptions options) {
   TENON_TRY_ASSIGN(model::GraphIndex index, model::GraphIndex::Build(file.graph_def()));
   std::unique_ptr<GraphTraining> training(new GraphTraining(runtime, file, std::move(index), std::move(options)));
   TENON_TRY(training->Build());
@@ -88,7 +100,8 @@ Status GraphTraining::Build() {
   if (!options_.data.empty()) {
     std::vector<NamedRows> arrays;
     for (const TrainingFeed& feed : options_.data) arrays.push_back(feed.array);
-    TENON_TRY_ASSIGN(batches_, ArrayBatches::Create(std::move(arrays), options_.batch, options_.shuffle, options_.last));
+    TENON_TRY_ASSIGN(batches_,
+                     ArrayBatches::Create(std::move(arrays), options_.batch, options_.shuffle, options_.last));
   }
   TENON_TRY(Reach());
   TENON_TRY(CheckThatItTrains());
@@ -126,7 +139,9 @@ Status GraphTraining::CheckThatItTrains() const {
   if (options_.minimize) return Status();
   for (const NodeView* node : model::WithFunctions(index_, reached_))
     if (ChangesVariables(*node)) return Status();
-  return Status(Code::kInvalidArgument, "a step changes no variable, so it trains nothing: " + (options_.targets.empty() ? "it runs no node for its effect" : "it runs " + Listed(options_.targets)));
+  return Status(Code::kInvalidArgument, "a step changes no variable, so it trains nothing: " +
+                                            (options_.targets.empty() ? "it runs no node for its effect"
+                                                                      : "it runs " + Listed(options_.targets)));
 }
 
 // Random numbers of generators that no checkpoint holds.
@@ -138,7 +153,8 @@ bool GraphTraining::DrawsNumbers(const NodeView& node) const {
 Status GraphTraining::ChooseScope() {
   const auto taken = [this] {
     return std::any_of(index_.graph().nodes.begin(), index_.graph().nodes.end(), [this](const NodeView& node) {
-      return node.name == scope_ || node.name.starts_with(scope_ + "/") || node.StringAttr("shared_name").starts_with(scope_ + "/");
+      return node.name == scope_ || node.name.starts_with(scope_ + "/") ||
+             node.StringAttr("shared_name").starts_with(scope_ + "/");
     });
   };
   scope_ = kScope;
@@ -153,7 +169,8 @@ Status GraphTraining::FindInput() {
   std::set<const NodeView*> outside(reached_.begin(), reached_.end());
   for (const NodeView* node : model::WithFunctions(index_, reached_)) {
     if (unrepeatable_.empty() && DrawsNumbers(*node))
-      unrepeatable_.push_back("the step draws random numbers ('" + std::string(node->name) + "', " + std::string(node->op) + "), which go on from no checkpoint");
+      unrepeatable_.push_back("the step draws random numbers ('" + std::string(node->name) + "', " +
+                              std::string(node->op) + "), which go on from no checkpoint");
     if (!TakesInput(*node)) continue;
     own_input_ = true;
     uses_queues_ = uses_queues_ || !node->op.starts_with("Iterator");
@@ -163,12 +180,18 @@ Status GraphTraining::FindInput() {
   }
   std::sort(advance_.begin(), advance_.end());
   if (!uses_queues_) return Status();
-  if (options_.passes > 1) return Status(Code::kInvalidArgument, "the input comes from queues, which cannot be begun again: how often they go over their files is the graph's (num_epochs)");
+  if (options_.passes > 1)
+    return Status(Code::kInvalidArgument,
+                  "the input comes from queues, which cannot be begun again: how often they go over their files is the "
+                  "graph's (num_epochs)");
   for (const model::QueueRunner& runner : file_.meta().queue_runners) {
-    if (runner.enqueue_ops.size() > 1) unrepeatable_.push_back("the queue '" + runner.queue + "' is filled by " + std::to_string(runner.enqueue_ops.size()) + " threads, whose order is anything");
+    if (runner.enqueue_ops.size() > 1)
+      unrepeatable_.push_back("the queue '" + runner.queue + "' is filled by " +
+                              std::to_string(runner.enqueue_ops.size()) + " threads, whose order is anything");
   }
   for (const NodeView& node : index_.graph().nodes) {
-    if (StartsWithAny(node.op, {"RandomShuffleQueue"})) unrepeatable_.push_back("the queue '" + std::string(node.name) + "' gives its elements in a random order");
+    if (StartsWithAny(node.op, {"RandomShuffleQueue"}))
+      unrepeatable_.push_back("the queue '" + std::string(node.name) + "' gives its elements in a random order");
   }
   return Status();
 }
@@ -177,14 +200,17 @@ Status GraphTraining::FindInput() {
 Status GraphTraining::FindIterator(const NodeView& iterator) {
   std::vector<std::string> makers;
   for (const NodeView& node : index_.graph().nodes) {
-    if (node.op == "MakeIterator" && node.inputs.size() > 1 && data::NodeOfInput(node.inputs[1]) == iterator.name) makers.emplace_back(node.name);
+    if (node.op == "MakeIterator" && node.inputs.size() > 1 && data::NodeOfInput(node.inputs[1]) == iterator.name)
+      makers.emplace_back(node.name);
   }
   if (makers.size() == 1) {
     iterator_initialisers_.push_back(makers[0]);
     return Status();
   }
-  const std::string which = makers.empty() ? "no node of the graph begins it (MakeIterator)" : "choose which of its initialisers begins it: " + Listed(makers);
-  return Status(Code::kInvalidArgument, "the step reads the iterator '" + std::string(iterator.name) + "', and " + which);
+  const std::string which = makers.empty() ? "no node of the graph begins it (MakeIterator)"
+                                           : "choose which of its initialisers begins it: " + Listed(makers);
+  return Status(Code::kInvalidArgument,
+                "the step reads the iterator '" + std::string(iterator.name) + "', and " + which);
 }
 
 const NodeView* GraphTraining::InitialiserOf(const NodeView& variable) const {
@@ -193,7 +219,9 @@ const NodeView* GraphTraining::InitialiserOf(const NodeView& variable) const {
       if (each.variable == variable.name && !each.initializer.empty()) return index_.FindNode(each.initializer);
     }
   }
-  const auto assigns = [&](const NodeView& node) { return IsAssign(node) && !node.inputs.empty() && data::NodeOfInput(node.inputs[0]) == variable.name; };
+  const auto assigns = [&](const NodeView& node) {
+    return IsAssign(node) && !node.inputs.empty() && data::NodeOfInput(node.inputs[0]) == variable.name;
+  };
   const NodeView* named = index_.FindNode(std::string(variable.name) + "/Assign");
   if (named != nullptr && assigns(*named)) return named;
   const NodeView* only = nullptr;
@@ -220,17 +248,22 @@ Status GraphTraining::FindInitialisers() {
     if (IsIterator(*node) && !given.contains(node->name)) TENON_TRY(FindIterator(*node));
   }
   if (own_input_ && options_.passes > 1 && !uses_queues_ && iterator_initialisers_.empty())
-    return Status(Code::kInvalidArgument, "the input cannot be begun again for more passes: its iterator has no initialiser (MakeIterator)");
+    return Status(Code::kInvalidArgument,
+                  "the input cannot be begun again for more passes: its iterator has no initialiser (MakeIterator)");
 
   // All that is run at some time.
   std::vector<std::string> runs = options_.init;
   for (const std::string& node : iterator_initialisers_) runs.push_back(node);
-  for (const model::QueueRunner& runner : file_.meta().queue_runners) runs.insert(runs.end(), runner.enqueue_ops.begin(), runner.enqueue_ops.end());
+  for (const model::QueueRunner& runner : file_.meta().queue_runners)
+    runs.insert(runs.end(), runner.enqueue_ops.begin(), runner.enqueue_ops.end());
   TENON_TRY_ASSIGN(std::vector<const NodeView*> run, index_.Reach({}, runs));
   for (const NodeView* node : run) {
-    const bool unseeded = node->op.starts_with("Shuffle") && node->inputs.size() > 3 && IsZero(index_.FindNode(data::NodeOfInput(node->inputs[2]))) &&
+    const bool unseeded = node->op.starts_with("Shuffle") && node->inputs.size() > 3 &&
+                          IsZero(index_.FindNode(data::NodeOfInput(node->inputs[2]))) &&
                           IsZero(index_.FindNode(data::NodeOfInput(node->inputs[3])));
-    if (unseeded) unseeded_.push_back("the dataset '" + std::string(node->name) + "' (" + std::string(node->op) + ") is shuffled without a seed");
+    if (unseeded)
+      unseeded_.push_back("the dataset '" + std::string(node->name) + "' (" + std::string(node->op) +
+                          ") is shuffled without a seed");
   }
   run.insert(run.end(), reached_.begin(), reached_.end());
   if (!file_.meta().saver.restore_op.empty() && file_.form() == model::Form::kMetaGraph) {
@@ -241,13 +274,19 @@ Status GraphTraining::FindInitialisers() {
   for (const NodeView& node : index_.graph().nodes) {
     const bool fills = StartsWithAny(node.op, {"InitializeTable"}) && !node.inputs.empty();
     const NodeView* table = fills ? index_.FindNode(data::NodeOfInput(node.inputs[0])) : nullptr;
-    if (table != nullptr && all.contains(table) && !given.contains(table->name) && file_.form() != model::Form::kSavedModel) table_initialisers_.emplace_back(node.name);
-    if (!IsVariable(node) || !all.contains(&node) || given.contains(node.name) || file_.form() == model::Form::kSavedModel) continue;
+    if (table != nullptr && all.contains(table) && !given.contains(table->name) &&
+        file_.form() != model::Form::kSavedModel)
+      table_initialisers_.emplace_back(node.name);
+    if (!IsVariable(node) || !all.contains(&node) || given.contains(node.name) ||
+        file_.form() == model::Form::kSavedModel)
+      continue;
     if (const NodeView* initialiser = InitialiserOf(node)) {
       variable_initialisers_.emplace_back(initialiser->name);
     } else if (file_.checkpoint().empty()) {
-      return Status(Code::kInvalidArgument, "the variable '" + std::string(node.name) + "' gets no first value: the graph has no '" + std::string(node.name) +
-                                                "/Assign', and no single other node that gives it one; name the node that initialises the graph (--init)");
+      return Status(Code::kInvalidArgument, "the variable '" + std::string(node.name) +
+                                                "' gets no first value: the graph has no '" + std::string(node.name) +
+                                                "/Assign', and no single other node that gives it one; name the node "
+                                                "that initialises the graph (--init)");
     }
   }
   return Status();
@@ -269,29 +308,40 @@ Result<Output> GraphTraining::Find(const std::string& tensor) const {
   const std::string name(data::NodeOfInput(tensor));
   TENON_TRY_ASSIGN(const Operation node, graph_.Find(name));
   int32_t index = 0;
-  if (tensor.size() > name.size()) std::from_chars(tensor.data() + name.size() + 1, tensor.data() + tensor.size(), index);
+  if (tensor.size() > name.size())
+    std::from_chars(tensor.data() + name.size() + 1, tensor.data() + tensor.size(), index);
   if (index < 0 || index >= node.output_count())
-    return Status(Code::kNotFound, "there is no tensor '" + tensor + "': '" + name + "' (" + node.op() + ") has " + std::to_string(node.output_count()) + " outputs");
+    return Status(Code::kNotFound, "there is no tensor '" + tensor + "': '" + name + "' (" + node.op() + ") has " +
+                                       std::to_string(node.output_count()) + " outputs");
   return node.output(index);
 }
 
-std::vector<model::QueueRunner> GraphTraining::Runners() const { return uses_queues_ ? file_.meta().queue_runners : std::vector<model::QueueRunner>(); }
+std::vector<model::QueueRunner> GraphTraining::Runners() const {
+  return uses_queues_ ? file_.meta().queue_runners : std::vector<model::QueueRunner>();
+}
 
-// Besides those of a step, all that is run at some time. The session gets this and no more: gradients may write calls out that others of the file's nodes read.
+// Besides those of a step, all that is run at some time. The session gets this and no more: gradients may write calls
+// out that others of the file's nodes read.
 std::vector<std::string> GraphTraining::NeededNodes() const {
   std::vector<std::string> nodes = FedTensors();
-  for (const auto* more : {&options_.init, &variable_initialisers_, &table_initialisers_, &iterator_initialisers_}) nodes.insert(nodes.end(), more->begin(), more->end());
+  for (const auto* more : {&options_.init, &variable_initialisers_, &table_initialisers_, &iterator_initialisers_})
+    nodes.insert(nodes.end(), more->begin(), more->end());
   for (const model::QueueRunner& runner : Runners()) AddNodesOf(runner, &nodes);
   const model::MetaGraph& meta = file_.meta();
   if (!file_.checkpoint().empty()) nodes.insert(nodes.end(), {meta.saver.restore_op, meta.saver.filename_tensor});
   nodes.push_back(meta.main_op);
   for (const model::Asset& asset : meta.assets) nodes.push_back(asset.tensor);
-  std::erase_if(nodes, [this](const std::string& node) { return index_.FindNode(data::NodeOfInput(node)) == nullptr; });  // who runs them says it
+  std::erase_if(nodes, [this](const std::string& node) {
+    return index_.FindNode(data::NodeOfInput(node)) == nullptr;
+  });  // who runs them says it
   return nodes;
 }
 
-bool GraphTraining::IsTrainable(const model::PartVariable& variable, const std::optional<std::unordered_set<std::string_view>>& collected) const {
-  if (!options_.only.empty()) return std::any_of(options_.only.begin(), options_.only.end(), [&](const std::string& beginning) { return variable.name.starts_with(beginning); });
+bool GraphTraining::IsTrainable(const model::PartVariable& variable,
+                                const std::optional<std::unordered_set<std::string_view>>& collected) const {
+  if (!options_.only.empty())
+    return std::any_of(options_.only.begin(), options_.only.end(),
+                       [&](const std::string& beginning) { return variable.name.starts_with(beginning); });
   return collected ? collected->contains(variable.name) : variable.dtype == DType::kFloat;
 }
 
@@ -305,15 +355,18 @@ Status GraphTraining::Adopt() {
   TENON_TRY(graph_.ImportMore(all.graph_def));
   TENON_TRY_ASSIGN(const std::vector<const NodeView*> reached, index_.Reach(FedTensors(), {options_.loss}));
   const std::unordered_set<const NodeView*> of_loss(reached.begin(), reached.end());
-  std::optional<std::unordered_set<std::string_view>> collected;  // what trainable_variables names, where there is such a collection
-  if (const auto collection = file_.meta().variables.find("trainable_variables"); collection != file_.meta().variables.end()) {
+  std::optional<std::unordered_set<std::string_view>>
+      collected;  // what trainable_variables names, where there is such a collection
+  if (const auto collection = file_.meta().variables.find("trainable_variables");
+      collection != file_.meta().variables.end()) {
     collected.emplace();
     for (const model::CollectedVariable& each : collection->second) collected->insert(each.variable);
   }
   for (const model::PartVariable& variable : variables_) {
     const bool trainable = of_loss.contains(index_.FindNode(variable.name)) && IsTrainable(variable, collected);
     if (options_.minimize && trainable && variable.dtype != DType::kFloat)
-      return Status(Code::kUnimplemented, "the variable '" + variable.name + "' is " + host::DTypeName(variable.dtype) + "; the optimizers here change float variables");
+      return Status(Code::kUnimplemented, "the variable '" + variable.name + "' is " + host::DTypeName(variable.dtype) +
+                                              "; the optimizers here change float variables");
     TENON_TRY_ASSIGN(const Operation node, graph_.Find(variable.name));
     const auto scope = graph_.Scope(scope_);
     model_.Adopt(node, variable.dtype, variable.shape, trainable, variable.device);
@@ -326,12 +379,19 @@ Status GraphTraining::CheckTrainable() const {
   std::vector<std::string> names;
   for (const model::PartVariable& variable : variables_) names.push_back(variable.name);
   for (const std::string& beginning : options_.only) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& variable) { return variable.starts_with(beginning); })) continue;
-    return Status(Code::kNotFound, "no variable that the loss '" + name + "' depends on begins with '" + beginning + "'; there are: " + Listed(names));
+    if (std::any_of(names.begin(), names.end(),
+                    [&](const std::string& variable) { return variable.starts_with(beginning); }))
+      continue;
+    return Status(Code::kNotFound, "no variable that the loss '" + name + "' depends on begins with '" + beginning +
+                                       "'; there are: " + Listed(names));
   }
-  if (model_.trainable().empty()) return Status(Code::kInvalidArgument, "the loss '" + name + "' depends on no trainable variable, so there is nothing to minimise it by");
+  if (model_.trainable().empty())
+    return Status(Code::kInvalidArgument,
+                  "the loss '" + name + "' depends on no trainable variable, so there is nothing to minimise it by");
   for (const Variable* variable : model_.trainable()) {
-    if (!IsKnown(variable->shape)) return Status(Code::kUnimplemented, "the variable '" + variable->name + "' has no known shape, which an optimizer needs");
+    if (!IsKnown(variable->shape))
+      return Status(Code::kUnimplemented,
+                    "the variable '" + variable->name + "' has no known shape, which an optimizer needs");
   }
   return Status();
 }
@@ -340,10 +400,13 @@ Status GraphTraining::AddUpdate() {
   TENON_TRY_ASSIGN(const Output loss, Find(options_.loss));
   const std::string name = options_.loss_name.empty() ? options_.loss : options_.loss_name;
   const bool floats = IsAny(host::DTypeName(loss.dtype()), {"float", "double", "half", "bfloat16"});
-  if (!floats) return Status(Code::kInvalidArgument, "the loss '" + name + "' is " + host::DTypeName(loss.dtype()) + "; a loss is a floating number");
+  if (!floats)
+    return Status(Code::kInvalidArgument,
+                  "the loss '" + name + "' is " + host::DTypeName(loss.dtype()) + "; a loss is a floating number");
   const Shape shape = loss.shape();
   if (std::any_of(shape.dims().begin(), shape.dims().end(), [](int64_t size) { return size >= 0 && size != 1; }))
-    return Status(Code::kInvalidArgument, "the loss '" + name + "' has the shape " + shape.ToString() + "; it must be one number");
+    return Status(Code::kInvalidArgument,
+                  "the loss '" + name + "' has the shape " + shape.ToString() + "; it must be one number");
   std::vector<Operation> all;
   for (const std::string& target : options_.targets) {
     TENON_TRY_ASSIGN(const Operation node, graph_.Find(data::NodeOfInput(target)));
@@ -360,14 +423,16 @@ Status GraphTraining::AddUpdate() {
   return graph_.status();
 }
 
-// What the datasets' functions hold that is in no iterator's state, and that running them forward brings to where it was: "" where there is none.
+// What the datasets' functions hold that is in no iterator's state, and that running them forward brings to where it
+// was: "" where there is none.
 Result<std::string> GraphTraining::StateOfFunctions() const {
   TENON_TRY_ASSIGN(std::vector<const NodeView*> nodes, index_.Reach({}, iterator_initialisers_));
   for (const NodeView* node : reached_)
     if (node->op == "OneShotIterator") nodes.push_back(node);
   for (const NodeView* node : model::WithFunctions(index_, nodes)) {
     const bool seeded = IsSeeded(*node) && DrawsNumbers(*node);
-    const bool by_variable = ChangesVariables(*node) || StartsWithAny(node->op, {"Stateful", "RngSkip", "RngReadAndSkip"});
+    const bool by_variable =
+        ChangesVariables(*node) || StartsWithAny(node->op, {"Stateful", "RngSkip", "RngReadAndSkip"});
     const bool takes = StartsWithAny(node->op, {"QueueDequeue", "ReaderRead"});
     if (seeded || by_variable || takes) return "'" + std::string(node->name) + "' (" + std::string(node->op) + ")";
   }
@@ -383,8 +448,10 @@ Status GraphTraining::AddInputState() {
   std::set<std::string_view> read_from;
   for (const std::string& taker : advance_) {
     const NodeView* node = index_.FindNode(taker);
-    const NodeView* iterator = node == nullptr || node->inputs.empty() ? nullptr : index_.FindNode(data::NodeOfInput(node->inputs[0]));
-    if (iterator == nullptr || !(IsIterator(*iterator) || iterator->op == "OneShotIterator")) return Status();  // its handle comes from elsewhere
+    const NodeView* iterator =
+        node == nullptr || node->inputs.empty() ? nullptr : index_.FindNode(data::NodeOfInput(node->inputs[0]));
+    if (iterator == nullptr || !(IsIterator(*iterator) || iterator->op == "OneShotIterator"))
+      return Status();  // its handle comes from elsewhere
     if (!read_from.insert(iterator->name).second) continue;
     one_shot_ = one_shot_ || iterator->op == "OneShotIterator";
     const Result<Output> handle = Find(std::string(iterator->name));
@@ -396,17 +463,23 @@ Status GraphTraining::AddInputState() {
   state_prefix_ = graph_.Placeholder("checkpoint", DType::kString, Shape());
   passes_value_ = graph_.Placeholder("passes", DType::kInt64, Shape());
   input_values_.push_back({scope_ + "/input/passes", passes_value_});
-  for (const Output& handle : handles) input_values_.push_back({scope_ + "/input/" + handle.name(), graph_.Op("SerializeIterator", {handle}, {}, "state")});
+  for (const Output& handle : handles)
+    input_values_.push_back(
+        {scope_ + "/input/" + handle.name(), graph_.Op("SerializeIterator", {handle}, {}, "state")});
   std::vector<std::string> names;
   std::vector<DType> dtypes;
   for (const SavedValue& one : input_values_) {
     names.push_back(one.name);
     dtypes.push_back(one.value.dtype());
   }
-  const Operation read = graph_.AddNode("RestoreV2", {state_prefix_, graph_.StringConst(names, "names"), graph_.StringConst(std::vector<std::string>(names.size()), "slices")}, {{"dtypes", dtypes}});
+  const Operation read = graph_.AddNode("RestoreV2",
+                                        {state_prefix_, graph_.StringConst(names, "names"),
+                                         graph_.StringConst(std::vector<std::string>(names.size()), "slices")},
+                                        {{"dtypes", dtypes}});
   restored_passes_ = read.output(0);
   std::vector<Operation> given;
-  for (size_t i = 0; i < handles.size(); ++i) given.push_back(graph_.AddNode("DeserializeIterator", {handles[i], read.output(static_cast<int32_t>(i) + 1)}));
+  for (size_t i = 0; i < handles.size(); ++i)
+    given.push_back(graph_.AddNode("DeserializeIterator", {handles[i], read.output(static_cast<int32_t>(i) + 1)}));
   restore_input_ = Group(graph_, given, "restore").name();
   return Status();
 }
@@ -417,13 +490,17 @@ InputState GraphTraining::StateOfInput() {
   if (input_values_.empty()) return state;
   state.feeds = [this] {
     std::vector<host::Feed> feeds;
-    if (Result<Tensor> passes = Tensor::Scalar(passes_done_); passes.ok()) feeds.push_back({passes_value_, std::move(*passes)});
+    if (Result<Tensor> passes = Tensor::Scalar(passes_done_); passes.ok())
+      feeds.push_back({passes_value_, std::move(*passes)});
     return feeds;
   };
   state.left_out = [this](const std::string& why) {
-    if (!std::exchange(said_left_out_, true)) Say("the checkpoint has no state of the input, over which a resume runs forward: " + why);
+    if (!std::exchange(said_left_out_, true))
+      Say("the checkpoint has no state of the input, over which a resume runs forward: " + why);
   };
-  state.restore = [this](const Session& session, const std::string& checkpoint) { return RestoreInput(session, checkpoint); };
+  state.restore = [this](const Session& session, const std::string& checkpoint) {
+    return RestoreInput(session, checkpoint);
+  };
   return state;
 }
 
@@ -485,7 +562,8 @@ Status GraphTraining::Load(Session& session, model::Values values) {
   TENON_TRY(RunOnce(session, table_initialisers_, "filling the tables"));
   std::vector<host::Feed> feeds;
   for (const TrainingFeed& feed : options_.fixed) feeds.push_back({feed.tensor, View(feed.array.rows)});
-  for (const std::string& node : options_.init) TENON_TRY(session.Run(feeds, {}, {Name(node)}).status().Annotate("'" + node + "'"));
+  for (const std::string& node : options_.init)
+    TENON_TRY(session.Run(feeds, {}, {Name(node)}).status().Annotate("'" + node + "'"));
   std::vector<std::string> own;  // that --init has not begun
   TENON_TRY_ASSIGN(const std::vector<const NodeView*> by_hand, index_.Reach({}, options_.init));
   for (const std::string& node : iterator_initialisers_) {
@@ -497,18 +575,25 @@ Status GraphTraining::Load(Session& session, model::Values values) {
 // Leaves the iterators at their beginning where the checkpoint has no state that fits them.
 Status GraphTraining::RestoreInput(const Session& session, const std::string& checkpoint) {
   TENON_TRY_ASSIGN(const Tensor prefix, Tensor::String(checkpoint));
-  const Result<std::vector<Tensor>> passes = session.Run({{state_prefix_, prefix}}, {restored_passes_}, {Name(restore_input_)});
+  const Result<std::vector<Tensor>> passes =
+      session.Run({{state_prefix_, prefix}}, {restored_passes_}, {Name(restore_input_)});
   if (passes.ok()) {
     passes_done_ = (*passes)[0].scalar<int64_t>(0);
     input_restored_ = true;
     return Status();
   }
   const Code code = passes.status().code();
-  if (code == Code::kCancelled || code == Code::kDeadlineExceeded || code == Code::kUnavailable || code == Code::kAborted || code == Code::kResourceExhausted) return passes.status();
+  if (code == Code::kCancelled || code == Code::kDeadlineExceeded || code == Code::kUnavailable ||
+      code == Code::kAborted || code == Code::kResourceExhausted)
+    return passes.status();
   const bool missing = code == Code::kNotFound;
   if (!missing && one_shot_)
-    return Status(code, "the checkpoint's state does not fit the iterator, which cannot be begun again to run it forward: " + passes.status().message() + ". Train without resuming, or into another folder");
-  Say(missing ? std::string("the checkpoint has no state of the input") : "warning: the state of the input in the checkpoint does not fit, so that the input is run forward: " + passes.status().message());
+    return Status(code,
+                  "the checkpoint's state does not fit the iterator, which cannot be begun again to run it forward: " +
+                      passes.status().message() + ". Train without resuming, or into another folder");
+  Say(missing ? std::string("the checkpoint has no state of the input")
+              : "warning: the state of the input in the checkpoint does not fit, so that the input is run forward: " +
+                    passes.status().message());
   // One iterator of several may stand elsewhere already.
   return missing ? Status() : RunOnce(session, iterator_initialisers_, "the iterators' beginning");
 }
@@ -517,9 +602,11 @@ Status GraphTraining::BeginInput(const Session& session, int64_t step) {
   const bool restored = std::exchange(input_restored_, false);
   if (step > 0) {
     if (!restored) {
-      for (const std::string& why : unseeded_) Say("warning: " + why + ", so this run goes on otherwise than an unbroken one would have");
+      for (const std::string& why : unseeded_)
+        Say("warning: " + why + ", so this run goes on otherwise than an unbroken one would have");
     }
-    for (const std::string& why : unrepeatable_) Say("warning: " + why + ", so this run goes on otherwise than an unbroken one would have");
+    for (const std::string& why : unrepeatable_)
+      Say("warning: " + why + ", so this run goes on otherwise than an unbroken one would have");
   }
   if (!own_input_) return Status();
   if (restored) {
@@ -527,7 +614,9 @@ Status GraphTraining::BeginInput(const Session& session, int64_t step) {
     return Status();
   }
   passes_done_ = 0;
-  if (uses_queues_ && Runners().empty()) Say("warning: the step takes from a queue, and the file names no queue runner that would fill it (a MetaGraph may): a step may wait for ever");
+  if (uses_queues_ && Runners().empty())
+    Say("warning: the step takes from a queue, and the file names no queue runner that would fill it (a MetaGraph "
+        "may): a step may wait for ever");
   if (!Runners().empty()) {
     TENON_TRY(StopInput());
     runners_.emplace();
@@ -539,7 +628,8 @@ Status GraphTraining::BeginInput(const Session& session, int64_t step) {
 // What the steps before this one took.
 Status GraphTraining::RunForward(const Session& session, int64_t step) {
   if (input_in_functions_) {
-    Say("warning: the graph takes its input within functions, where it cannot be run forward: it begins anew, so this run goes on otherwise than an unbroken one would have");
+    Say("warning: the graph takes its input within functions, where it cannot be run forward: it begins anew, so this "
+        "run goes on otherwise than an unbroken one would have");
     return Status();
   }
   TENON_TRY_ASSIGN(const std::vector<const NodeView*> reached, index_.Reach({}, advance_));
@@ -550,10 +640,13 @@ Status GraphTraining::RunForward(const Session& session, int64_t step) {
     fed = fed || std::find(reached.begin(), reached.end(), index_.FindNode(data::NodeOfInput(tensor))) != reached.end();
   }
   if (!fed) names.clear();
-  TENON_TRY_ASSIGN(const host::Callable next, session.Prepare(names, {}, std::vector<Name>(advance_.begin(), advance_.end())));
+  TENON_TRY_ASSIGN(const host::Callable next,
+                   session.Prepare(names, {}, std::vector<Name>(advance_.begin(), advance_.end())));
   int64_t taken = 0, began_again = -1;
   while (taken < step) {
-    if (options_.stop != nullptr && options_.stop->load()) return Status(Code::kCancelled, "stopped while the input was run forward; the same command goes on from the last checkpoint");
+    if (options_.stop != nullptr && options_.stop->load())
+      return Status(Code::kCancelled,
+                    "stopped while the input was run forward; the same command goes on from the last checkpoint");
     std::vector<View> feeds;
     if (fed) {
       TENON_TRY_ASSIGN(feeds, Feed(taken));
@@ -569,7 +662,8 @@ Status GraphTraining::RunForward(const Session& session, int64_t step) {
     ++taken;
   }
   Say("the graph's own input was run forward over what " + std::to_string(taken) + " steps took" +
-      (function_state_.empty() ? std::string() : "; its own state would not do: a function of it has another, in " + function_state_));
+      (function_state_.empty() ? std::string()
+                               : "; its own state would not do: a function of it has another, in " + function_state_));
   return Status();
 }
 

@@ -18,7 +18,10 @@ using Shapes = std::vector<Shape>;
 
 // A number in [low, high) that is the example's own.
 Output Random(Graph& graph, Output seed, float low, float high) {
-  return graph.Op("AddV2", {graph.Op("Mul", {graph.Op("StatelessRandomUniform", {graph.Const(std::vector<int32_t>{}, {0}), seed}), graph.Const(high - low)}), graph.Const(low)});
+  return graph.Op(
+      "AddV2", {graph.Op("Mul", {graph.Op("StatelessRandomUniform", {graph.Const(std::vector<int32_t>{}, {0}), seed}),
+                                 graph.Const(high - low)}),
+                graph.Const(low)});
 }
 
 // A picture, float [side + 2 margins, the same, 3] in [0, 255], moved, mirrored, lighter or darker.
@@ -27,7 +30,9 @@ Output Distorted(Graph& graph, Output picture, Output number, const ImageOptions
   const auto seed = [&](int64_t which) {
     return graph.Op("Pack", {std::vector<Output>{graph.Const(static_cast<int64_t>(options.seed * 8) + which), number}});
   };
-  const auto place = [&](int64_t which) { return graph.Op("Cast", {Random(graph, seed(which), 0, 2 * kMargin + 1)}, {{"DstT", DType::kInt32}}); };
+  const auto place = [&](int64_t which) {
+    return graph.Op("Cast", {Random(graph, seed(which), 0, 2 * kMargin + 1)}, {{"DstT", DType::kInt32}});
+  };
   const Output begin = graph.Op("Pack", {std::vector<Output>{place(0), place(1), graph.Const(0)}});
   const Output cut = graph.Op("Slice", {picture, begin, graph.Const({side, side, 3})});
   Output turned = cut;
@@ -43,24 +48,33 @@ Output Distorted(Graph& graph, Output picture, Output number, const ImageOptions
 // The picture of an encoded file, scaled; float [side, side, 3] in [0, 255].
 Output Picture(Graph& graph, Output encoded, Output number, const ImageOptions& options, bool distort) {
   const auto side = static_cast<int32_t>(options.side) + (distort ? 2 * kMargin : 0);
-  const Output decoded = graph.Op("DecodeImage", {encoded}, {{"channels", int64_t{3}}, {"expand_animations", false}}, "decoded");
-  const Output pixels = graph.Op("ExpandDims", {graph.Op("Cast", {decoded}, {{"DstT", DType::kFloat}}), graph.Const(0)});
-  const Output scaled = graph.Op("ResizeBilinear", {pixels, graph.Const({side, side})}, {{"half_pixel_centers", true}}, "scaled");
+  const Output decoded =
+      graph.Op("DecodeImage", {encoded}, {{"channels", int64_t{3}}, {"expand_animations", false}}, "decoded");
+  const Output pixels =
+      graph.Op("ExpandDims", {graph.Op("Cast", {decoded}, {{"DstT", DType::kFloat}}), graph.Const(0)});
+  const Output scaled =
+      graph.Op("ResizeBilinear", {pixels, graph.Const({side, side})}, {{"half_pixel_centers", true}}, "scaled");
   const Output picture = graph.Op("Reshape", {scaled, graph.Const({side, side, 3})});
   return distort ? Distorted(graph, picture, number, options) : picture;
 }
 
-std::vector<Output> Element(Graph& graph, Output encoded, Output label, Output number, const ImageOptions& options, bool distort) {
+std::vector<Output> Element(Graph& graph, Output encoded, Output label, Output number, const ImageOptions& options,
+                            bool distort) {
   const Output picture = Picture(graph, encoded, number, options, distort);
   return {graph.Op("Sub", {graph.Op("Mul", {picture, graph.Const(1 / 127.5f)}), graph.Const(1.0f)}), label};
 }
 
 // An Example's picture and label.
 std::pair<Output, Output> Parsed(Graph& graph, Output record) {
-  const Operation parsed = graph.AddNode(
-      "ParseSingleExample", {record, graph.StringConst(""), graph.Const(int64_t{0})},
-      {{"num_sparse", int64_t{0}}, {"sparse_keys", std::vector<std::string>{}}, {"dense_keys", std::vector<std::string>{"image/encoded", "image/class/label"}},
-       {"sparse_types", Types{}}, {"Tdense", Types{DType::kString, DType::kInt64}}, {"dense_shapes", Shapes{Shape(), Shape()}}}, "parsed");
+  const Operation parsed =
+      graph.AddNode("ParseSingleExample", {record, graph.StringConst(""), graph.Const(int64_t{0})},
+                    {{"num_sparse", int64_t{0}},
+                     {"sparse_keys", std::vector<std::string>{}},
+                     {"dense_keys", std::vector<std::string>{"image/encoded", "image/class/label"}},
+                     {"sparse_types", Types{}},
+                     {"Tdense", Types{DType::kString, DType::kInt64}},
+                     {"dense_shapes", Shapes{Shape(), Shape()}}},
+                    "parsed");
   return {parsed.output(0), parsed.output(1)};
 }
 
@@ -78,12 +92,15 @@ Dataset Elements(Graph& graph, const ImageSource& source, bool held_out) {
   if (source.records.empty()) {
     const std::vector<std::string>& names = held_out ? source.held_out_files : source.files;
     const std::vector<int64_t>& labels = held_out ? source.held_out_labels : source.labels;
-    return Dataset::FromTensorSlices(graph, {graph.StringConst(names, "names"), graph.Const(labels, {static_cast<int64_t>(labels.size())}, "labels")});
+    return Dataset::FromTensorSlices(graph, {graph.StringConst(names, "names"),
+                                             graph.Const(labels, {static_cast<int64_t>(labels.size())}, "labels")});
   }
-  return Dataset::TFRecords(graph, graph.StringConst(source.records, "file")).Enumerate().Filter([held_out](Graph& body, const std::vector<Output>& x) {
-    const Output rest = body.Op("FloorMod", {x[0], body.Const(kHeldOutShare)});
-    return body.Op(held_out ? "Equal" : "NotEqual", {rest, body.Const(int64_t{0})});
-  });
+  return Dataset::TFRecords(graph, graph.StringConst(source.records, "file"))
+      .Enumerate()
+      .Filter([held_out](Graph& body, const std::vector<Output>& x) {
+        const Output rest = body.Op("FloorMod", {x[0], body.Const(kHeldOutShare)});
+        return body.Op(held_out ? "Equal" : "NotEqual", {rest, body.Const(int64_t{0})});
+      });
 }
 
 ImageInput Begun(const Dataset& pictures, std::string_view name) {
@@ -97,17 +114,29 @@ ImageInput Begun(const Dataset& pictures, std::string_view name) {
 ImageInput TrainingInput(Graph& graph, const ImageSource& source, const ImageOptions& options, Output skip) {
   const auto scope = graph.Scope("input");
   Dataset elements = Elements(graph, source, false);
-  if (!source.records.empty()) elements = elements.Map([](Graph& body, const std::vector<Output>& x) { return body.Op("Identity", {x[1]}); });  // without the numbers
+  if (!source.records.empty())
+    elements = elements.Map(
+        [](Graph& body, const std::vector<Output>& x) { return body.Op("Identity", {x[1]}); });  // without the numbers
   const int64_t buffer = source.records.empty() ? static_cast<int64_t>(source.files.size()) : kMostShuffledRecords;
-  const Dataset examples = elements.Shuffle(buffer, {.seed = static_cast<int64_t>(options.seed), .seed2 = 1}).Repeat().Enumerate().Skip(skip);
-  return Begun(examples.Map(Reader(source, options, options.distort), {.parallel_calls = kAutotune, .name = "read_and_distort"}).Batch(options.batch, true).Prefetch(), "training_input");
+  const Dataset examples = elements.Shuffle(buffer, {.seed = static_cast<int64_t>(options.seed), .seed2 = 1})
+                               .Repeat()
+                               .Enumerate()
+                               .Skip(skip);
+  return Begun(
+      examples.Map(Reader(source, options, options.distort), {.parallel_calls = kAutotune, .name = "read_and_distort"})
+          .Batch(options.batch, true)
+          .Prefetch(),
+      "training_input");
 }
 
 ImageInput HeldOutInput(Graph& graph, const ImageSource& source, const ImageOptions& options) {
   const auto scope = graph.Scope("held_out");
   const Dataset elements = Elements(graph, source, true);
   const Dataset numbered = source.records.empty() ? elements.Enumerate() : elements;
-  return Begun(numbered.Map(Reader(source, options, false), {.parallel_calls = kAutotune, .name = "read"}).Batch(options.batch).Prefetch(1), "held_out_input");
+  return Begun(numbered.Map(Reader(source, options, false), {.parallel_calls = kAutotune, .name = "read"})
+                   .Batch(options.batch)
+                   .Prefetch(1),
+               "held_out_input");
 }
 
 Output ScaledPixels(Graph& graph, Output pictures) {

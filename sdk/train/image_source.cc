@@ -22,7 +22,8 @@ constexpr uint64_t kShareSeed = 20260101, kHeldOutImages = 10;  // of what is he
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lower;
 }
 
@@ -34,7 +35,9 @@ bool IsPicture(std::string_view name) {
 }
 
 // Depends on the name in its folder alone.
-bool IsHeldOut(std::string_view name) { return HashedNumber(kShareSeed, sdk::Crc32c(name), name.size(), kHeldOutImages) == 0; }
+bool IsHeldOut(std::string_view name) {
+  return HashedNumber(kShareSeed, sdk::Crc32c(name), name.size(), kHeldOutImages) == 0;
+}
 
 std::string ClassesFile(const std::string& records) { return records + ".classes.txt"; }
 
@@ -51,8 +54,10 @@ Result<std::vector<std::string>> ReadLines(const std::string& file) {
 
 Status CheckClasses(const std::vector<std::string>& classes, const std::string& path) {
   if (classes.size() >= 2) return Status();
-  return Status(Code::kInvalidArgument, "'" + path + "' has " + std::to_string(classes.size()) +
-                                            " classes of pictures; a folder with a folder for each class is wanted, two at least: " + path + "/cats/1.jpg, " + path + "/dogs/1.jpg");
+  return Status(Code::kInvalidArgument,
+                "'" + path + "' has " + std::to_string(classes.size()) +
+                    " classes of pictures; a folder with a folder for each class is wanted, two at least: " + path +
+                    "/cats/1.jpg, " + path + "/dogs/1.jpg");
 }
 
 // ---- Examples ----
@@ -108,7 +113,8 @@ Result<ImageSource> ImageSource::OfFolder(const std::string& folder) {
     if (found > 0) source.classes.push_back(entry);
   }
   TENON_TRY(CheckClasses(source.classes, folder));
-  if (source.files.empty()) return Status(Code::kInvalidArgument, "'" + folder + "' has too few pictures: all of them are held out");
+  if (source.files.empty())
+    return Status(Code::kInvalidArgument, "'" + folder + "' has too few pictures: all of them are held out");
   return source;
 }
 
@@ -117,7 +123,9 @@ Result<ImageSource> ImageSource::OfRecords(const std::string& file) {
   source.records = file;
   TENON_TRY_ASSIGN(const host::File opened, host::File::OpenRead(file));
   TENON_TRY_ASSIGN(const uint64_t size, opened.Size());
-  if (size == 0) return Status(Code::kInvalidArgument, "'" + file + "' is empty; `tenon records write FOLDER " + file + "` makes one");
+  if (size == 0)
+    return Status(Code::kInvalidArgument,
+                  "'" + file + "' is empty; `tenon records write FOLDER " + file + "` makes one");
   Result<std::vector<std::string>> classes = ReadLines(ClassesFile(file));
   if (!classes.ok()) return classes.status().Annotate("the names of the classes of '" + file + "'");
   source.classes = std::move(*classes);
@@ -135,7 +143,8 @@ Result<int64_t> WriteImageRecords(const std::string& folder, const std::string& 
   TENON_TRY_ASSIGN(const ImageSource source, ImageSource::OfFolder(folder));
   std::vector<std::pair<std::string, int64_t>> all;
   for (size_t i = 0; i < source.files.size(); ++i) all.emplace_back(source.files[i], source.labels[i]);
-  for (size_t i = 0; i < source.held_out_files.size(); ++i) all.emplace_back(source.held_out_files[i], source.held_out_labels[i]);
+  for (size_t i = 0; i < source.held_out_files.size(); ++i)
+    all.emplace_back(source.held_out_files[i], source.held_out_labels[i]);
   std::sort(all.begin(), all.end());
   for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[HashedNumber(seed, 0, i, i)]);
   const std::string half = file + ".half";

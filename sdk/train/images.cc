@@ -16,22 +16,26 @@ constexpr float kImagesRateAtEnd = 0.02f;  // of the learning rate at the beginn
 ImageNetwork::ImageNetwork(Graph& graph, const ImageSource& source, const ImageOptions& options)
     : source_(source), options_(options), model_(graph, options.seed) {
   if (options.side < 8 || options.side % 8 != 0 || options.side > 512) {
-    graph.Fail(Status(Code::kInvalidArgument, "pictures of " + std::to_string(options.side) + " pixels; the network takes multiples of 8, up to 512"));
+    graph.Fail(Status(Code::kInvalidArgument, "pictures of " + std::to_string(options.side) +
+                                                  " pixels; the network takes multiples of 8, up to 512"));
     return;
   }
   const Output step = model_.Counter("global_step").value;
-  const ImageInput training = TrainingInput(graph, source, options, graph.Op("Mul", {step, graph.Const(options.batch)}, {}, "input/skip"));
+  const ImageInput training =
+      TrainingInput(graph, source, options, graph.Op("Mul", {step, graph.Const(options.batch)}, {}, "input/skip"));
   begin_ = training.begin;
   input_ = {training.images, training.labels};
   const Output logits = Tower(training.images);
   loss_ = SparseSoftmaxLoss(graph, logits, training.labels);
   accuracy_ = Accuracy(graph, logits, training.labels);
-  const LearningRate rate = PolynomialDecay(options.learning_rate, std::max<int64_t>(options.steps, 1), options.learning_rate * kImagesRateAtEnd);
+  const LearningRate rate = PolynomialDecay(options.learning_rate, std::max<int64_t>(options.steps, 1),
+                                            options.learning_rate * kImagesRateAtEnd);
   update_ = Minimize(model_, loss_, rate(graph, step), options.optimizer);
 
   const ImageInput held_out = HeldOutInput(graph, source, options);
   begin_held_out_ = held_out.begin;
-  const Output best = graph.Op("ArgMax", {Tower(held_out.images), graph.Const(1)}, {{"output_type", DType::kInt64}}, "held_out/answers");
+  const Output best = graph.Op("ArgMax", {Tower(held_out.images), graph.Const(1)}, {{"output_type", DType::kInt64}},
+                               "held_out/answers");
   const Output equal = graph.Op("Cast", {graph.Op("Equal", {best, held_out.labels})}, {{"DstT", DType::kInt64}});
   right_ = graph.Op("Sum", {equal, graph.Const({0})}, {}, "held_out/right");
   count_ = graph.Op("Size", {held_out.labels}, {{"out_type", DType::kInt64}}, "held_out/count");

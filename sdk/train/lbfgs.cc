@@ -74,13 +74,17 @@ class History {
 
 Status CheckOptions(const LbfgsOptions& options) {
   if (options.history < 1 || options.max_iterations < 0 || options.max_evaluations < 1)
-    return Status(Code::kInvalidArgument, "L-BFGS with " + std::to_string(options.history) + " pairs, " + std::to_string(options.max_iterations) +
-                                              " iterations and " + std::to_string(options.max_evaluations) +
-                                              " evaluations a line search; pairs and evaluations are 1 at least, iterations 0");
-  if (!(options.gradient_tolerance >= 0)) return Status(Code::kInvalidArgument, "L-BFGS: the gradient's tolerance must be 0 or more");
+    return Status(Code::kInvalidArgument,
+                  "L-BFGS with " + std::to_string(options.history) + " pairs, " +
+                      std::to_string(options.max_iterations) + " iterations and " +
+                      std::to_string(options.max_evaluations) +
+                      " evaluations a line search; pairs and evaluations are 1 at least, iterations 0");
+  if (!(options.gradient_tolerance >= 0))
+    return Status(Code::kInvalidArgument, "L-BFGS: the gradient's tolerance must be 0 or more");
   if (!(0 < options.sufficient_decrease && options.sufficient_decrease < options.curvature && options.curvature < 1))
-    return Status(Code::kInvalidArgument, "L-BFGS: the Wolfe conditions are of 0 < sufficient_decrease < curvature < 1, not of " +
-                                              std::to_string(options.sufficient_decrease) + " and " + std::to_string(options.curvature));
+    return Status(Code::kInvalidArgument,
+                  "L-BFGS: the Wolfe conditions are of 0 < sufficient_decrease < curvature < 1, not of " +
+                      std::to_string(options.sufficient_decrease) + " and " + std::to_string(options.curvature));
   return Status();
 }
 
@@ -89,8 +93,14 @@ Status CheckOptions(const LbfgsOptions& options) {
 // One run: the session's side of it, and the iterations.
 class LbfgsRun {
  public:
-  LbfgsRun(const Lbfgs& lbfgs, const Session& session, const std::vector<host::Feed>& feeds, const host::RunOptions& run)
-      : lbfgs_(lbfgs), options_(lbfgs.options_), session_(session), feeds_(feeds), run_(run), history_(lbfgs.options_.history) {}
+  LbfgsRun(const Lbfgs& lbfgs, const Session& session, const std::vector<host::Feed>& feeds,
+           const host::RunOptions& run)
+      : lbfgs_(lbfgs),
+        options_(lbfgs.options_),
+        session_(session),
+        feeds_(feeds),
+        run_(run),
+        history_(lbfgs.options_.history) {}
 
   Result<LbfgsResult> Run() {
     TENON_TRY(Begin().Annotate("L-BFGS"));
@@ -102,8 +112,10 @@ class LbfgsRun {
       if (result_.iterations >= options_.max_iterations) return Ended(LbfgsResult::End::kIterations);
       const Result<bool> moved = Iterate();
       if (!moved.ok())
-        return moved.status().Annotate("L-BFGS, iteration " + std::to_string(result_.iterations + 1) + " (the variables have the values of iteration " +
-                                       std::to_string(result_.iterations) + ", with the loss " + std::to_string(at_.loss) + ")");
+        return moved.status().Annotate("L-BFGS, iteration " + std::to_string(result_.iterations + 1) +
+                                       " (the variables have the values of iteration " +
+                                       std::to_string(result_.iterations) + ", with the loss " +
+                                       std::to_string(at_.loss) + ")");
       if (!*moved) return Ended(LbfgsResult::End::kNoStep);
       ++result_.iterations;
     }
@@ -129,7 +141,8 @@ class LbfgsRun {
     Vector x;
     for (const Tensor& tensor : first) x.insert(x.end(), tensor.data<float>().begin(), tensor.data<float>().end());
     TENON_TRY_ASSIGN(at_, Evaluate(std::move(x)));
-    if (!std::isfinite(at_.loss)) return Status(Code::kInvalidArgument, "the loss is infinity at the variables' first values");
+    if (!std::isfinite(at_.loss))
+      return Status(Code::kInvalidArgument, "the loss is infinity at the variables' first values");
     return Status();
   }
 
@@ -153,12 +166,16 @@ class LbfgsRun {
     for (View& view : Views(x)) inputs.push_back(std::move(view));
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, evaluate_->Run(inputs, run_));
     if (values[0].data<float>().size() != 1)
-      return Status(Code::kInvalidArgument, "the loss is " + host::DTypeName(values[0].dtype()) + " " + values[0].shape().ToString() + "; one float is needed");
+      return Status(Code::kInvalidArgument, "the loss is " + host::DTypeName(values[0].dtype()) + " " +
+                                                values[0].shape().ToString() + "; one float is needed");
     Point point{std::move(x), {}, values[0].scalar<float>()};
     if (point.loss == INFINITY) return point;
-    for (size_t i = 1; i < values.size(); ++i) point.gradient.insert(point.gradient.end(), values[i].data<float>().begin(), values[i].data<float>().end());
+    for (size_t i = 1; i < values.size(); ++i)
+      point.gradient.insert(point.gradient.end(), values[i].data<float>().begin(), values[i].data<float>().end());
     if (!std::isfinite(point.loss)) return Status(Code::kInvalidArgument, "the loss is " + std::to_string(point.loss));
-    if (!std::isfinite(Norm(point.gradient))) return Status(Code::kInvalidArgument, "the loss is " + std::to_string(point.loss) + " and its gradient is not finite");
+    if (!std::isfinite(Norm(point.gradient)))
+      return Status(Code::kInvalidArgument,
+                    "the loss is " + std::to_string(point.loss) + " and its gradient is not finite");
     return point;
   }
   Status Assign(const Vector& x) {
@@ -222,10 +239,13 @@ class LbfgsRun {
 };
 
 std::string_view LbfgsEndName(LbfgsResult::End end) {
-  return end == LbfgsResult::End::kGradient ? "gradient" : end == LbfgsResult::End::kIterations ? "iterations" : "no step";
+  return end == LbfgsResult::End::kGradient     ? "gradient"
+         : end == LbfgsResult::End::kIterations ? "iterations"
+                                                : "no step";
 }
 
-Lbfgs::Lbfgs(Model& model, Output loss, LbfgsOptions options) : graph_(model.graph()), options_(std::move(options)), loss_(loss) {
+Lbfgs::Lbfgs(Model& model, Output loss, LbfgsOptions options)
+    : graph_(model.graph()), options_(std::move(options)), loss_(loss) {
   const auto scope = graph_.Scope("lbfgs");
   if (Status status = CheckOptions(options_); !status.ok()) graph_.Fail(std::move(status));
   const std::vector<Output> gradients = DenseGradients(model, loss);
@@ -242,14 +262,18 @@ Lbfgs::Lbfgs(Model& model, Output loss, LbfgsOptions options) : graph_(model.gra
     gradients_.push_back(gradients[i]);
     const auto on = graph_.Device(variable.device);
     next_values_.push_back(graph_.Placeholder("next_value", variable.dtype, variable.shape));
-    assigned.push_back(graph_.AddNode("AssignVariableOp", {variable.handle, next_values_.back()}, {{"dtype", variable.dtype}}));
+    assigned.push_back(
+        graph_.AddNode("AssignVariableOp", {variable.handle, next_values_.back()}, {{"dtype", variable.dtype}}));
   }
-  if (variables_.empty()) graph_.Fail(Status(Code::kInvalidArgument, "L-BFGS: the loss '" + loss.name() + "' depends on no trainable variable"));
+  if (variables_.empty())
+    graph_.Fail(
+        Status(Code::kInvalidArgument, "L-BFGS: the loss '" + loss.name() + "' depends on no trainable variable"));
   model.set_unreached(std::move(unreached));
   assign_ = Group(graph_, assigned, "assign");
 }
 
-Result<LbfgsResult> Lbfgs::Run(const Session& session, const std::vector<host::Feed>& feeds, const host::RunOptions& run) const {
+Result<LbfgsResult> Lbfgs::Run(const Session& session, const std::vector<host::Feed>& feeds,
+                               const host::RunOptions& run) const {
   TENON_TRY(graph_.status());
   return LbfgsRun(*this, session, feeds, run).Run();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// L-BFGS on functions whose minima are known, at each of its ends, and where the loss is no number; its line search alone. Covers P6.
+// L-BFGS on functions whose minima are known, at each of its ends, and where the loss is no number; its line search
+// alone. Covers P6.
 #include "tenon/train/lbfgs.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ using End = LbfgsResult::End;
 
 // A loss over one variable "x" that begins somewhere.
 struct Problem {
-  explicit Problem(const std::vector<float>& first) : graph(SharedRuntime()), model(graph), size(static_cast<int64_t>(first.size())) {
+  explicit Problem(const std::vector<float>& first)
+      : graph(SharedRuntime()), model(graph), size(static_cast<int64_t>(first.size())) {
     x = &model.Weight("x", {size}, Initializer::Constant(0));
     given = AssignNode(graph, *x, first);
   }
@@ -111,13 +113,16 @@ TEST(Lbfgs, FitsALogisticRegression) {
   constexpr size_t kCount = 200, kWidth = 3;
   std::vector<float> xs(kCount * kWidth), ys(kCount);
   for (float& each : xs) each = normal(random);
-  for (size_t i = 0; i < kCount; ++i) ys[i] = xs[i * kWidth] - 2 * xs[i * kWidth + 1] + normal(random) > 0 ? 1.0f : -1.0f;
+  for (size_t i = 0; i < kCount; ++i)
+    ys[i] = xs[i * kWidth] - 2 * xs[i * kWidth + 1] + normal(random) > 0 ? 1.0f : -1.0f;
   Problem problem(std::vector<float>(kWidth, 0.0f));
   Graph& graph = problem.graph;
   const Output column = graph.Op("ExpandDims", {problem.x->value, graph.Const(1)});
-  const Output margins = graph.Op("Mul", {graph.Op("MatMul", {graph.Const(xs, {kCount, kWidth}), column}), graph.Const(ys, {kCount, 1})});
+  const Output margins =
+      graph.Op("Mul", {graph.Op("MatMul", {graph.Const(xs, {kCount, kWidth}), column}), graph.Const(ys, {kCount, 1})});
   const Output mean = graph.Op("Mean", {graph.Op("Softplus", {graph.Op("Neg", {margins})}), graph.Const({0, 1})});
-  const Output loss = graph.Op("AddV2", {mean, graph.Op("Mul", {graph.Const(0.01f), problem.SumOf(graph.Op("Square", {problem.x->value}))})});
+  const Output loss = graph.Op(
+      "AddV2", {mean, graph.Op("Mul", {graph.Const(0.01f), problem.SumOf(graph.Op("Square", {problem.x->value}))})});
   LbfgsOptions options;
   options.gradient_tolerance = 1e-4;
   const Lbfgs lbfgs(problem.model, loss, options);
@@ -149,7 +154,8 @@ TEST(Lbfgs, EndsAfterItsIterationsAndGoesOn) {
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(LbfgsEndName(first->end), "iterations");
   EXPECT_EQ(first->iterations, 3);
-  EXPECT_EQ((*session.Run({}, {problem.loss}))[0].scalar<float>(), static_cast<float>(first->loss)) << "the variables are where the result says";
+  EXPECT_EQ((*session.Run({}, {problem.loss}))[0].scalar<float>(), static_cast<float>(first->loss))
+      << "the variables are where the result says";
   const auto second = lbfgs.Run(session);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_LT(second->loss, first->loss);
@@ -175,11 +181,16 @@ TEST(Lbfgs, EndsWhereNoStepImproves) {
   Graph& graph = problem.graph;
   host::FunctionOptions options;
   options.gradient = "upside_down";
-  host::Define(
-      graph, "upside_down", [](Graph& body, const std::vector<Output>& v) { return body.Op("Neg", {body.Op("Mul", {v[0], v[1]})}); },
-      {DType::kFloat, DType::kFloat});
+  host::Define(graph, "upside_down",
+               [](Graph& body, const std::vector<Output>& v) {
+                 return body.Op("Neg", {body.Op("Mul", {v[0], v[1]})});
+               },
+               {DType::kFloat, DType::kFloat});
   const host::Function square = host::Define(
-      graph, "half_square", [](Graph& body, const std::vector<Output>& v) { return body.Op("Mul", {body.Op("Square", {v[0]}), body.Const(0.5f)}); },
+      graph, "half_square",
+      [](Graph& body, const std::vector<Output>& v) {
+        return body.Op("Mul", {body.Op("Square", {v[0]}), body.Const(0.5f)});
+      },
       {DType::kFloat}, options);
   const Lbfgs lbfgs(problem.model, problem.SumOf(graph.Call(square, {problem.x->value})));
   const Session session = problem.Begin();
@@ -207,7 +218,10 @@ TEST(Lbfgs, NamesTheIterationOfALossThatIsNoNumber) {
   EXPECT_EQ(result.status().code(), Code::kInvalidArgument) << result.status();
   ASSERT_FALSE(losses.empty());
   const std::string count = std::to_string(losses.size()), next = std::to_string(losses.size() + 1);
-  EXPECT_NE(result.status().message().find("L-BFGS, iteration " + next + " (the variables have the values of iteration " + count), std::string::npos) << result.status();
+  EXPECT_NE(result.status().message().find("L-BFGS, iteration " + next +
+                                           " (the variables have the values of iteration " + count),
+            std::string::npos)
+      << result.status();
   EXPECT_NE(result.status().message().find("nan"), std::string::npos) << result.status();
   EXPECT_LT(losses.back(), 49);
   EXPECT_EQ((*session.Run({}, {loss}))[0].scalar<float>(), static_cast<float>(losses.back())) << "the last good point";
@@ -218,8 +232,10 @@ TEST(Lbfgs, NamesALossThatBeginsWrong) {
   const auto no_number = Lbfgs(none.model, none.SumOf(none.Op("Sqrt", {none.x->value}))).Run(none.Begin());
   EXPECT_EQ(no_number.status().code(), Code::kInvalidArgument);
   EXPECT_NE(no_number.status().message().find("nan"), std::string::npos) << no_number.status();
-  const auto infinite = Lbfgs(endless.model, endless.SumOf(endless.Op("Square", {endless.x->value}))).Run(endless.Begin());
-  EXPECT_NE(infinite.status().message().find("infinity at the variables' first values"), std::string::npos) << infinite.status();
+  const auto infinite =
+      Lbfgs(endless.model, endless.SumOf(endless.Op("Square", {endless.x->value}))).Run(endless.Begin());
+  EXPECT_NE(infinite.status().message().find("infinity at the variables' first values"), std::string::npos)
+      << infinite.status();
 }
 
 // e^(600 x) - x, where a step of 4 from -3 is infinity.
@@ -266,7 +282,8 @@ TEST(Lbfgs, RefusesWhatMakesNoSense) {
   EXPECT_NE(refused(options).find("tolerance"), std::string::npos);
   Problem problem({1});
   const Lbfgs without(problem.model, problem.graph.Const(1.0f));
-  EXPECT_NE(problem.graph.status().message().find("depends on no trainable variable"), std::string::npos) << problem.graph.status();
+  EXPECT_NE(problem.graph.status().message().find("depends on no trainable variable"), std::string::npos)
+      << problem.graph.status();
   Graph graph(SharedRuntime());
   Model model(graph);
   const Embedding table(model, "table", 3, 2, Initializer::Constant(1));
@@ -274,12 +291,14 @@ TEST(Lbfgs, RefusesWhatMakesNoSense) {
   EXPECT_EQ(graph.status().code(), Code::kUnimplemented);
   Rosenbrock unset({0, 0});
   const Lbfgs lbfgs(unset.model, unset.loss);
-  EXPECT_NE(lbfgs.Run(SessionOf(unset.graph, {})).status().message().find("L-BFGS"), std::string::npos) << "variables without a first value";
+  EXPECT_NE(lbfgs.Run(SessionOf(unset.graph, {})).status().message().find("L-BFGS"), std::string::npos)
+      << "variables without a first value";
 }
 
 // ---- The line search ----
 
-LineSearch SearchOf(const std::function<double(double)>& f, const std::function<double(double)>& slope, int* evaluations) {
+LineSearch SearchOf(const std::function<double(double)>& f, const std::function<double(double)>& slope,
+                    int* evaluations) {
   LineSearch search;
   search.evaluate = [=](double step) -> Result<LinePoint> {
     ++*evaluations;

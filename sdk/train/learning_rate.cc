@@ -92,14 +92,16 @@ LearningRate PiecewiseConstant(std::vector<int64_t> boundaries, std::vector<floa
     bool rises = true;
     for (size_t i = 1; i < boundaries.size(); ++i) rises = rises && boundaries[i - 1] < boundaries[i];
     if (!Check(graph, rises && values.size() == boundaries.size() + 1,
-               "PiecewiseConstant of " + std::to_string(boundaries.size()) + " boundaries and " + std::to_string(values.size()) +
+               "PiecewiseConstant of " + std::to_string(boundaries.size()) + " boundaries and " +
+                   std::to_string(values.size()) +
                    " values; boundaries rise, and there is one value more than boundaries"))
       return Output();
     const auto scope = graph.Scope("learning_rate");
     const Numbers n(graph);
     Output rate = n.Of(values[0]);
     for (size_t i = 0; i < boundaries.size(); ++i)
-      rate = graph.Op("SelectV2", {graph.Op("Greater", {step, n.Step(boundaries[i], step.dtype())}), n.Of(values[i + 1]), rate});
+      rate = graph.Op("SelectV2",
+                      {graph.Op("Greater", {step, n.Step(boundaries[i], step.dtype())}), n.Of(values[i + 1]), rate});
     return rate;
   };
 }
@@ -133,7 +135,8 @@ LearningRate CosineDecay(float rate, int64_t decay_steps, float alpha) {
 LearningRate CosineRestarts(float rate, int64_t first_steps, float t_mul, float m_mul, float alpha) {
   return [=](Graph& graph, Output step) {
     if (!CheckSteps(graph, "CosineRestarts", first_steps) ||
-        !Check(graph, t_mul >= 1 && std::isfinite(t_mul), "CosineRestarts with periods that grow by " + std::to_string(t_mul) + "; 1 is the least"))
+        !Check(graph, t_mul >= 1 && std::isfinite(t_mul),
+               "CosineRestarts with periods that grow by " + std::to_string(t_mul) + "; 1 is the least"))
       return Output();
     const auto scope = graph.Scope("learning_rate");
     const Numbers n(graph);

@@ -36,7 +36,8 @@ TEST(LearningRates, AreTensorFlows) {
   const nlohmann::json& golden = TrainingGolden("learning_rates");
   ASSERT_EQ(golden["rates"].size(), Rates().size());
   Graph graph(SharedRuntime());
-  const Output step = graph.Placeholder("step", DType::kInt64, Shape()), narrow = graph.Op("Cast", {step}, {{"DstT", DType::kInt32}});
+  const Output step = graph.Placeholder("step", DType::kInt64, Shape()),
+               narrow = graph.Op("Cast", {step}, {{"DstT", DType::kInt32}});
   std::vector<Name> fetches;
   for (const auto& [name, rate] : Rates()) {
     fetches.emplace_back(rate(graph, step));
@@ -50,7 +51,8 @@ TEST(LearningRates, AreTensorFlows) {
     for (const auto& [name, rate] : Rates()) {
       const float wanted = GoldenNumber(golden["rates"][name][i]);
       for (const bool wide : {true, false})
-        EXPECT_NEAR((*values)[k++].scalar<float>(), wanted, 1e-6f) << name << " at step " << golden["steps"][i] << (wide ? "" : ", int32");
+        EXPECT_NEAR((*values)[k++].scalar<float>(), wanted, 1e-6f)
+            << name << " at step " << golden["steps"][i] << (wide ? "" : ", int32");
     }
   }
 }
@@ -60,7 +62,8 @@ TEST(LearningRates, FollowACounterOfTheModel) {
   Model model(graph);
   const Variable& step = model.Counter("global_step");
   const Output rate = PiecewiseConstant({1}, {3, 5})(graph, step.value);
-  const Operation count = graph.AddNode("AssignAddVariableOp", {step.handle, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}});
+  const Operation count =
+      graph.AddNode("AssignAddVariableOp", {step.handle, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}});
   Session session = SessionOf(graph, {model.InitializeAll()});
   std::vector<float> found;
   for (int i = 0; i < 3; ++i) {

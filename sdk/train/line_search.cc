@@ -9,9 +9,11 @@ namespace {
 
 using Found = Result<std::optional<LinePoint>>;
 
-// The minimum of the cubic with the ends' values and slopes, kept off the ends by a tenth of what is between them; the middle where there is none.
+// The minimum of the cubic with the ends' values and slopes, kept off the ends by a tenth of what is between them; the
+// middle where there is none.
 double Between(const LinePoint& a, const LinePoint& b) {
-  const double middle = (a.step + b.step) / 2, low = std::min(a.step, b.step), high = std::max(a.step, b.step), margin = (high - low) / 10;
+  const double middle = (a.step + b.step) / 2, low = std::min(a.step, b.step), high = std::max(a.step, b.step),
+               margin = (high - low) / 10;
   if (!std::isfinite(a.value) || !std::isfinite(b.value)) return middle;
   const double d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.step - b.step);
   const double root = d1 * d1 - a.slope * b.slope;
@@ -44,10 +46,14 @@ class Search {
     ++evaluations_;
     return options_.evaluate(step);
   }
-  bool Decreases(const LinePoint& point) const { return point.value <= start_.value + options_.c1 * point.step * start_.slope; }
+  bool Decreases(const LinePoint& point) const {
+    return point.value <= start_.value + options_.c1 * point.step * start_.slope;
+  }
   bool IsFlat(const LinePoint& point) const { return std::abs(point.slope) <= -options_.c2 * start_.slope; }
   // Of what is left: it decreases enough, unless it is where the search began.
-  Found Best(const LinePoint& low) const { return low.step > 0 && low.value < start_.value ? std::optional(low) : std::nullopt; }
+  Found Best(const LinePoint& low) const {
+    return low.step > 0 && low.value < start_.value ? std::optional(low) : std::nullopt;
+  }
 
   // Algorithm 3.6. low: the lowest point with sufficient decrease so far, which falls towards high.
   Found Zoom(LinePoint low, LinePoint high) {
@@ -71,6 +77,8 @@ class Search {
 
 }  // namespace
 
-Result<std::optional<LinePoint>> LineSearch::Find(const LinePoint& start, double first_step) const { return Search(*this, start).Bracket(first_step); }
+Result<std::optional<LinePoint>> LineSearch::Find(const LinePoint& start, double first_step) const {
+  return Search(*this, start).Bracket(first_step);
+}
 
 }  // namespace tenon::train

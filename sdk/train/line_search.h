@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line search with the strong Wolfe conditions: Nocedal and Wright, Numerical Optimization, 2nd ed., algorithms 3.5 and 3.6.
+// A line search with the strong Wolfe conditions: Nocedal and Wright, Numerical Optimization, 2nd ed., algorithms 3.5
+// and 3.6.
 //
 // Of a function f of the step that falls at 0, it looks for a step a with
 //   f(a) <= f(0) + c1 a f'(0)   (sufficient decrease)   and   |f'(a)| <= c2 |f'(0)|   (curvature)
-// The first half tries longer steps until an interval must hold such a step; the second takes it apart, at the minimum of the cubic through both ends (their
-// formula 3.59) where that lies well inside, else in the middle.
+// The first half tries longer steps until an interval must hold such a step; the second takes it apart, at the minimum
+// of the cubic through both ends (their formula 3.59) where that lies well inside, else in the middle.
 #ifndef TENON_SDK_TRAIN_LINE_SEARCH_H_
 #define TENON_SDK_TRAIN_LINE_SEARCH_H_
 
@@ -27,8 +28,8 @@ struct LineSearch {
   int64_t max_evaluations = 20;
   std::function<Result<LinePoint>(double step)> evaluate;
 
-  // start: at step 0, with a negative slope. Where no step that was tried has both, one with sufficient decrease; else none. A failure of evaluate
-  // ends it.
+  // start: at step 0, with a negative slope. Where no step that was tried has both, one with sufficient decrease; else
+  // none. A failure of evaluate ends it.
   Result<std::optional<LinePoint>> Find(const LinePoint& start, double first_step) const;
 };
 

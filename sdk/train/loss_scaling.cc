@@ -12,9 +12,11 @@ LossScaler::LossScaler(Model& model, const LossScaling& options) : graph_(model.
   if (options.kind == LossScaling::Kind::kNone) return;
   int exponent = 0;
   if (!(options.scale > 0) || !std::isfinite(options.scale) || std::frexp(options.scale, &exponent) != 0.5f)
-    graph_.Fail(Status(Code::kInvalidArgument, "a loss scale of " + std::to_string(options.scale) + "; it may be a power of two, such as 32768"));
+    graph_.Fail(Status(Code::kInvalidArgument, "a loss scale of " + std::to_string(options.scale) +
+                                                   "; it may be a power of two, such as 32768"));
   if (options.growth <= 0)
-    graph_.Fail(Status(Code::kInvalidArgument, "a loss scale that grows after " + std::to_string(options.growth) + " steps; one is the least"));
+    graph_.Fail(Status(Code::kInvalidArgument,
+                       "a loss scale that grows after " + std::to_string(options.growth) + " steps; one is the least"));
   if (!is_dynamic()) return;
   scale_ = &model.State("loss_scale", Shape(), options.scale);
   good_steps_ = &model.State("loss_scale/good_steps", Shape(), 0);
@@ -56,10 +58,12 @@ Operation LossScaler::Finish(const std::vector<Operation>& applied) {
   const Output one = graph_.Const(1.0f), zero = graph_.Const(0.0f);
   const Output good = graph_.Op("AddV2", {good_steps_->value, one});
   const Output grows = graph_.Op("GreaterEqual", {good, graph_.Const(static_cast<float>(options_.growth))});
-  const Output doubled = graph_.Op("SelectV2", {grows, graph_.Op("Mul", {scale_->value, graph_.Const(2.0f)}), scale_->value});
+  const Output doubled =
+      graph_.Op("SelectV2", {grows, graph_.Op("Mul", {scale_->value, graph_.Const(2.0f)}), scale_->value});
   const Output halved = graph_.Op("Maximum", {graph_.Op("Mul", {scale_->value, graph_.Const(0.5f)}), one});
   // A scale that itself overflows would never come back.
-  const Output next = graph_.Op("Minimum", {graph_.Op("SelectV2", {Finite(), doubled, halved}), graph_.Const(std::ldexp(1.0f, 126))});
+  const Output next =
+      graph_.Op("Minimum", {graph_.Op("SelectV2", {Finite(), doubled, halved}), graph_.Const(std::ldexp(1.0f, 126))});
   const Output count = graph_.Op("SelectV2", {Finite(), graph_.Op("SelectV2", {grows, zero, good}), zero});
   const auto assign = [&](const Variable& variable, Output value) {
     return graph_.AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}});

@@ -12,9 +12,11 @@
 namespace tenon::train::loss_scaling_test {
 namespace {
 
-// One weight, w = 2; loss = w^2 * pull, so that the gradient is 2 w pull. As half it computes in float16, w^2 * pull * pull.
+// One weight, w = 2; loss = w^2 * pull, so that the gradient is 2 w pull. As half it computes in float16, w^2 * pull *
+// pull.
 struct Well {
-  Well(const OptimizerOptions& options, bool half = false) : graph(SharedRuntime()), model(graph, 3), session(NewSession()) {
+  Well(const OptimizerOptions& options, bool half = false)
+      : graph(SharedRuntime()), model(graph, 3), session(NewSession()) {
     pull = graph.Placeholder("pull", DType::kFloat, {});
     const Variable& w = model.Weight("w", Shape(), Initializer::Constant(2));
     const DType dtype = half ? DType::kHalf : DType::kFloat;
@@ -49,7 +51,8 @@ struct Well {
   Operation update;
 };
 
-OptimizerOptions Scaling(LossScaling::Kind kind, float scale = 1024, OptimizerOptions::Kind optimizer = OptimizerOptions::Kind::kGradientDescent) {
+OptimizerOptions Scaling(LossScaling::Kind kind, float scale = 1024,
+                         OptimizerOptions::Kind optimizer = OptimizerOptions::Kind::kGradientDescent) {
   OptimizerOptions options;
   options.kind = optimizer;
   options.loss_scaling = {kind, scale, 3};
@@ -57,7 +60,8 @@ OptimizerOptions Scaling(LossScaling::Kind kind, float scale = 1024, OptimizerOp
 }
 
 TEST(LossScaling, ChangesNothingWhereNothingOverflows) {
-  Well none(Scaling(LossScaling::Kind::kNone)), fixed(Scaling(LossScaling::Kind::kFixed)), dynamic(Scaling(LossScaling::Kind::kDynamic));
+  Well none(Scaling(LossScaling::Kind::kNone)), fixed(Scaling(LossScaling::Kind::kFixed)),
+      dynamic(Scaling(LossScaling::Kind::kDynamic));
   for (int step = 0; step < 5; ++step) {
     for (Well* well : {&none, &fixed, &dynamic}) well->Step(0.3f + 0.1f * static_cast<float>(step));
     EXPECT_EQ(fixed.Value("w"), none.Value("w"));
@@ -67,7 +71,8 @@ TEST(LossScaling, ChangesNothingWhereNothingOverflows) {
 }
 
 TEST(LossScaling, ThatIsDynamicLeavesOutAStepThatOverflowsAndHalves) {
-  for (const auto optimizer : {OptimizerOptions::Kind::kGradientDescent, OptimizerOptions::Kind::kAdam, OptimizerOptions::Kind::kMomentum}) {
+  for (const auto optimizer :
+       {OptimizerOptions::Kind::kGradientDescent, OptimizerOptions::Kind::kAdam, OptimizerOptions::Kind::kMomentum}) {
     Well well(Scaling(LossScaling::Kind::kDynamic, 1024, optimizer));
     well.Step(0.5f);
     std::vector<float> before;

@@ -33,7 +33,8 @@ const Variable& Model::Make(std::string_view name, DType dtype, const Shape& sha
                             std::string_view device) {
   Variable variable{Scoped(name), dtype, shape, trainable, {}, {}, {}, std::string(device)};
   if (device.empty() && !replica_device_.empty()) variable.device = replica_device_;
-  else if (device.empty() && !variable_devices_.empty()) variable.device = variable_devices_[variables_.size() % variable_devices_.size()];
+  else if (device.empty() && !variable_devices_.empty())
+    variable.device = variable_devices_[variables_.size() % variable_devices_.size()];
   const auto on = graph_.Device(variable.device);
   variable.handle =
       graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", variable.name}}, name);
@@ -44,7 +45,8 @@ const Variable& Model::Make(std::string_view name, DType dtype, const Shape& sha
   return graph_.status().ok() ? variables_.emplace_back(std::move(variable)) : none;  // half a variable is none
 }
 
-const Variable& Model::Adopt(const Operation& node, DType dtype, const Shape& shape, bool trainable, std::string_view device) {
+const Variable& Model::Adopt(const Operation& node, DType dtype, const Shape& shape, bool trainable,
+                             std::string_view device) {
   Variable variable{node.name(), dtype, shape, trainable, node, node, {}, std::string(device)};
   variable.adopted = true;
   variable.reference = node.op() != "VarHandleOp";
@@ -72,8 +74,9 @@ const Variable& Model::Mirror(std::string_view name, const Shape& shape) {
   const Variable* const original = Find(name);
   const bool fits = original != nullptr && original->shape == shape && !original->rows;
   if (!fits) {
-    graph_.Fail(Status(Code::kInvalidArgument, "replica " + std::to_string(replica_) + " asks for a variable '" + std::string(name) + "' " +
-                                                   shape.ToString() + ", which replica 0 has not; make the same ones for replica 0 first"));
+    graph_.Fail(Status(Code::kInvalidArgument,
+                       "replica " + std::to_string(replica_) + " asks for a variable '" + std::string(name) + "' " +
+                           shape.ToString() + ", which replica 0 has not; make the same ones for replica 0 first"));
     return none;
   }
   Variable variable = *original;
@@ -81,7 +84,8 @@ const Variable& Model::Mirror(std::string_view name, const Shape& shape) {
   variable.device = replica_device_;
   variable.initial = Operation();
   const auto on = graph_.Device(variable.device);
-  variable.handle = graph_.Op("VarHandleOp", {}, {{"dtype", variable.dtype}, {"shape", shape}, {"shared_name", own}}, own);
+  variable.handle =
+      graph_.Op("VarHandleOp", {}, {{"dtype", variable.dtype}, {"shape", shape}, {"shared_name", own}}, own);
   variable.value = graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", variable.dtype}}, own + "/Read");
   return mirrors_.emplace_back(MirrorOf{std::move(variable), original, replica_}).variable;
 }
@@ -96,13 +100,14 @@ Operation Model::CopyToMirrors() {
   std::vector<Operation> all;
   for (const MirrorOf& mirror : mirrors_) {
     const auto on = graph_.Device(mirror.variable.device);
-    all.push_back(graph_.AddNode("AssignVariableOp", {mirror.variable.handle, mirror.original->value}, {{"dtype", mirror.variable.dtype}},
-                                 mirror.variable.name + "/Assign"));
+    all.push_back(graph_.AddNode("AssignVariableOp", {mirror.variable.handle, mirror.original->value},
+                                 {{"dtype", mirror.variable.dtype}}, mirror.variable.name + "/Assign"));
   }
   return all.empty() ? Operation() : Group(graph_, all, "copy_to_mirrors");
 }
 
-const Variable& Model::Weight(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device) {
+const Variable& Model::Weight(std::string_view name, const Shape& shape, const Initializer& initializer,
+                              std::string_view device) {
   if (replica_ > 0) return Mirror(name, shape);
   if (const Variable* known = Find(name)) {
     if (known->shape != shape) {
@@ -121,7 +126,8 @@ const Variable& Model::State(std::string_view name, const Shape& shape, float in
   return Make(name, DType::kFloat, shape, false, InitialValue(shape, Initializer::Constant(initial)), device);
 }
 
-const Variable& Model::Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device) {
+const Variable& Model::Rows(std::string_view name, const Shape& shape, const Initializer& initializer,
+                            std::string_view device) {
   if (const Variable* known = Find(name)) return *known;
   if (replica_ > 0) return Mirror(name, shape);
   const Variable& made = Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer), device);

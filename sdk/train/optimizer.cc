@@ -43,7 +43,8 @@ struct Applied {
 };
 
 // `share` times the sum of the gradients, added in their order, without the loss's scale.
-Applied MeanOf(Graph& graph, LossScaler& scaler, const Variable& variable, const std::vector<host::Gradient>& parts, float share) {
+Applied MeanOf(Graph& graph, LossScaler& scaler, const Variable& variable, const std::vector<host::Gradient>& parts,
+               float share) {
   bool rows = variable.rows;
   std::vector<Output> values, indices;
   for (const host::Gradient& part : parts) rows = rows && part.kind == host::Gradient::Kind::kSlices;
@@ -75,9 +76,12 @@ void ClipAll(Graph& graph, const Clipping& clipping, std::vector<Applied>* gradi
 // What only one client's Minimize does.
 void RefuseScalingAndAccumulation(Graph& graph, const OptimizerOptions& options, const std::string& whose) {
   if (options.loss_scaling.kind != LossScaling::Kind::kNone)
-    graph.Fail(Status(Code::kUnimplemented, whose + " are not scaled; loss scaling is for one copy of the variables and one client (Minimize)"));
+    graph.Fail(
+        Status(Code::kUnimplemented,
+               whose + " are not scaled; loss scaling is for one copy of the variables and one client (Minimize)"));
   if (options.accumulate != 1)
-    graph.Fail(Status(Code::kUnimplemented, whose + " are not accumulated; that is for one copy of the variables and one client (Minimize)"));
+    graph.Fail(Status(Code::kUnimplemented,
+                      whose + " are not accumulated; that is for one copy of the variables and one client (Minimize)"));
 }
 
 }  // namespace
@@ -93,8 +97,8 @@ Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name) {
   for (const auto& [known, kind] : kKinds) {
     if (known == name) return kind;
   }
-  return Status(Code::kInvalidArgument,
-                "there is no optimizer '" + std::string(name) + "'; there are sgd, momentum, adam, adagrad, rmsprop and adadelta");
+  return Status(Code::kInvalidArgument, "there is no optimizer '" + std::string(name) +
+                                            "'; there are sgd, momentum, adam, adagrad, rmsprop and adadelta");
 }
 
 Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options) {
@@ -107,7 +111,9 @@ std::vector<Output> DenseGradients(Model& model, Output loss) {
   const std::vector<const Variable*> variables = model.trainable();
   for (const Variable* variable : variables) {
     if (variable->rows)
-      graph.Fail(Status(Code::kUnimplemented, "'" + variable->name + "' is changed by rows; its gradient as a whole would be as large as the table"));
+      graph.Fail(Status(
+          Code::kUnimplemented,
+          "'" + variable->name + "' is changed by rows; its gradient as a whole would be as large as the table"));
   }
   std::vector<Output> dense;
   for (const host::Gradient& gradient : graph.Gradients({loss}, SourcesOf(variables)))
@@ -129,13 +135,15 @@ std::vector<VariableGradient> VariableGradients(Model& model, Output loss) {
   return gradients;
 }
 
-Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate, const OptimizerOptions& options) {
+Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate,
+                         const OptimizerOptions& options) {
   std::vector<VariableGradient> whole;
   for (const Output& gradient : gradients) whole.push_back({gradient, Output()});
   return ApplyGradients(model, whole, learning_rate, options);
 }
 
-Operation ApplyGradients(Model& model, const std::vector<VariableGradient>& gradients, Output learning_rate, const OptimizerOptions& options) {
+Operation ApplyGradients(Model& model, const std::vector<VariableGradient>& gradients, Output learning_rate,
+                         const OptimizerOptions& options) {
   Graph& graph = model.graph();
   auto scope = graph.Scope("train");
   RefuseScalingAndAccumulation(graph, options, "gradients that a caller brings");
@@ -155,7 +163,8 @@ Operation ApplyGradients(Model& model, const std::vector<VariableGradient>& grad
   return Group(graph, applier.Finish(applied), "update");
 }
 
-Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
+Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output learning_rate,
+                   const OptimizerOptions& options) {
   Graph& graph = model.graph();
   const std::vector<const Variable*> variables = model.trainable();
   const std::vector<Output> values = SourcesOf(variables);
@@ -174,11 +183,15 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
   }
   auto scope = graph.Scope("train");
   if (scaler.is_dynamic() && options.accumulate != 1)
-    graph.Fail(Status(Code::kUnimplemented, "gradients of several steps are not accumulated under a dynamic loss scale, which leaves steps out; take a fixed one"));
+    graph.Fail(Status(Code::kUnimplemented,
+                      "gradients of several steps are not accumulated under a dynamic loss scale, which leaves steps "
+                      "out; take a fixed one"));
   Applier applier(model, learning_rate, options);
   Accumulator accumulator(model, options.accumulate);
   const float share = 1.0f / static_cast<float>(replicas.size());
-  const auto device = [&](const Variable& variable) { return graph.Device(replicas.size() > 1 || variable.rows ? variable.device : ""); };
+  const auto device = [&](const Variable& variable) {
+    return graph.Device(replicas.size() > 1 || variable.rows ? variable.device : "");
+  };
   std::vector<Applied> gradients;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (parts[i].empty()) continue;
@@ -196,7 +209,8 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
     applied.push_back(applier.Apply(*each.variable, each.value, each.rows));
   }
   if (applied.empty()) {
-    graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));
+    graph.Fail(
+        Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));
     return Operation();
   }
   NoteUnreached(model, variables, [&](size_t i) { return !parts[i].empty(); });
@@ -212,7 +226,8 @@ int64_t GroupKeyOf(const Output& loss) {
   return static_cast<int64_t>(hash & 0x7fffffff);
 }
 
-// Whether two of the replicas are of one task: the devices of a task come to the collectives in one order, which its queues keep.
+// Whether two of the replicas are of one task: the devices of a task come to the collectives in one order, which its
+// queues keep.
 bool ShareTasks(const std::vector<Replica>& replicas) {
   std::set<std::string> tasks;
   for (const Replica& replica : replicas) tasks.insert(TaskOfDevice(replica.device));
@@ -221,7 +236,8 @@ bool ShareTasks(const std::vector<Replica>& replicas) {
 
 }  // namespace
 
-Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
+Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate,
+                           const OptimizerOptions& options) {
   Graph& graph = model.graph();
   if (replicas.empty()) graph.Fail(Status(Code::kInvalidArgument, "mirrored training without a replica"));
   RefuseScalingAndAccumulation(graph, options, "gradients of mirrored replicas");
@@ -236,7 +252,9 @@ Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, O
       auto scope = graph.Scope("gradients");
       gradients = graph.Gradients({replicas[k].loss}, SourcesOf(variables));
     }
-    if (k == 0) NoteUnreached(model, variables, [&](size_t i) { return i < gradients.size() && gradients[i].kind != host::Gradient::Kind::kNone; });
+    if (k == 0)
+      NoteUnreached(model, variables,
+                    [&](size_t i) { return i < gradients.size() && gradients[i].kind != host::Gradient::Kind::kNone; });
     auto scope = graph.Scope("train");
     model.BeginReplica(static_cast<int64_t>(k), replicas[k].device);
     Applier applier(model, learning_rate, options);
@@ -247,11 +265,15 @@ Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, O
       const Output own = Dense(graph, gradients[i]);
       Operation mean;
       {
-        // A device comes to the instances in the order that all have. Between tasks each goes its way as soon as it is there.
+        // A device comes to the instances in the order that all have. Between tasks each goes its way as soon as it is
+        // there.
         auto after = graph.ControlDependencies(before);
         mean = graph.AddNode("CollectiveReduce", {own},
-                             {{"group_size", static_cast<int64_t>(replicas.size())}, {"group_key", GroupKeyOf(replicas[0].loss)},
-                              {"instance_key", static_cast<int64_t>(i)}, {"merge_op", "Add"}, {"final_op", "Div"},
+                             {{"group_size", static_cast<int64_t>(replicas.size())},
+                              {"group_key", GroupKeyOf(replicas[0].loss)},
+                              {"instance_key", static_cast<int64_t>(i)},
+                              {"merge_op", "Add"},
+                              {"final_op", "Div"},
                               {"subdiv_offsets", std::vector<int64_t>{}}});
       }
       if (in_order) before = {mean};
@@ -262,7 +284,9 @@ Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, O
     for (size_t i = 0; i < means.size(); ++i)
       if (means[i].valid()) applied.push_back(applier.Apply(*variables[i], means[i]));
     if (applied.empty()) {
-      graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[k].loss.name() + "' depends on no trainable variable of replica " + std::to_string(k)));
+      graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[k].loss.name() +
+                                                    "' depends on no trainable variable of replica " +
+                                                    std::to_string(k)));
       break;
     }
     for (const Operation& last : applier.Finish(applied)) updates.push_back(last);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers against TensorFlow's, of whole variables and of rows; gradients of several steps, applied at once. Covers D4, M7, P5, P6.
+// Optimizers against TensorFlow's, of whole variables and of rows; gradients of several steps, applied at once. Covers
+// D4, M7, P5, P6.
 #include "tenon/train/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -89,16 +90,19 @@ TEST_P(OptimizersOfTensorFlow, GiveTheSameRows) {
   Model model(graph);
   const Shape shape = GoldenShape(golden["table"]);
   const Embedding table(model, "t", shape[0], shape[1], Initializer::Constant(0));
-  const Output ids = graph.Placeholder("ids", DType::kInt64, {-1}), gradient = graph.Placeholder("g", DType::kFloat, {-1, shape[1]});
+  const Output ids = graph.Placeholder("ids", DType::kInt64, {-1}),
+               gradient = graph.Placeholder("g", DType::kFloat, {-1, shape[1]});
   const Output loss = graph.Op("Sum", {graph.Op("Mul", {table.Lookup(ids), gradient}), graph.Const({0, 1})});
   const Operation update = Minimize(model, loss, graph.Const(GetParam().rate), GetParam().options);
-  const Operation init = model.InitializeAll(), given = AssignNode(graph, *table.shards()[0], GoldenValues(golden["table"]));
+  const Operation init = model.InitializeAll(),
+                  given = AssignNode(graph, *table.shards()[0], GoldenValues(golden["table"]));
   Session session = SessionOf(graph, {init});
   ASSERT_TRUE(session.RunTargets({given}).ok());
   for (size_t i = 0; i < golden["ids"].size(); ++i) {
     const auto of_step = golden["ids"][i].get<std::vector<int64_t>>();
-    const auto stepped =
-        session.Run({{ids, View(of_step, {static_cast<int64_t>(of_step.size())})}, {gradient, GoldenTensor(golden["rows"][i])}}, {}, {update});
+    const auto stepped = session.Run(
+        {{ids, View(of_step, {static_cast<int64_t>(of_step.size())})}, {gradient, GoldenTensor(golden["rows"][i])}}, {},
+        {update});
     ASSERT_TRUE(stepped.ok()) << stepped.status();
     const auto values = session.Run({}, {table.shards()[0]->value});
     ExpectNear(Floats((*values)[0]), GoldenValues(golden["after_rows"][GetParam().name][i]),
@@ -106,7 +110,8 @@ TEST_P(OptimizersOfTensorFlow, GiveTheSameRows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, OptimizersOfTensorFlow, testing::ValuesIn(Cases()), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, OptimizersOfTensorFlow, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // ---- Gradients of several steps ----
 
@@ -151,7 +156,8 @@ class Line {
 };
 
 // The values of all variables that are not integers, after a run.
-Result<std::vector<float>> TrainLine(const OptimizerOptions& options, int64_t points, const TrainingOptions& training, int64_t stop_after = -1) {
+Result<std::vector<float>> TrainLine(const OptimizerOptions& options, int64_t points, const TrainingOptions& training,
+                                     int64_t stop_after = -1) {
   Line line(options);
   std::atomic<bool> stop{false};
   TrainingOptions own = training;
@@ -190,10 +196,12 @@ TEST_P(Accumulation, OfFourStepsIsOneStepOfTheWholeBatch) {
   training.steps = 20;
   const auto last_update = TrainLine(options, 2, training);
   ASSERT_TRUE(before.ok() && last_update.ok()) << before.status() << last_update.status();
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ((*before)[i], (*last_update)[i]) << "a step between two updates changes no weight";
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ((*before)[i], (*last_update)[i]) << "a step between two updates changes no weight";
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Accumulation, testing::Values("sgd", "momentum", "adam", "adagrad", "rmsprop", "adadelta"));
+INSTANTIATE_TEST_SUITE_P(Of, Accumulation,
+                         testing::Values("sgd", "momentum", "adam", "adagrad", "rmsprop", "adadelta"));
 
 TEST(Accumulation, GoesOnBetweenTwoUpdatesWhereItStopped) {
   OptimizerOptions options = Of(Kind::kAdam);
@@ -250,8 +258,14 @@ TEST(Unreached, AreKnownByEachWayToTrain) {
   };
   const auto rate = [](Model& model) { return model.graph().Const(0.1f); };
   const std::vector<std::string> aside = {"aside"};
-  EXPECT_EQ(unreached([&](Model& model, const Output& loss) { Minimize(model, loss, rate(model), Of(Kind::kGradientDescent)); }), aside);
-  EXPECT_EQ(unreached([&](Model& model, const Output& loss) { ApplyGradients(model, VariableGradients(model, loss), rate(model), Of(Kind::kGradientDescent)); }), aside);
+  EXPECT_EQ(unreached([&](Model& model, const Output& loss) {
+              Minimize(model, loss, rate(model), Of(Kind::kGradientDescent));
+            }),
+            aside);
+  EXPECT_EQ(unreached([&](Model& model, const Output& loss) {
+              ApplyGradients(model, VariableGradients(model, loss), rate(model), Of(Kind::kGradientDescent));
+            }),
+            aside);
   EXPECT_EQ(unreached([](Model& model, const Output& loss) { const Lbfgs lbfgs(model, loss); }), aside);
 }
 

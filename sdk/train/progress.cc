@@ -50,14 +50,17 @@ bool Progress::Due(const StepReport& report) {
 }
 
 std::string Progress::Line(const StepReport& report) const {
-  std::string line = fmt::format("step {}{}  loss {:.4f}", report.step, IsEndless(report) ? "" : "/" + std::to_string(report.steps), report.loss);
+  std::string line = fmt::format("step {}{}  loss {:.4f}", report.step,
+                                 IsEndless(report) ? "" : "/" + std::to_string(report.steps), report.loss);
   for (size_t i = 0; i < report.metrics.size() && i < names_.size(); ++i) {
     line += fmt::format("  {} {:.4f}", names_[i], report.metrics[i]);
   }
-  if (report.examples_per_second > 0 || report.steps_per_second == 0) line += fmt::format("  {} examples/s", data::FormatCount(std::llround(report.examples_per_second)));
+  if (report.examples_per_second > 0 || report.steps_per_second == 0)
+    line += fmt::format("  {} examples/s", data::FormatCount(std::llround(report.examples_per_second)));
   else
     line += fmt::format("  {} steps/s", data::FormatCount(std::llround(report.steps_per_second)));
-  if (report.step < report.steps && !IsEndless(report)) line += fmt::format("  {} left", data::FormatDuration(report.seconds_left));
+  if (report.step < report.steps && !IsEndless(report))
+    line += fmt::format("  {} left", data::FormatDuration(report.seconds_left));
   return line;
 }
 
@@ -68,7 +71,8 @@ void Progress::Show(const StepReport& report) {
   const std::vector<std::string> below = rows ? rows() : std::vector<std::string>();
   if (terminal_) {
     fmt::print(out_, "\r\x1b[K{}{}", Bar(report), Line(report));
-    for (const std::string& row : below) fmt::print(out_, "\n\x1b[K\x1b[?7l{}\x1b[?7h", row);  // cut off at the edge, not wrapped
+    for (const std::string& row : below)
+      fmt::print(out_, "\n\x1b[K\x1b[?7l{}\x1b[?7h", row);           // cut off at the edge, not wrapped
     if (!below.empty()) fmt::print(out_, "\x1b[{}A", below.size());  // the cursor stays in the bar's line
     drawn_ = true;
     drawn_rows_ = below.size();

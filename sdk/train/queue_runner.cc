@@ -13,14 +13,20 @@ namespace {
 // What the threads of one runner share.
 struct Running {
   Running(const Session& in, QueueRunner of, Coordinator* by, std::shared_ptr<host::Cancellation> with)
-      : session(&in), runner(std::move(of)), coordinator(by), cancellation(std::move(with)), left(runner.enqueue_ops.size()) {}
+      : session(&in),
+        runner(std::move(of)),
+        coordinator(by),
+        cancellation(std::move(with)),
+        left(runner.enqueue_ops.size()) {}
   const Session* session;
   QueueRunner runner;
   Coordinator* coordinator;
   std::shared_ptr<host::Cancellation> cancellation;  // of all runners' steps
   std::atomic<size_t> left;                          // threads whose input has not ended
 
-  bool IsEnd(Code code) const { return std::find(runner.closed.begin(), runner.closed.end(), code) != runner.closed.end(); }
+  bool IsEnd(Code code) const {
+    return std::find(runner.closed.begin(), runner.closed.end(), code) != runner.closed.end();
+  }
   // Closing a queue that is closed fails, and nothing is lost.
   void RunQuietly(const std::string& node) const {
     if (!node.empty()) (void)session->RunTargets({Name(node)});
@@ -41,7 +47,8 @@ Status Fill(const std::shared_ptr<Running>& running, const std::string& enqueue_
 }
 
 Status CheckNodes(const Session& session, const QueueRunner& runner) {
-  if (runner.enqueue_ops.empty()) return Status(Code::kInvalidArgument, "the queue runner of '" + runner.queue + "' names no enqueue op");
+  if (runner.enqueue_ops.empty())
+    return Status(Code::kInvalidArgument, "the queue runner of '" + runner.queue + "' names no enqueue op");
   std::vector<std::string> nodes = runner.enqueue_ops;
   for (const std::string& node : {runner.close_op, runner.cancel_op})
     if (!node.empty()) nodes.push_back(node);
@@ -59,7 +66,8 @@ Status StartQueueRunners(const Session& session, const std::vector<QueueRunner>&
   std::vector<std::shared_ptr<Running>> all;
   for (const QueueRunner& runner : runners) {
     all.push_back(std::make_shared<Running>(session, runner, coordinator, cancellation));
-    for (const std::string& op : runner.enqueue_ops) coordinator->Start([running = all.back(), op] { return Fill(running, op); });
+    for (const std::string& op : runner.enqueue_ops)
+      coordinator->Start([running = all.back(), op] { return Fill(running, op); });
   }
   coordinator->OnStop([all, cancellation] {
     for (const std::shared_ptr<Running>& running : all) running->RunQuietly(running->runner.cancel_op);

@@ -16,10 +16,15 @@ namespace {
 struct Numbers {
   Numbers(int64_t limit, int64_t capacity) : graph(SharedRuntime()) {
     const Attrs types = {{"component_types", std::vector<DType>{DType::kInt64}}};
-    const Output counter = graph.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape()}, {"shared_name", std::string("counter")}});
+    const Output counter = graph.Op(
+        "VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape()}, {"shared_name", std::string("counter")}});
     graph.AddNode("AssignVariableOp", {counter, graph.Const(int64_t{0})}, {}, "init");
     const Output number = graph.Op("ResourceCountUpTo", {counter}, {{"limit", limit}, {"T", DType::kInt64}}, "count");
-    const Output queue = graph.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kInt64}}, {"shapes", std::vector<Shape>{Shape()}}, {"capacity", capacity}}, "queue");
+    const Output queue = graph.Op("FIFOQueueV2", {},
+                                  {{"component_types", std::vector<DType>{DType::kInt64}},
+                                   {"shapes", std::vector<Shape>{Shape()}},
+                                   {"capacity", capacity}},
+                                  "queue");
     graph.AddNode("QueueEnqueueV2", {queue, number}, {}, "enqueue");
     graph.AddNode("QueueCloseV2", {queue}, {}, "close");
     graph.AddNode("QueueCloseV2", {queue}, {{"cancel_pending_enqueues", true}}, "cancel");
@@ -30,7 +35,9 @@ struct Numbers {
   Graph graph;
 };
 
-QueueRunner RunnerOf(size_t threads) { return {"queue", std::vector<std::string>(threads, "enqueue"), "close", "cancel"}; }
+QueueRunner RunnerOf(size_t threads) {
+  return {"queue", std::vector<std::string>(threads, "enqueue"), "close", "cancel"};
+}
 
 Session Begun(const Numbers& numbers) {
   Session session = SessionOf(numbers.graph, {});
@@ -74,7 +81,8 @@ TEST(QueueRunners, AFailureStopsAllAndIsTheCoordinators) {
   Numbers numbers(1 << 30, 2);
   Graph& graph = numbers.graph;
   const Output one = graph.Const(int64_t{1});
-  const Output counter = graph.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape()}, {"shared_name", std::string("counter")}});
+  const Output counter = graph.Op(
+      "VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape()}, {"shared_name", std::string("counter")}});
   const Output nothing = graph.Op("FloorMod", {graph.Op("ReadVariableOp", {counter}, {{"dtype", DType::kInt64}}), one});
   const Output other = graph.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kInt64}}}, "other");
   graph.AddNode("QueueEnqueueV2", {other, graph.Op("FloorDiv", {one, nothing}, {}, "by_nothing")}, {}, "wrong");
@@ -84,14 +92,16 @@ TEST(QueueRunners, AFailureStopsAllAndIsTheCoordinators) {
   EXPECT_TRUE(coordinator.WaitForStop(std::chrono::seconds(30)));
   const Status status = coordinator.Join();
   EXPECT_FALSE(status.ok());
-  for (const char* part : {"the queue runner of 'other'", "by_nothing"}) EXPECT_NE(status.message().find(part), std::string::npos) << status;
+  for (const char* part : {"the queue runner of 'other'", "by_nothing"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << status;
 }
 
 TEST(QueueRunners, ANodeThatIsNotThereIsSaidBeforeAnythingRuns) {
   const Numbers numbers(10, 20);
   const Session session = Begun(numbers);
   Coordinator coordinator;
-  const Status status = StartQueueRunners(session, {RunnerOf(1), {"queue", {"enqeue"}, "close", "cancel"}}, &coordinator);
+  const Status status =
+      StartQueueRunners(session, {RunnerOf(1), {"queue", {"enqeue"}, "close", "cancel"}}, &coordinator);
   EXPECT_EQ(status.code(), Code::kNotFound) << status;
   EXPECT_NE(status.message().find("enqeue"), std::string::npos) << status;
   EXPECT_TRUE(coordinator.Stop().ok());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent cells and loops against Keras's and TensorFlow's, against differences, and on a task that needs memory. Covers L10.
+// Recurrent cells and loops against Keras's and TensorFlow's, against differences, and on a task that needs memory.
+// Covers L10.
 #include "tenon/train/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,9 @@ namespace {
 
 using Maker = RnnCell (*)(Model&, std::string_view, int64_t, int64_t, const RnnCellOptions&);
 
-Maker MakerOf(const std::string& name) { return name == "tanh" ? BasicRnnCell : name.starts_with("lstm") ? LstmCell : GruCell; }
+Maker MakerOf(const std::string& name) {
+  return name == "tanh" ? BasicRnnCell : name.starts_with("lstm") ? LstmCell : GruCell;
+}
 RnnCellOptions OptionsOf(const std::string& name) {
   RnnCellOptions options;
   options.forget_bias = name == "lstm_forget_bias" ? 1 : 0;
@@ -25,12 +28,16 @@ RnnCellOptions OptionsOf(const std::string& name) {
   return options;
 }
 
-Output SumOf(Graph& graph, const Output& x) { return graph.Op("Sum", {graph.Op("Reshape", {x, graph.Const({-1})}), graph.Const({0})}); }
+Output SumOf(Graph& graph, const Output& x) {
+  return graph.Op("Sum", {graph.Op("Reshape", {x, graph.Const({-1})}), graph.Const({0})});
+}
 Output SwapBatchAndTime(Graph& graph, const Output& x) { return graph.Op("Transpose", {x, graph.Const({1, 0, 2})}); }
 
 // A cell with the golden's weights in a graph, and the loop over its inputs.
 struct GoldenRnn {
-  GoldenRnn(const std::string& name, const nlohmann::json& golden, const nlohmann::json& lengths, bool time_major, bool known_shapes = true) : graph(SharedRuntime()), model(graph) {
+  GoldenRnn(const std::string& name, const nlohmann::json& golden, const nlohmann::json& lengths, bool time_major,
+            bool known_shapes = true)
+      : graph(SharedRuntime()), model(graph) {
     const nlohmann::json& all = TrainingGolden("recurrent");
     const RnnCell cell = MakerOf(name)(model, "cell", 2, 3, OptionsOf(name));
     x = known_shapes ? GoldenConst(graph, all["x"]) : graph.Placeholder("x", DType::kFloat, {-1, -1, 2});
@@ -64,13 +71,15 @@ TEST(Recurrent, IsKerasAndTensorFlows) {
         GoldenRnn made(name, golden, run["lengths"], time_major);
         std::vector<Name> fetches{made.rnn.outputs};
         fetches.insert(fetches.end(), made.rnn.state.begin(), made.rnn.state.end());
-        for (const host::Gradient& d : made.graph.Gradients({made.loss}, made.parameters)) fetches.emplace_back(d.dense);
+        for (const host::Gradient& d : made.graph.Gradients({made.loss}, made.parameters))
+          fetches.emplace_back(d.dense);
         const auto values = SessionOf(made.graph, made.given).Run({}, fetches);
         ASSERT_TRUE(values.ok()) << name << ": " << values.status();
         ExpectNear(Floats((*values)[0]), GoldenValues(run["outputs"]), name + " outputs");
         size_t at = 1;
         for (const auto& state : run["last"]) ExpectNear(Floats((*values)[at++]), GoldenValues(state), name + " state");
-        for (const auto& gradient : run["gradients"]) ExpectNear(Floats((*values)[at++]), GoldenValues(gradient), name + " gradient", 5e-6f);
+        for (const auto& gradient : run["gradients"])
+          ExpectNear(Floats((*values)[at++]), GoldenValues(gradient), name + " gradient", 5e-6f);
         EXPECT_EQ(at, values->size());
       }
 }
@@ -99,7 +108,8 @@ TEST(Recurrent, NeedsNoShapeBeforeTheStep) {
   const nlohmann::json& run = golden["runs"][1];
   GoldenRnn made("lstm", golden, run["lengths"], false, false);
   const Output d = made.graph.Gradients({made.loss}, {made.x})[0].dense;
-  const auto values = SessionOf(made.graph, made.given).Run({{made.x, View(GoldenTensor(TrainingGolden("recurrent")["x"]))}}, {made.rnn.outputs, d});
+  const auto values = SessionOf(made.graph, made.given)
+                          .Run({{made.x, View(GoldenTensor(TrainingGolden("recurrent")["x"]))}}, {made.rnn.outputs, d});
   ASSERT_TRUE(values.ok()) << values.status();
   ExpectNear(Floats((*values)[0]), GoldenValues(run["outputs"]), "outputs");
   ExpectNear(Floats((*values)[1]), GoldenValues(run["gradients"][0]), "dx", 5e-6f);
@@ -126,7 +136,8 @@ TEST(Recurrent, GradientsAreDifferences) {
     const std::vector<float> gradient = at(0, d);
     float along = 0;
     for (size_t i = 0; i < x.size(); ++i) along += gradient[i] * direction[i];
-    EXPECT_NEAR(along, (at(0.01f, made.loss)[0] - at(-0.01f, made.loss)[0]) / 0.02f, 2e-3f * (1 + std::abs(along))) << name;
+    EXPECT_NEAR(along, (at(0.01f, made.loss)[0] - at(-0.01f, made.loss)[0]) / 0.02f, 2e-3f * (1 + std::abs(along)))
+        << name;
   }
 }
 
@@ -135,9 +146,14 @@ TEST(Recurrent, GradientsAreDifferences) {
 // A cell whose state counts its steps in a variable; x is added up.
 struct Counting {
   explicit Counting(Model& model) : turns(model.State("turns", Shape(), 0)) {
-    cell = {.name = "counting", .inputs = 1, .state_sizes = {1}, .weights = {turns.handle},
-            .step = [](Graph& graph, const Output& x, const std::vector<Output>& state, const std::vector<Output>& weights) -> RnnStep {
-              const Operation counted = graph.AddNode("AssignAddVariableOp", {weights[0], graph.Const(1.0f)}, {{"dtype", DType::kFloat}});
+    cell = {.name = "counting",
+            .inputs = 1,
+            .state_sizes = {1},
+            .weights = {turns.handle},
+            .step = [](Graph& graph, const Output& x, const std::vector<Output>& state,
+                       const std::vector<Output>& weights) -> RnnStep {
+              const Operation counted =
+                  graph.AddNode("AssignAddVariableOp", {weights[0], graph.Const(1.0f)}, {{"dtype", DType::kFloat}});
               const auto after = graph.ControlDependencies({counted});
               const Output next = graph.Op("AddV2", {state[0], x});
               return {next, {next}};
@@ -163,10 +179,12 @@ TEST(DynamicRnn, EndsWithTheLongestSequence) {
     EXPECT_EQ((*values)[0].shape(), (Shape{3, 7, 1}));
     for (size_t b = 0; b < 3; ++b) {
       EXPECT_EQ(last[b], static_cast<float>(lengths[b]));
-      for (int64_t t = 0; t < 7; ++t) EXPECT_EQ(outputs[b * 7 + static_cast<size_t>(t)], t < lengths[b] ? static_cast<float>(t + 1) : 0.0f);
+      for (int64_t t = 0; t < 7; ++t)
+        EXPECT_EQ(outputs[b * 7 + static_cast<size_t>(t)], t < lengths[b] ? static_cast<float>(t + 1) : 0.0f);
     }
     const auto turns = session.Run({}, {counting.turns.value});
-    EXPECT_EQ((*turns)[0].scalar<float>(), static_cast<float>(std::max<int64_t>(1, *std::max_element(lengths.begin(), lengths.end()))));
+    EXPECT_EQ((*turns)[0].scalar<float>(),
+              static_cast<float>(std::max<int64_t>(1, *std::max_element(lengths.begin(), lengths.end()))));
   }
 }
 
@@ -201,7 +219,8 @@ TEST(DynamicRnn, GoesBackwardsFromEachSequencesEnd) {
   RnnOptions options;
   options.sequence_length = graph.Const({1, 3});
   options.reverse = true;
-  const Rnn rnn = DynamicRnn(graph, counting.cell, graph.Const(std::vector<float>{1, 10, 100, 1000, 2, 20, 200, 2000}, {2, 4, 1}), options);
+  const Rnn rnn = DynamicRnn(graph, counting.cell,
+                             graph.Const(std::vector<float>{1, 10, 100, 1000, 2, 20, 200, 2000}, {2, 4, 1}), options);
   const auto values = SessionOf(graph, {model.InitializeAll()}).Run({}, {rnn.outputs, rnn.state[0]});
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_EQ(Floats((*values)[0]), (std::vector<float>{1, 0, 0, 0, 222, 220, 200, 0}));
@@ -214,7 +233,8 @@ TEST(DynamicRnn, StandsInACellsGraphTwice) {
   const RnnCell cell = GruCell(model, "in/a/scope", 2, 3);
   const Output x = graph.Const(std::vector<float>{1, 2, 3, 4}, {1, 2, 2});
   const Rnn once = DynamicRnn(graph, cell, x), again = DynamicRnn(graph, cell, x);
-  const RnnStep first = cell.Step(graph, graph.Const(std::vector<float>{1, 2}, {1, 2}), ZeroState(graph, cell, graph.Const(1)));
+  const RnnStep first =
+      cell.Step(graph, graph.Const(std::vector<float>{1, 2}, {1, 2}), ZeroState(graph, cell, graph.Const(1)));
   const RnnStep second = cell.Step(graph, graph.Const(std::vector<float>{3, 4}, {1, 2}), first.state);
   EXPECT_EQ(model.variables().size(), 3u);
   const auto values = SessionOf(graph, {model.InitializeAll()}).Run({}, {once.state[0], again.state[0], second.output});
@@ -237,10 +257,19 @@ void ExpectText(const Status& status, const std::string& text) {
 }
 
 TEST(DynamicRnn, RefusesWhatDoesNotFit) {
-  const auto placeholder = [](Graph& graph, const Shape& shape) { return graph.Placeholder("x", DType::kFloat, shape); };
-  ExpectText(Refused([&](Graph&, Model& m) { LstmCell(m, "cell", 2, 0); }), "recurrent cell 'cell' of 2 inputs and 0 units");
-  ExpectText(Refused([&](Graph& g, Model& m) { DynamicRnn(g, LstmCell(m, "cell", 2, 3), placeholder(g, {-1, 2})); }), "inputs are [?,2]; sequences are [batch, time, features]");
-  ExpectText(Refused([&](Graph& g, Model& m) { DynamicRnn(g, LstmCell(m, "cell", 2, 3), placeholder(g, {-1, -1, 4})); }), "inputs have 4 features and the cell takes 2");
+  const auto placeholder = [](Graph& graph, const Shape& shape) {
+    return graph.Placeholder("x", DType::kFloat, shape);
+  };
+  ExpectText(Refused([&](Graph&, Model& m) { LstmCell(m, "cell", 2, 0); }),
+             "recurrent cell 'cell' of 2 inputs and 0 units");
+  ExpectText(Refused([&](Graph& g, Model& m) {
+               DynamicRnn(g, LstmCell(m, "cell", 2, 3), placeholder(g, {-1, 2}));
+             }),
+             "inputs are [?,2]; sequences are [batch, time, features]");
+  ExpectText(Refused([&](Graph& g, Model& m) {
+               DynamicRnn(g, LstmCell(m, "cell", 2, 3), placeholder(g, {-1, -1, 4}));
+             }),
+             "inputs have 4 features and the cell takes 2");
   ExpectText(Refused([&](Graph& g, Model& m) {
                RnnOptions options;
                options.initial_state = {g.Const(std::vector<float>(3), {1, 3})};
@@ -259,7 +288,10 @@ TEST(DynamicRnn, RefusesWhatDoesNotFit) {
                DynamicRnn(g, BasicRnnCell(m, "cell", 2, 3), placeholder(g, {1, -1, 2}), options);
              }),
              "initial state 0 is [1,4]; the cell's is [batch, 3]");
-  ExpectText(Refused([&](Graph& g, Model&) { DynamicRnn(g, RnnCell(), placeholder(g, {1, -1, 2})); }), "the cell has no step");
+  ExpectText(Refused([&](Graph& g, Model&) {
+               DynamicRnn(g, RnnCell(), placeholder(g, {1, -1, 2}));
+             }),
+             "the cell has no step");
 }
 
 TEST(DynamicRnn, RefusesLengthsThatAreNone) {
@@ -267,7 +299,8 @@ TEST(DynamicRnn, RefusesLengthsThatAreNone) {
   Model model(graph);
   RnnOptions options;
   options.sequence_length = graph.Placeholder("lengths", DType::kInt64);
-  const Rnn rnn = DynamicRnn(graph, BasicRnnCell(model, "cell", 1, 2), graph.Const(std::vector<float>(6), {2, 3, 1}), options);
+  const Rnn rnn =
+      DynamicRnn(graph, BasicRnnCell(model, "cell", 1, 2), graph.Const(std::vector<float>(6), {2, 3, 1}), options);
   const Session session = SessionOf(graph, {model.InitializeAll()});
   const auto with = [&](const std::vector<int64_t>& lengths) {
     return session.Run({{"lengths", View(lengths, {static_cast<int64_t>(lengths.size())})}}, {rnn.outputs}).status();
@@ -287,7 +320,8 @@ TEST(Recurrent, LearnsToRememberTheFirstBit) {
     Graph graph(SharedRuntime());
     Model model(graph, 7);
     constexpr int64_t kBatch = 32, kTime = 12;
-    const Output x = graph.Placeholder("x", DType::kFloat, {kBatch, kTime, 1}), labels = graph.Placeholder("labels", DType::kInt64, {kBatch});
+    const Output x = graph.Placeholder("x", DType::kFloat, {kBatch, kTime, 1}),
+                 labels = graph.Placeholder("labels", DType::kInt64, {kBatch});
     RnnOptions options;
     options.sequence_length = graph.Placeholder("lengths", DType::kInt32, {kBatch});
     const Rnn rnn = DynamicRnn(graph, maker(model, "cell", 1, 8, {}), x, options);
@@ -304,8 +338,11 @@ TEST(Recurrent, LearnsToRememberTheFirstBit) {
       std::vector<int64_t> first(kBatch);
       std::vector<int32_t> lengths(kBatch);
       for (float& bit : bits) bit = random() % 2 == 0 ? -1.0f : 1.0f;
-      for (size_t b = 0; b < kBatch; ++b) first[b] = bits[b * kTime] > 0, lengths[b] = 6 + static_cast<int32_t>(random() % 7);
-      const auto values = session.Run({{x, View(bits, {kBatch, kTime, 1})}, {labels, View(first, {kBatch})}, {"lengths", View(lengths, {kBatch})}}, {accuracy}, {update});
+      for (size_t b = 0; b < kBatch; ++b)
+        first[b] = bits[b * kTime] > 0, lengths[b] = 6 + static_cast<int32_t>(random() % 7);
+      const auto values = session.Run(
+          {{x, View(bits, {kBatch, kTime, 1})}, {labels, View(first, {kBatch})}, {"lengths", View(lengths, {kBatch})}},
+          {accuracy}, {update});
       ASSERT_TRUE(values.ok()) << values.status();
       if (step >= 190) right += (*values)[0].scalar<float>() / 10;
     }

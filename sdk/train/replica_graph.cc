@@ -18,13 +18,14 @@ const Attrs& Words() {
 
 }  // namespace
 
-ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, const OptimizerOptions& optimizer, const ReplicaOptions& options,
-                           int64_t number)
+ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, const OptimizerOptions& optimizer,
+                           const ReplicaOptions& options, int64_t number)
     : model_(model), options_(options), number_(number), loss_(loss) {
   Graph& graph = model.graph();
   if (number < 0 || number >= options.replicas || options.backups < 0 || options.backups >= options.replicas) {
-    graph.Fail(Status(Code::kInvalidArgument, "replica " + std::to_string(number) + " of " + std::to_string(options.replicas) + " with " +
-                                                  std::to_string(options.backups) + " backups; at least one must be left"));
+    graph.Fail(Status(Code::kInvalidArgument,
+                      "replica " + std::to_string(number) + " of " + std::to_string(options.replicas) + " with " +
+                          std::to_string(options.backups) + " backups; at least one must be left"));
     return;
   }
   global_step_ = model.Counter("global_step").handle;
@@ -33,7 +34,8 @@ ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, cons
   for (int64_t i = 0; i <= options.replicas; ++i) {  // the last is the chief's
     const Shared pulse = Share("pulse_" + std::to_string(i), DType::kInt64, Shape(), options.device, &initial);
     pulses_.push_back(pulse);
-    beats_.push_back(graph.AddNode("AssignAddVariableOp", {pulse.handle, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}}));
+    beats_.push_back(
+        graph.AddNode("AssignAddVariableOp", {pulse.handle, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}}));
   }
   token_ = graph.Placeholder(options.name + "/token", DType::kInt64, {2});
   for (int64_t i = 0; i < options.replicas; ++i) tokens_.push_back(MakeQueue("tokens_" + std::to_string(i), 2));
@@ -48,12 +50,15 @@ ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, cons
     const std::vector<const Variable*> variables = model.trainable();
     Boxes boxes(gradients.size());
     for (size_t v = 0; v < gradients.size(); ++v)
-      for (int64_t i = 0; i < options.replicas && gradients[v].value.valid(); ++i) boxes[v].push_back(MakeBox(*variables[v], gradients[v], i, &initial));
+      for (int64_t i = 0; i < options.replicas && gradients[v].value.valid(); ++i)
+        boxes[v].push_back(MakeBox(*variables[v], gradients[v], i, &initial));
     Deliver(gradients, boxes);
     Apply(boxes, learning_rate, optimizer);
   } else {
     if (optimizer.accumulate != 1)
-      graph.Fail(Status(Code::kUnimplemented, "asynchronous replicas do not accumulate gradients: they would share the sums; each applies its own at once"));
+      graph.Fail(Status(Code::kUnimplemented,
+                        "asynchronous replicas do not accumulate gradients: they would share the sums; each applies "
+                        "its own at once"));
     update_ = Count(Minimize(model, loss, learning_rate, optimizer));
     auto after = graph.ControlDependencies({update_});
     after_ = graph.Op("ReadVariableOp", {global_step_}, {{"dtype", DType::kInt64}});
@@ -62,8 +67,8 @@ ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, cons
   initialize_ = Group(graph, initial, options.name + "/initialize");
 }
 
-ReplicaGraph::Shared ReplicaGraph::Share(const std::string& name, DType dtype, const Shape& shape, const std::string& device,
-                                         std::vector<Operation>* initial) {
+ReplicaGraph::Shared ReplicaGraph::Share(const std::string& name, DType dtype, const Shape& shape,
+                                         const std::string& device, std::vector<Operation>* initial) {
   Graph& graph = model_.graph();
   const auto on = graph.Device(device);
   const std::string full = options_.name + "/" + name;
@@ -82,13 +87,17 @@ Output ReplicaGraph::MakeQueue(const std::string& name, int64_t words) {
   const auto on = model_.graph().Device(options_.device);
   const std::string full = options_.name + "/" + name;
   return model_.graph().Op("FIFOQueueV2", {},
-                           {{"component_types", std::vector<DType>{DType::kInt64}}, {"shapes", std::vector<Shape>{Shape{words}}}, {"shared_name", full}}, full);
+                           {{"component_types", std::vector<DType>{DType::kInt64}},
+                            {"shapes", std::vector<Shape>{Shape{words}}},
+                            {"shared_name", full}},
+                           full);
 }
 
 Operation ReplicaGraph::Count(const Operation& after) {
   Graph& graph = model_.graph();
   const auto then = graph.ControlDependencies({after});
-  return graph.AddNode("AssignAddVariableOp", {global_step_, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}}, "count_step");
+  return graph.AddNode("AssignAddVariableOp", {global_step_, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}},
+                       "count_step");
 }
 
 Operation ReplicaGraph::GiveTokens(const std::vector<Operation>& after) {
@@ -99,9 +108,11 @@ Operation ReplicaGraph::GiveTokens(const std::vector<Operation>& after) {
   return Group(graph, given, options_.name + "/tokens_given");
 }
 
-ReplicaGraph::Box ReplicaGraph::MakeBox(const Variable& variable, const VariableGradient& gradient, int64_t replica, std::vector<Operation>* initial) {
+ReplicaGraph::Box ReplicaGraph::MakeBox(const Variable& variable, const VariableGradient& gradient, int64_t replica,
+                                        std::vector<Operation>* initial) {
   const std::string name = variable.name + "/box_" + std::to_string(replica);
-  if (!gradient.rows.valid()) return {Share(name, variable.dtype, variable.shape, variable.device, initial), std::nullopt};
+  if (!gradient.rows.valid())
+    return {Share(name, variable.dtype, variable.shape, variable.device, initial), std::nullopt};
   std::vector<int64_t> dims = variable.shape.dims();
   dims[0] = -1;
   return {Share(name, variable.dtype, Shape(std::move(dims)), variable.device, initial),
@@ -158,7 +169,8 @@ VariableGradient ReplicaGraph::MeanOf(const std::vector<Box>& boxes) {
     const auto first = [&](const Output& of, int32_t rank) {
       std::vector<Output> size = {graph.Op("Reshape", {count, graph.Const({1})})};
       if (rank > 1) size.push_back(graph.Const(std::vector<int32_t>(static_cast<size_t>(rank) - 1, -1), {rank - 1}));
-      return graph.Op("Slice", {of, graph.Const(std::vector<int32_t>(static_cast<size_t>(rank), 0), {rank}), JoinRows(graph, size)});
+      return graph.Op("Slice", {of, graph.Const(std::vector<int32_t>(static_cast<size_t>(rank), 0), {rank}),
+                                JoinRows(graph, size)});
     };
     values.push_back(first(value, value.shape().rank()));
     rows.push_back(first(boxes[i].rows->value, 1));

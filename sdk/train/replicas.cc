@@ -13,12 +13,15 @@ using std::chrono::milliseconds;
 // A token's step when the chief has given up.
 constexpr int64_t kGivenUp = -1;
 
-Result<Tensor> WordsOf(const std::vector<int64_t>& words) { return Tensor::From(words, {static_cast<int64_t>(words.size())}); }
+Result<Tensor> WordsOf(const std::vector<int64_t>& words) {
+  return Tensor::From(words, {static_cast<int64_t>(words.size())});
+}
 
 std::string Text(milliseconds time) { return std::to_string(time.count()) + " ms"; }
 
 // Runs what may wait for others. Now and then `check` says whether they are there still; its failure ends the waiting.
-Result<std::vector<Tensor>> Await(const host::Callable& callable, milliseconds period, const std::function<Status()>& check) {
+Result<std::vector<Tensor>> Await(const host::Callable& callable, milliseconds period,
+                                  const std::function<Status()>& check) {
   struct Waiting {
     std::mutex mutex;
     std::condition_variable ended;
@@ -107,7 +110,8 @@ ReplicaPulse::~ReplicaPulse() {
 
 // ---- Replica ----
 
-Result<std::unique_ptr<ReplicaClient>> ReplicaClient::Begin(Session& session, const ReplicaGraph& graph, const std::vector<Output>& feeds,
+Result<std::unique_ptr<ReplicaClient>> ReplicaClient::Begin(Session& session, const ReplicaGraph& graph,
+                                                            const std::vector<Output>& feeds,
                                                             const std::vector<Output>& metrics) {
   TENON_TRY(session.Extend(graph.model_.graph()));
   std::unique_ptr<ReplicaClient> client(new ReplicaClient(session, graph));
@@ -126,10 +130,14 @@ Result<int64_t> ReplicaClient::Token() {
   Hearing hearing(session_, {graph_.pulses_.back().value}, options);
   const auto check = [&]() -> Status {
     const auto lost = [&](const std::string& what) {
-      return Status(Code::kUnavailable, "replica " + std::to_string(graph_.number_) + " of '" + options.name + "' waits for a step: its chief " + what);
+      return Status(Code::kUnavailable, "replica " + std::to_string(graph_.number_) + " of '" + options.name +
+                                            "' waits for a step: its chief " + what);
     };
     // Before the first token there may be no pulse to hear.
-    if (!began_) return Clock::now() - since < options.first_patience ? Status() : lost("has not begun within " + Text(options.first_patience));
+    if (!began_)
+      return Clock::now() - since < options.first_patience
+                 ? Status()
+                 : lost("has not begun within " + Text(options.first_patience));
     TENON_TRY_ASSIGN(const std::vector<bool> silent, hearing.Silent());
     return silent[0] ? lost("has not been heard of for " + Text(options.patience)) : Status();
   };
@@ -142,7 +150,8 @@ Result<int64_t> ReplicaClient::Token() {
     }
     // An earlier run's end says nothing.
     if (began_ && words[0] == run_)
-      return Status(Code::kAborted, "the chief of '" + options.name + "' has given up after step " + std::to_string(number_) + "; its client says why");
+      return Status(Code::kAborted, "the chief of '" + options.name + "' has given up after step " +
+                                        std::to_string(number_) + "; its client says why");
   }
 }
 
@@ -150,7 +159,9 @@ Result<int64_t> ReplicaClient::Next() {
   if (!began_ || graph_.options_.synchronous) {
     TENON_TRY_ASSIGN(number_, Token());
   }
-  if (!began_) pulse_ = std::make_unique<ReplicaPulse>(session_, graph_.beats_[static_cast<size_t>(graph_.number_)], Period(graph_.options_));
+  if (!began_)
+    pulse_ = std::make_unique<ReplicaPulse>(session_, graph_.beats_[static_cast<size_t>(graph_.number_)],
+                                            Period(graph_.options_));
   began_ = true;
   if (on_event) on_event({ReplicaEvent::Kind::kBegan, graph_.number_, number_});
   return number_;
@@ -173,7 +184,8 @@ Result<std::vector<Tensor>> ReplicaClient::Step(const std::vector<View>& feeds) 
 
 // ---- Chief ----
 
-Result<std::unique_ptr<ReplicaChief>> ReplicaChief::Begin(Session& session, const ReplicaGraph& graph, const ReplicaKeeping& keeping) {
+Result<std::unique_ptr<ReplicaChief>> ReplicaChief::Begin(Session& session, const ReplicaGraph& graph,
+                                                          const ReplicaKeeping& keeping) {
   TENON_TRY(session.Extend(graph.model_.graph()));
   std::unique_ptr<ReplicaChief> chief(new ReplicaChief(session, graph, keeping));
   std::random_device random;
@@ -207,7 +219,8 @@ Status ReplicaChief::Restore() {
 Status ReplicaChief::Keep(int64_t step, bool now) {
   if (keeping_.saver == nullptr || step == kept_) return Status();
   const bool many = keeping_.steps > 0 && step / keeping_.steps > kept_ / keeping_.steps;
-  const bool long_ago = keeping_.seconds > 0 && std::chrono::duration<double>(Clock::now() - kept_at_).count() >= keeping_.seconds;
+  const bool long_ago =
+      keeping_.seconds > 0 && std::chrono::duration<double>(Clock::now() - kept_at_).count() >= keeping_.seconds;
   if (!now && !many && !long_ago) return Status();
   TENON_TRY(keeping_.saver->Save(session_, step).status());
   kept_ = step;
@@ -250,8 +263,9 @@ Status ReplicaChief::Gather(std::vector<bool>* arrived) {
         if (!possible[i]) lost += (lost.empty() ? "" : ", ") + std::to_string(i);
       }
       if (Enough(possible)) return Status();
-      return Status(Code::kUnavailable, "replicas " + lost + " of '" + options.name + "' have not been heard of for " + Text(options.patience) + ": step " +
-                                            std::to_string(step_) + " cannot have enough gradients any more");
+      return Status(Code::kUnavailable, "replicas " + lost + " of '" + options.name + "' have not been heard of for " +
+                                            Text(options.patience) + ": step " + std::to_string(step_) +
+                                            " cannot have enough gradients any more");
     };
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, Await(*arrival_, Period(options), check));
     const auto words = values[0].data<int64_t>();
@@ -292,8 +306,10 @@ Status ReplicaChief::Apply(const std::vector<bool>& arrived) {
 Status ReplicaChief::Run(int64_t steps) {
   if (!arrival_) return Status(Code::kFailedPrecondition, "only a synchronous chief applies steps");
   for (const std::vector<int64_t>& list : forced) {
-    const bool known = std::all_of(list.begin(), list.end(), [&](int64_t i) { return i >= 0 && i < graph_.options_.replicas; });
-    if (list.empty() || !known) return Status(Code::kInvalidArgument, "a forced step has no contributors, or one that is no replica");
+    const bool known =
+        std::all_of(list.begin(), list.end(), [&](int64_t i) { return i >= 0 && i < graph_.options_.replicas; });
+    if (list.empty() || !known)
+      return Status(Code::kInvalidArgument, "a forced step has no contributors, or one that is no replica");
   }
   for (; step_ < steps; ++step_) {
     std::vector<bool> arrived(static_cast<size_t>(graph_.options_.replicas));

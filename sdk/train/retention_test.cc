@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which checkpoints stay, which variables they hold under which names, and what they say of a step. Covers J5, J8, J9, J10.
+// Which checkpoints stay, which variables they hold under which names, and what they say of a step. Covers J5, J8, J9,
+// J10.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,7 +49,8 @@ TEST(Retention, KeepsTheBestByAMetric) {
     const double sign = higher ? -1 : 1;
     {
       Counting counting(folder, options);
-      for (const auto& [step, metric] : std::vector<std::pair<int64_t, double>>{{1, 3}, {2, 1}, {3, 2}, {4, NAN}, {5, 9}}) {
+      for (const auto& [step, metric] :
+           std::vector<std::pair<int64_t, double>>{{1, 3}, {2, 1}, {3, 2}, {4, NAN}, {5, 9}}) {
         counting.Save(step, sign * metric);
       }
     }
@@ -92,7 +94,8 @@ TEST(BestCheckpoints, RefusesWhatItDidNotWrite) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(best.Format(), read->Format());
   EXPECT_EQ(1.0 / 3, read->list[1].metric);
-  for (const char* bad : {"model.ckpt-3 0.5\n", "0.5\n", "nan model.ckpt-3\n", "0.5 model.ckpt-3 perhaps\n", "\n\n", "0.5 a kept b\n"}) {
+  for (const char* bad :
+       {"model.ckpt-3 0.5\n", "0.5\n", "nan model.ckpt-3\n", "0.5 model.ckpt-3 perhaps\n", "\n\n", "0.5 a kept b\n"}) {
     EXPECT_EQ(Code::kDataLoss, BestCheckpoints::Parse(bad).status().code()) << bad;
   }
 }

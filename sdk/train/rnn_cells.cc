@@ -21,20 +21,27 @@ Outputs Split(Graph& graph, const Output& x, int64_t parts, int32_t axis = 1) {
 }
 
 // A cell of Keras's three weights without its step; a failed one has none.
-RnnCell WithWeights(Model& model, std::string_view name, int64_t inputs, int64_t units, int64_t parts, const Shape& bias, size_t states,
-                    const RnnCellOptions& options) {
+RnnCell WithWeights(Model& model, std::string_view name, int64_t inputs, int64_t units, int64_t parts,
+                    const Shape& bias, size_t states, const RnnCellOptions& options) {
   const std::string prefix(name);
   if (inputs < 1 || units < 1)
-    model.graph().Fail(Status(Code::kInvalidArgument, "recurrent cell '" + prefix + "' of " + std::to_string(inputs) + " inputs and " +
-                                                          std::to_string(units) + " units; each must be 1 at least"));
-  if (!model.graph().status().ok()) return {.name = prefix, .inputs = inputs, .state_sizes = {}, .weights = {}, .step = {}};
+    model.graph().Fail(Status(Code::kInvalidArgument, "recurrent cell '" + prefix + "' of " + std::to_string(inputs) +
+                                                          " inputs and " + std::to_string(units) +
+                                                          " units; each must be 1 at least"));
+  if (!model.graph().status().ok())
+    return {.name = prefix, .inputs = inputs, .state_sizes = {}, .weights = {}, .step = {}};
   const auto initializer = [&](int64_t from) {
-    return options.initializer ? *options.initializer : Initializer::TruncatedNormal(std::sqrt(2.0f / static_cast<float>(from + units)));
+    return options.initializer ? *options.initializer
+                               : Initializer::TruncatedNormal(std::sqrt(2.0f / static_cast<float>(from + units)));
   };
   const Outputs weights{model.Weight(prefix + "/kernel", {inputs, parts * units}, initializer(inputs)).value,
                         model.Weight(prefix + "/recurrent_kernel", {units, parts * units}, initializer(units)).value,
                         model.Weight(prefix + "/bias", bias, Initializer::Constant(0)).value};
-  return {.name = prefix, .inputs = inputs, .state_sizes = std::vector<int64_t>(states, units), .weights = weights, .step = {}};
+  return {.name = prefix,
+          .inputs = inputs,
+          .state_sizes = std::vector<int64_t>(states, units),
+          .weights = weights,
+          .step = {}};
 }
 
 // x K + h R + b
@@ -74,31 +81,42 @@ RnnStep GruStep(Graph& graph, const Output& x, const Outputs& state, const Outpu
 }
 
 RnnStep GruResetBeforeStep(Graph& graph, const Output& x, const Outputs& state, const Outputs& weights) {
-  const Outputs of_x = Split(graph, graph.Op("BiasAdd", {MatMul(graph, x, weights[0]), weights[2]}), 3), recurrent = Split(graph, weights[1], 3);
+  const Outputs of_x = Split(graph, graph.Op("BiasAdd", {MatMul(graph, x, weights[0]), weights[2]}), 3),
+                recurrent = Split(graph, weights[1], 3);
   if (of_x.size() != 3 || recurrent.size() != 3) return {};
   const Output z = Sigmoid(graph, Add(graph, of_x[0], MatMul(graph, state[0], recurrent[0])));
   const Output r = Sigmoid(graph, Add(graph, of_x[1], MatMul(graph, state[0], recurrent[1])));
-  return GruEnd(graph, z, state[0], Tanh(graph, Add(graph, of_x[2], MatMul(graph, Mul(graph, r, state[0]), recurrent[2]))));
+  return GruEnd(graph, z, state[0],
+                Tanh(graph, Add(graph, of_x[2], MatMul(graph, Mul(graph, r, state[0]), recurrent[2]))));
 }
 
 // Why the function is no step of such a cell.
 Status CheckFunction(const Graph& graph, const host::Function& function, const RnnCell& cell) {
   if (cell.inputs < 1 || cell.state_sizes.empty())
-    return Status(Code::kInvalidArgument, std::to_string(cell.inputs) + " inputs and " + std::to_string(cell.state_sizes.size()) + " states; each must be 1 at least");
+    return Status(Code::kInvalidArgument, std::to_string(cell.inputs) + " inputs and " +
+                                              std::to_string(cell.state_sizes.size()) +
+                                              " states; each must be 1 at least");
   for (const int64_t size : cell.state_sizes)
-    if (size < 1) return Status(Code::kInvalidArgument, "a state of the size " + std::to_string(size) + "; each is 1 at least");
+    if (size < 1)
+      return Status(Code::kInvalidArgument, "a state of the size " + std::to_string(size) + "; each is 1 at least");
   TENON_TRY_ASSIGN(const tenon_function_info info, host::FindFunction(graph, function.name));
   const size_t results = 1 + cell.state_sizes.size(), arguments = results + cell.weights.size();
   if (info.input_count == arguments && info.output_count == results) return Status();
-  return Status(Code::kInvalidArgument, "function '" + function.name + "' takes " + std::to_string(info.input_count) + " values and gives " +
-                                            std::to_string(info.output_count) + "; a step takes x, the states and the weights, " + std::to_string(arguments) +
-                                            ", and gives the output and the states, " + std::to_string(results));
+  return Status(Code::kInvalidArgument,
+                "function '" + function.name + "' takes " + std::to_string(info.input_count) + " values and gives " +
+                    std::to_string(info.output_count) + "; a step takes x, the states and the weights, " +
+                    std::to_string(arguments) + ", and gives the output and the states, " + std::to_string(results));
 }
 
 }  // namespace
 
-RnnCell FunctionCell(Graph& graph, std::string_view name, const host::Function& function, int64_t inputs, std::vector<int64_t> state_sizes, Outputs weights) {
-  RnnCell cell{.name = std::string(name), .inputs = inputs, .state_sizes = std::move(state_sizes), .weights = std::move(weights), .step = {}};
+RnnCell FunctionCell(Graph& graph, std::string_view name, const host::Function& function, int64_t inputs,
+                     std::vector<int64_t> state_sizes, Outputs weights) {
+  RnnCell cell{.name = std::string(name),
+               .inputs = inputs,
+               .state_sizes = std::move(state_sizes),
+               .weights = std::move(weights),
+               .step = {}};
   graph.Fail(CheckFunction(graph, function, cell).Annotate("recurrent cell '" + cell.name + "'"));
   if (!graph.status().ok()) return cell;
   cell.step = [function](Graph& body, const Output& x, const Outputs& state, const Outputs& own) -> RnnStep {
@@ -111,7 +129,8 @@ RnnCell FunctionCell(Graph& graph, std::string_view name, const host::Function& 
   return cell;
 }
 
-RnnCell BasicRnnCell(Model& model, std::string_view name, int64_t inputs, int64_t units, const RnnCellOptions& options) {
+RnnCell BasicRnnCell(Model& model, std::string_view name, int64_t inputs, int64_t units,
+                     const RnnCellOptions& options) {
   RnnCell cell = WithWeights(model, name, inputs, units, 1, {units}, 1, options);
   cell.step = BasicStep;
   return cell;
@@ -119,7 +138,8 @@ RnnCell BasicRnnCell(Model& model, std::string_view name, int64_t inputs, int64_
 
 RnnCell LstmCell(Model& model, std::string_view name, int64_t inputs, int64_t units, const RnnCellOptions& options) {
   RnnCell cell = WithWeights(model, name, inputs, units, 4, {4 * units}, 2, options);
-  cell.step = [forget_bias = options.forget_bias](Graph& graph, const Output& x, const Outputs& state, const Outputs& weights) {
+  cell.step = [forget_bias = options.forget_bias](Graph& graph, const Output& x, const Outputs& state,
+                                                  const Outputs& weights) {
     return LstmStep(graph, x, state, weights, forget_bias);
   };
   return cell;

@@ -23,11 +23,13 @@ ShardIds IdsOfShard(Partition partition, int64_t rows, int64_t count, int64_t sh
 // What shard `shard` of the table is, for checkpoints.
 TablePart PartOfTable(Partition partition, std::string table, int64_t rows, int64_t count, int64_t shard);
 
-// The rows of the ids, a vector of int32 or int64, in their order: each gathered beside its shard, put together where the caller's nodes stand. Gradients are
-// rows: of the handle for shards that are changed by rows, of the value for others. An id that is no row fails the step.
+// The rows of the ids, a vector of int32 or int64, in their order: each gathered beside its shard, put together where
+// the caller's nodes stand. Gradients are rows: of the handle for shards that are changed by rows, of the value for
+// others. An id that is no row fails the step.
 Output LookUpRows(Graph& graph, const std::vector<const Variable*>& shards, Partition partition, const Output& ids);
 
-// Whether the shards are all there and have the sizes that the partition says; else what is wrong sticks to the graph, with `what` before it.
+// Whether the shards are all there and have the sizes that the partition says; else what is wrong sticks to the graph,
+// with `what` before it.
 bool CheckShards(Graph& graph, const ClassShards& shards, const std::string& what);
 // Labels as int64, of the same shape; one that is no class fails the step with INVALID_ARGUMENT.
 Output CheckedLabels(Graph& graph, const Output& labels, int64_t classes, const std::string& what);

@@ -13,7 +13,9 @@ namespace {
 
 constexpr double kHour = 3600;
 
-double SystemTime() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double SystemTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -26,7 +28,9 @@ SaverOptions Keeping(int keep) {
 }  // namespace
 
 Saver::Saver(Model& model, std::string folder, SaverOptions options)
-    : folder_(std::move(folder)), options_(std::move(options)), nodes_(model, options_.variables, options_.step_variable, options_.beside) {
+    : folder_(std::move(folder)),
+      options_(std::move(options)),
+      nodes_(model, options_.variables, options_.step_variable, options_.beside) {
   options_.keep = std::max(options_.keep, 1);
   options_.keep_best = std::max(options_.keep_best, 0);
   if (!options_.clock) options_.clock = SystemTime;
@@ -69,8 +73,8 @@ Status Saver::RestoreOne(const Session& session, const std::string& prefix) cons
   TENON_TRY_ASSIGN(const std::optional<int64_t> step, nodes_.Restore(session, prefix));
   const int64_t claimed = StepOfCheckpoint(prefix);
   if (!step || *step == claimed) return Status();
-  return Status(Code::kDataLoss, "it holds '" + options_.step_variable + "' = " + std::to_string(*step) + ", but is named for step " +
-                                     std::to_string(claimed));
+  return Status(Code::kDataLoss, "it holds '" + options_.step_variable + "' = " + std::to_string(*step) +
+                                     ", but is named for step " + std::to_string(claimed));
 }
 
 Result<Restored> Saver::RestoreNewest(const Session& session) {
@@ -93,8 +97,9 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
       break;
     }
     // A task that is gone, or a step that was stopped, says nothing of the checkpoint.
-    if (read.code() == Code::kUnavailable || read.code() == Code::kAborted || read.code() == Code::kDeadlineExceeded || read.code() == Code::kCancelled ||
-        read.code() == Code::kResourceExhausted || read.code() == Code::kPermissionDenied) {
+    if (read.code() == Code::kUnavailable || read.code() == Code::kAborted || read.code() == Code::kDeadlineExceeded ||
+        read.code() == Code::kCancelled || read.code() == Code::kResourceExhausted ||
+        read.code() == Code::kPermissionDenied) {
       return read.Annotate("checkpoint '" + PathOf(name) + "' could not be restored");
     }
     code = read.code();
@@ -132,7 +137,8 @@ Status Saver::Clear() {
 // With the values beside them, where those can be had.
 Status Saver::WriteVariables(const Session& session, const std::string& path) const {
   if (!options_.beside.empty() && nodes_.has_beside()) {
-    const Status saved = nodes_.SaveWithBeside(session, path, options_.beside_feeds ? options_.beside_feeds() : std::vector<host::Feed>());
+    const Status saved = nodes_.SaveWithBeside(
+        session, path, options_.beside_feeds ? options_.beside_feeds() : std::vector<host::Feed>());
     if (saved.code() != Code::kUnimplemented) return saved;
     if (options_.without_beside) options_.without_beside(saved.message());
   } else if (!options_.beside.empty() && options_.without_beside) {
@@ -175,7 +181,8 @@ std::vector<std::string> Saver::Trim(CheckpointState& state) {
 
 // dropped: more of what need not be kept.
 Status Saver::AddToBest(const std::string& name, double metric, std::vector<std::string>& dropped) {
-  for (const BestCheckpoint& out : best_.Add({metric, name}, static_cast<size_t>(options_.keep_best), options_.higher_is_better)) {
+  for (const BestCheckpoint& out :
+       best_.Add({metric, name}, static_cast<size_t>(options_.keep_best), options_.higher_is_better)) {
     const bool named = std::find(state_.paths.begin(), state_.paths.end(), out.name) != state_.paths.end();
     if (!named && !out.kept) dropped.push_back(out.name);
   }

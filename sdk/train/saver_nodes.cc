@@ -10,7 +10,8 @@
 namespace tenon::train {
 namespace {
 
-// Where shard `number` of `count` stands until it is merged; the op ShardedFilename gives the same for the part's prefix.
+// Where shard `number` of `count` stands until it is merged; the op ShardedFilename gives the same for the part's
+// prefix.
 std::string PartPath(const std::string& parts_prefix, int32_t number, int32_t count) {
   char numbers[64];
   std::snprintf(numbers, sizeof(numbers), "-%05d-of-%05d", number, count);
@@ -24,7 +25,8 @@ std::vector<const Variable*> PartsOf(const Model& model) {
   return parts;
 }
 
-// As SaveV2 and RestoreV2 say it: the whole's shape, and what of each dim. A slice that is all says what shape the tensor must have.
+// As SaveV2 and RestoreV2 say it: the whole's shape, and what of each dim. A slice that is all says what shape the
+// tensor must have.
 std::string SliceOf(const Shape& part, int64_t rows, int64_t first) {
   std::string sizes, spans;
   for (int i = 0; i < part.rank(); ++i) {
@@ -43,7 +45,8 @@ std::string TaskOfDevice(std::string_view device) {
     const size_t end = std::min(device.find('/'), device.size());
     const std::string_view part = device.substr(0, end);
     device.remove_prefix(end);
-    if (part.starts_with("job:") || part.starts_with("task:") || (part.starts_with("replica:") && part != "replica:0")) {
+    if (part.starts_with("job:") || part.starts_with("task:") ||
+        (part.starts_with("replica:") && part != "replica:0")) {
       task.append("/").append(part);
     }
   }
@@ -72,7 +75,8 @@ std::vector<SaverNodes::Saved> SaverNodes::Choose(Model& model, const std::vecto
     const auto found = std::find_if(model.variables().begin(), model.variables().end(),
                                     [&](const Variable& variable) { return variable.name == wished.variable; });
     if (found == model.variables().end()) {
-      model.graph().Fail(Status(Code::kNotFound, "the model has no variable '" + wished.variable + "' to save or restore"));
+      model.graph().Fail(
+          Status(Code::kNotFound, "the model has no variable '" + wished.variable + "' to save or restore"));
       return {};
     }
     chosen.push_back(wished.name.empty() ? saved_as_itself(*found) : Saved{&*found, wished.name});
@@ -80,7 +84,8 @@ std::vector<SaverNodes::Saved> SaverNodes::Choose(Model& model, const std::vecto
   return chosen;
 }
 
-SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables, const std::string& step_variable, const std::vector<SavedValue>& beside) {
+SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables, const std::string& step_variable,
+                       const std::vector<SavedValue>& beside) {
   Graph& graph = model.graph();
   auto scope = graph.Scope("save");
   std::vector<std::pair<std::string, Shard>> shards;  // by task, in the order of their first variables
@@ -107,7 +112,8 @@ SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables
     for (const Saved& saved : shard)
       if (saved.part != nullptr) parts_of_tables_.push_back(saved);
   restore_ = AddRestore(graph, shards, /*alone=*/false, step_variable);
-  if (std::any_of(parts_of_tables_.begin(), parts_of_tables_.end(), [](const Saved& saved) { return !saved.alone.empty(); }))
+  if (std::any_of(parts_of_tables_.begin(), parts_of_tables_.end(),
+                  [](const Saved& saved) { return !saved.alone.empty(); }))
     restore_alone_ = AddRestore(graph, shards, /*alone=*/true, step_variable);
 }
 
@@ -121,10 +127,12 @@ void SaverNodes::AddShard(Graph& graph, const Shard& shard, int32_t number) {
   }
   Output path = prefix_;
   if (shards_ > 1) {
-    path = graph.Op("ShardedFilename", {parts_prefix_, graph.Const(number, "shard"), graph.Const(static_cast<int32_t>(shards_), "shards")},
+    path = graph.Op("ShardedFilename",
+                    {parts_prefix_, graph.Const(number, "shard"), graph.Const(static_cast<int32_t>(shards_), "shards")},
                     {}, "part");
   }
-  std::vector<Output> save_inputs = {path, graph.StringConst(names, "tensor_names"), graph.StringConst(slices, "shape_and_slices")};
+  std::vector<Output> save_inputs = {path, graph.StringConst(names, "tensor_names"),
+                                     graph.StringConst(slices, "shape_and_slices")};
   for (const Saved& saved : shard) save_inputs.push_back(saved.variable->value);
   saves_.push_back(graph.AddNode("SaveV2", save_inputs, {{"dtypes", dtypes}}));
 }
@@ -141,13 +149,15 @@ void SaverNodes::AddBeside(Graph& graph, const Shard& shard, const std::vector<S
   };
   for (const Saved& saved : shard) add(saved.name, saved.slice, saved.variable->value, saved.variable->dtype);
   for (const SavedValue& one : beside) add(one.name, "", one.value, one.value.dtype());
-  std::vector<Output> inputs = {prefix_, graph.StringConst(names, "all_names"), graph.StringConst(slices, "all_slices")};
+  std::vector<Output> inputs = {prefix_, graph.StringConst(names, "all_names"),
+                                graph.StringConst(slices, "all_slices")};
   inputs.insert(inputs.end(), values.begin(), values.end());
   beside_target_ = graph.AddNode("SaveV2", inputs, {{"dtypes", dtypes}}, "with_beside").name();
 }
 
 // No variable changes before all tasks have read theirs.
-SaverNodes::Restoring SaverNodes::AddRestore(Graph& graph, const std::vector<std::pair<std::string, Shard>>& shards, bool alone, const std::string& step_variable) const {
+SaverNodes::Restoring SaverNodes::AddRestore(Graph& graph, const std::vector<std::pair<std::string, Shard>>& shards,
+                                             bool alone, const std::string& step_variable) const {
   Restoring made;
   std::vector<Operation> reads;
   std::vector<std::pair<const Variable*, Output>> restored;
@@ -162,10 +172,13 @@ SaverNodes::Restoring SaverNodes::AddRestore(Graph& graph, const std::vector<std
       slices.push_back(by_itself ? SliceOf(shape, shape[0], 0) : saved.slice);
       dtypes.push_back(saved.variable->dtype);
     }
-    reads.push_back(graph.AddNode("RestoreV2", {prefix_, graph.StringConst(names, "tensor_names"), graph.StringConst(slices, "shape_and_slices")}, {{"dtypes", dtypes}}));
+    reads.push_back(graph.AddNode(
+        "RestoreV2", {prefix_, graph.StringConst(names, "tensor_names"), graph.StringConst(slices, "shape_and_slices")},
+        {{"dtypes", dtypes}}));
     for (size_t i = 0; i < shard.size(); ++i) {
       restored.emplace_back(shard[i].variable, reads.back().output(static_cast<int32_t>(i)));
-      if (shard[i].variable->name == step_variable && shard[i].variable->dtype == DType::kInt64) made.step = restored.back().second;
+      if (shard[i].variable->name == step_variable && shard[i].variable->dtype == DType::kInt64)
+        made.step = restored.back().second;
     }
   }
   Operation all_read;
@@ -178,7 +191,8 @@ SaverNodes::Restoring SaverNodes::AddRestore(Graph& graph, const std::vector<std
     const auto after = graph.ControlDependencies({all_read});
     for (const auto& [variable, value] : restored) {
       const auto on = graph.Device(variable->device);
-      assigns.push_back(graph.AddNode(variable->reference ? "Assign" : "AssignVariableOp", {variable->handle, value}, {{variable->reference ? "T" : "dtype", variable->dtype}}));
+      assigns.push_back(graph.AddNode(variable->reference ? "Assign" : "AssignVariableOp", {variable->handle, value},
+                                      {{variable->reference ? "T" : "dtype", variable->dtype}}));
     }
   }
   made.target = Group(graph, assigns, "restore_all").name();
@@ -197,13 +211,16 @@ Status SaverNodes::Save(const Session& session, const std::string& prefix, const
   if (shards_ == 1) return session.RunTargets({save_target_}, {{prefix_, prefix_value}});
   const std::string parts_prefix = data::JoinPath(temporary, "part");
   std::vector<std::string> parts;
-  for (size_t i = 0; i < shards_; ++i) parts.push_back(PartPath(parts_prefix, static_cast<int32_t>(i), static_cast<int32_t>(shards_)));
+  for (size_t i = 0; i < shards_; ++i)
+    parts.push_back(PartPath(parts_prefix, static_cast<int32_t>(i), static_cast<int32_t>(shards_)));
   TENON_TRY_ASSIGN(const Tensor parts_prefix_value, Tensor::String(parts_prefix));
   TENON_TRY_ASSIGN(const Tensor parts_value, Tensor::Strings(parts, Shape{static_cast<int64_t>(shards_)}));
-  return session.RunTargets({save_target_}, {{prefix_, prefix_value}, {parts_prefix_, parts_prefix_value}, {parts_, parts_value}});
+  return session.RunTargets({save_target_},
+                            {{prefix_, prefix_value}, {parts_prefix_, parts_prefix_value}, {parts_, parts_value}});
 }
 
-Status SaverNodes::SaveWithBeside(const Session& session, const std::string& prefix, std::vector<host::Feed> feeds) const {
+Status SaverNodes::SaveWithBeside(const Session& session, const std::string& prefix,
+                                  std::vector<host::Feed> feeds) const {
   TENON_TRY_ASSIGN(const Tensor prefix_value, Tensor::String(prefix));
   feeds.push_back({prefix_, prefix_value});
   return session.RunTargets({beside_target_}, feeds);
@@ -211,7 +228,8 @@ Status SaverNodes::SaveWithBeside(const Session& session, const std::string& pre
 
 Result<std::optional<int64_t>> SaverNodes::Restore(const Session& session, const std::string& prefix) const {
   Result<std::optional<int64_t>> restored = RestoreBy(session, prefix, restore_);
-  if (restored.ok() || restored.status().code() != Code::kNotFound || restore_alone_.target.empty()) return restored.ok() ? restored : Explained(restored.status());
+  if (restored.ok() || restored.status().code() != Code::kNotFound || restore_alone_.target.empty())
+    return restored.ok() ? restored : Explained(restored.status());
   const Result<std::optional<int64_t>> alone = RestoreBy(session, prefix, restore_alone_);
   return alone.ok() ? alone : Explained(alone.status().code() == Code::kNotFound ? restored.status() : alone.status());
 }
@@ -222,24 +240,34 @@ Status SaverNodes::Explained(const Status& why) const {
     const bool of_table = why.message().find("'" + saved.name + "'") != std::string::npos;
     const bool of_shard = !saved.alone.empty() && why.message().find("'" + saved.alone + "'") != std::string::npos;
     if (!of_table && !of_shard) continue;
-    const std::string table = "; '" + saved.part->part.table + "' stands in " + std::to_string(saved.part->part.shards) + " shards";
+    const std::string table =
+        "; '" + saved.part->part.table + "' stands in " + std::to_string(saved.part->part.shards) + " shards";
     if (saved.by_turns())
-      return Status(why.code(), why.message() + table + " whose rows go by turns (Partition::kMod), which are restored from as many such shards alone: make the model with as many as were saved. "
-                                                        "Rows in their order (Partition::kDiv) are restored into any number of shards");
-    return Status(why.code(), why.message() + table + " whose rows stand in their order (Partition::kDiv): one tensor of all rows in a checkpoint. One that holds each shard by itself, " +
-                                  (saved.part->part.was_alone ? "as they were once written, is restored into as many shards: make the model with as many, and save it anew"
-                                                              : "or rows by turns (Partition::kMod), is restored into a model that is made so"));
+      return Status(why.code(), why.message() + table +
+                                    " whose rows go by turns (Partition::kMod), which are restored from as many such "
+                                    "shards alone: make the model with as many as were saved. "
+                                    "Rows in their order (Partition::kDiv) are restored into any number of shards");
+    return Status(why.code(),
+                  why.message() + table +
+                      " whose rows stand in their order (Partition::kDiv): one tensor of all rows in a checkpoint. One "
+                      "that holds each shard by itself, " +
+                      (saved.part->part.was_alone
+                           ? "as they were once written, is restored into as many shards: make the model with as many, "
+                             "and save it anew"
+                           : "or rows by turns (Partition::kMod), is restored into a model that is made so"));
   }
   return why;
 }
 
-Result<std::optional<int64_t>> SaverNodes::RestoreBy(const Session& session, const std::string& prefix, const Restoring& restoring) const {
+Result<std::optional<int64_t>> SaverNodes::RestoreBy(const Session& session, const std::string& prefix,
+                                                     const Restoring& restoring) const {
   TENON_TRY_ASSIGN(const Tensor prefix_value, Tensor::String(prefix));
   if (!restoring.step.valid()) {
     TENON_TRY(session.RunTargets({restoring.target}, {{prefix_, prefix_value}}));
     return std::optional<int64_t>();
   }
-  TENON_TRY_ASSIGN(const std::vector<Tensor> values, session.Run({{prefix_, prefix_value}}, {restoring.step}, {restoring.target}));
+  TENON_TRY_ASSIGN(const std::vector<Tensor> values,
+                   session.Run({{prefix_, prefix_value}}, {restoring.step}, {restoring.target}));
   if (values[0].element_count() != 1) return Status(Code::kDataLoss, "the checkpoint's step is no single number");
   return std::optional<int64_t>(values[0].scalar<int64_t>(-1));
 }

@@ -21,7 +21,8 @@ class SaverTest : public testing::TestWithParam<const char*> {
     return std::string(GetParam()) == "memory" ? "memory://saver_test/" + std::to_string(folders++) : TemporaryFolder();
   }
 };
-INSTANTIATE_TEST_SUITE_P(On, SaverTest, testing::Values("system", "memory"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(On, SaverTest, testing::Values("system", "memory"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // Flips a bit in the middle.
 void Damage(const std::string& path) {
@@ -148,7 +149,8 @@ TEST_P(SaverTest, PassesOverACheckpointThatHoldsAnotherStepThanItsName) {
   EXPECT_EQ(2, restored.step);
   EXPECT_EQ(2, again.Step());
   ASSERT_EQ(1u, restored.warnings.size());
-  EXPECT_NE(std::string::npos, restored.warnings[0].find("it holds 'global_step' = 1, but is named for step 7")) << restored.warnings[0];
+  EXPECT_NE(std::string::npos, restored.warnings[0].find("it holds 'global_step' = 1, but is named for step 7"))
+      << restored.warnings[0];
 }
 
 TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
@@ -159,8 +161,10 @@ TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
   }
   const std::vector<std::string> clean = *data::ListFolder(folder);
   ASSERT_TRUE(data::MakeFolder(folder + "/model.ckpt-2_temp_0123").ok());
-  for (const char* left : {"model.ckpt-2_temp_0123/part-00000-of-00004.index", "model.ckpt-2_temp_0123/part-00000-of-00004.data-00000-of-00001",
-                           "model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "model.ckpt-3.data-00000-of-00004", "checkpoint.tmp77", "somebody's.tmp"}) {
+  for (const char* left :
+       {"model.ckpt-2_temp_0123/part-00000-of-00004.index",
+        "model.ckpt-2_temp_0123/part-00000-of-00004.data-00000-of-00001", "model.ckpt-2.data-00000-of-00001.tmp",
+        "model.ckpt-2.index.tmp", "model.ckpt-3.data-00000-of-00004", "checkpoint.tmp77", "somebody's.tmp"}) {
     ASSERT_TRUE(data::ReplaceFile(folder + "/" + left, {"half"}).ok());
   }
   Counting again(folder);
@@ -200,7 +204,8 @@ TEST_P(SaverTest, ASecondSaverIsRefusedAndTouchesNothing) {
     first.Run(first.add);
     first.Save(1);
     // What the first one's next save would have on the disk at this moment.
-    const std::vector<std::string> begun = {"model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "model.ckpt-3.data-00000-of-00001"};
+    const std::vector<std::string> begun = {"model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp",
+                                            "model.ckpt-3.data-00000-of-00001"};
     for (const std::string& name : begun) ASSERT_TRUE(data::ReplaceFile(data::JoinPath(folder, name), {"begun"}).ok());
     const std::vector<std::string> before = *data::ListFolder(folder);
     const auto refused = [&](const Status& status) {

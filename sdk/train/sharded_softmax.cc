@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss is a function whose gradient is one too, so that the nodes of both have the devices that are said here: nodes that a gradient makes by itself
-// stand wherever a step is the shortest, which may be away from the weights.
+// The loss is a function whose gradient is one too, so that the nodes of both have the devices that are said here:
+// nodes that a gradient makes by itself stand wherever a step is the shortest, which may be away from the weights.
 #include "tenon/train/sharded_softmax.h"
 
 #include <string>
@@ -17,7 +17,8 @@ constexpr const char* kWhat = "ShardedSoftmaxLoss";
 Output SumOf(Graph& graph, const Outputs& parts) { return parts.size() == 1 ? parts[0] : graph.Op("AddN", parts); }
 Output Column(Graph& graph, const Output& x) { return graph.Op("ExpandDims", {x, graph.Const(1)}); }
 
-// The bodies. Their arguments are the inputs, the labels, the shards' weights and the shards' biases; the gradient's, the losses' gradient besides.
+// The bodies. Their arguments are the inputs, the labels, the shards' weights and the shards' biases; the gradient's,
+// the losses' gradient besides.
 class Softmax {
  public:
   explicit Softmax(const ClassShards& classes) : classes_(classes) {}
@@ -37,12 +38,14 @@ class Softmax {
   // What of the loss is in it again is computed once: equal nodes are merged before a step.
   Outputs Gradient(Graph& body, const Outputs& v) const {
     const Forward forward = Compute(body, v);
-    const Output dy = v.back(), share = Column(body, body.Op("RealDiv", {dy, forward.sum})), of_label = Column(body, dy);
+    const Output dy = v.back(), share = Column(body, body.Op("RealDiv", {dy, forward.sum})),
+                 of_label = Column(body, dy);
     Outputs of_inputs, of_weights, of_biases;
     for (size_t i = 0; i < count(); ++i) {
       const auto on = body.Device(device(i));
       const Output softmax = body.Op("Mul", {forward.exponentials[i], share});
-      const Output d = body.Op("Sub", {softmax, body.Op("SelectV2", {forward.is_label[i], of_label, body.Const(0.0f)})}, {}, "of_logits");
+      const Output d = body.Op("Sub", {softmax, body.Op("SelectV2", {forward.is_label[i], of_label, body.Const(0.0f)})},
+                               {}, "of_logits");
       of_inputs.push_back(body.Op("MatMul", {d, Weights(v, i)}, {}, "of_inputs"));
       of_weights.push_back(body.Op("MatMul", {d, v[0]}, {{"transpose_a", true}}, "of_weights"));
       of_biases.push_back(body.Op("Sum", {d, body.Const({0})}, {}, "of_biases"));
@@ -89,10 +92,12 @@ class Softmax {
   }
   // Of the labels in the shard; out of its range where a label is another's.
   Output RowOf(Graph& body, const Output& labels, size_t shard) const {
-    const ShardIds ids = IdsOfShard(classes_.partition, classes_.classes(), static_cast<int64_t>(count()), static_cast<int64_t>(shard));
+    const ShardIds ids =
+        IdsOfShard(classes_.partition, classes_.classes(), static_cast<int64_t>(count()), static_cast<int64_t>(shard));
     const Output from = body.Op("Sub", {labels, body.Const(ids.first)}), step = body.Const(ids.step);
     if (ids.step == 1) return from;
-    const Output row = body.Op("FloorDiv", {from, step}), is_here = body.Op("Equal", {body.Op("Mul", {row, step}), from});
+    const Output row = body.Op("FloorDiv", {from, step}),
+                 is_here = body.Op("Equal", {body.Op("Mul", {row, step}), from});
     return body.Op("SelectV2", {is_here, row, body.Const(int64_t{-1})});
   }
 
@@ -101,10 +106,12 @@ class Softmax {
 
 bool CheckShapes(Graph& graph, const ClassShards& classes, const Output& inputs, const Output& labels) {
   const Shape x = inputs.shape(), y = labels.shape();
-  const bool fits = (!x.has_rank() || (x.rank() == 2 && (x[1] < 0 || x[1] == classes.width()))) && (!y.has_rank() || y.rank() == 1) &&
+  const bool fits = (!x.has_rank() || (x.rank() == 2 && (x[1] < 0 || x[1] == classes.width()))) &&
+                    (!y.has_rank() || y.rank() == 1) &&
                     (x.rank() != 2 || y.rank() != 1 || x[0] < 0 || y[0] < 0 || x[0] == y[0]);
   if (!fits)
-    graph.Fail(Status(Code::kInvalidArgument, std::string(kWhat) + ": inputs are " + x.ToString() + " and labels " + y.ToString() + "; they are [batch, " +
+    graph.Fail(Status(Code::kInvalidArgument, std::string(kWhat) + ": inputs are " + x.ToString() + " and labels " +
+                                                  y.ToString() + "; they are [batch, " +
                                                   std::to_string(classes.width()) + "] and [batch]"));
   return fits;
 }
@@ -125,8 +132,10 @@ Output ShardedSoftmaxLoss(Graph& graph, const ClassShards& classes, const Output
   of_gradient.emplace_back(DType::kFloat, labels.shape());
   host::FunctionOptions options;
   options.gradient = FreeFunctionName(graph, name + "_gradient");
-  host::Define(graph, options.gradient, [&](Graph& body, const Outputs& v) { return softmax.Gradient(body, v); }, of_gradient);
-  const host::Function loss = host::Define(graph, name, [&](Graph& body, const Outputs& v) { return softmax.Loss(body, v); }, arguments, options);
+  host::Define(
+      graph, options.gradient, [&](Graph& body, const Outputs& v) { return softmax.Gradient(body, v); }, of_gradient);
+  const host::Function loss = host::Define(
+      graph, name, [&](Graph& body, const Outputs& v) { return softmax.Loss(body, v); }, arguments, options);
   return graph.Call(loss, values);
 }
 

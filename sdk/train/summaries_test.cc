@@ -12,8 +12,8 @@
 namespace tenon::train::summaries_test {
 namespace {
 
-
-// The number of the field that each value of a serialized Summary has, by its tag: 2 a number, 4 an image, 5 a histogram, 6 a sound.
+// The number of the field that each value of a serialized Summary has, by its tag: 2 a number, 4 an image, 5 a
+// histogram, 6 a sound.
 std::map<std::string, int> KindsOf(std::string_view summary) {
   std::map<std::string, int> kinds;
   sdk::WireReader values(summary);
@@ -33,15 +33,20 @@ std::map<std::string, int> KindsOf(std::string_view summary) {
 
 TEST(Summaries, TellNumbersHistogramsImagesAndSounds) {
   Graph graph(SharedRuntime());
-  const Output all = MergeSummaries(graph, {ScalarSummary(graph, "number", graph.Const(2.5)), HistogramSummary(graph, "spread", graph.Const(std::vector<float>{1, 2, 2}, {3})),
-                                            ImageSummary(graph, "pictures", graph.Op("Fill", {graph.Const({2, 4, 4, 3}), graph.Const(0.5f)}), 2),
-                                            AudioSummary(graph, "sounds", graph.Op("Fill", {graph.Const({1, 16}), graph.Const(0.25f)}), 8000)});
+  const Output all = MergeSummaries(
+      graph, {ScalarSummary(graph, "number", graph.Const(2.5)),
+              HistogramSummary(graph, "spread", graph.Const(std::vector<float>{1, 2, 2}, {3})),
+              ImageSummary(graph, "pictures", graph.Op("Fill", {graph.Const({2, 4, 4, 3}), graph.Const(0.5f)}), 2),
+              AudioSummary(graph, "sounds", graph.Op("Fill", {graph.Const({1, 16}), graph.Const(0.25f)}), 8000)});
   ASSERT_TRUE(graph.status().ok()) << graph.status();
   Session session = NewSession();
   ASSERT_TRUE(session.Extend(graph).ok());
   const auto values = session.Run({}, {all});
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ(KindsOf((*values)[0].string(0)), (std::map<std::string, int>{{"number", 2}, {"spread", 5}, {"pictures/image/0", 4}, {"pictures/image/1", 4}, {"sounds/audio/0", 6}}));
+  EXPECT_EQ(
+      KindsOf((*values)[0].string(0)),
+      (std::map<std::string, int>{
+          {"number", 2}, {"spread", 5}, {"pictures/image/0", 4}, {"pictures/image/1", 4}, {"sounds/audio/0", 6}}));
 }
 
 TEST(Summaries, OfVariablesAndTheirGradients) {

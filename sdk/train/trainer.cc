@@ -20,23 +20,30 @@ bool TakeNumber(const Tensor& value, float* number) {
 }
 float NumberOf(const Tensor& value) {
   float number = NAN;
-  (void)(TakeNumber<float>(value, &number) || TakeNumber<double>(value, &number) || TakeNumber<int64_t>(value, &number) || TakeNumber<int32_t>(value, &number) ||
-         TakeNumber<uint64_t>(value, &number) || TakeNumber<uint32_t>(value, &number) || TakeNumber<int16_t>(value, &number) || TakeNumber<uint16_t>(value, &number) ||
+  (void)(TakeNumber<float>(value, &number) || TakeNumber<double>(value, &number) ||
+         TakeNumber<int64_t>(value, &number) || TakeNumber<int32_t>(value, &number) ||
+         TakeNumber<uint64_t>(value, &number) || TakeNumber<uint32_t>(value, &number) ||
+         TakeNumber<int16_t>(value, &number) || TakeNumber<uint16_t>(value, &number) ||
          TakeNumber<int8_t>(value, &number) || TakeNumber<uint8_t>(value, &number) || TakeNumber<bool>(value, &number));
   return number;
 }
 
-double SecondsNow() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double SecondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
 void TrainingStep::Reads(const DatasetIterator& iterator) {
   input = iterator.next;
-  begin = [begins = Name(iterator.begin), takes = Name(iterator.get_next)](const Session& session, int64_t step) -> Status {
+  begin = [begins = Name(iterator.begin), takes = Name(iterator.get_next)](const Session& session,
+                                                                           int64_t step) -> Status {
     TENON_TRY(session.RunTargets({begins}));
     if (step == 0) return Status();
     TENON_TRY_ASSIGN(const host::Callable next, session.Prepare({}, {}, {takes}));
-    for (int64_t n = 0; n < step; ++n) TENON_TRY(next.Run().status().Annotate("element " + std::to_string(n) + " of " + std::to_string(step) + " that earlier steps had"));
+    for (int64_t n = 0; n < step; ++n)
+      TENON_TRY(next.Run().status().Annotate("element " + std::to_string(n) + " of " + std::to_string(step) +
+                                             " that earlier steps had"));
     return Status();
   };
   ended = [](const Session&) -> Result<bool> { return false; };
@@ -93,7 +100,8 @@ Status Trainer::CheckBestMetric() const {
     names += (names.empty() ? "" : ", ") + name;
   }
   if (options_.keep_best <= 0 || options_.best_metric.empty()) return Status();
-  return Status(Code::kNotFound, "the best checkpoints are to be known by '" + options_.best_metric + "', which the step does not have; it has " +
+  return Status(Code::kNotFound, "the best checkpoints are to be known by '" + options_.best_metric +
+                                     "', which the step does not have; it has " +
                                      (names.empty() ? "the loss alone" : "the loss and " + names));
 }
 
@@ -110,7 +118,8 @@ void Trainer::WarnOfUnreached() const {
   if (model_.unreached().empty()) return;
   std::string names;
   for (const std::string& name : model_.unreached()) names += (names.empty() ? "'" : ", '") + name + "'";
-  Say("warning: the loss '" + LossName() + "' gives no gradient to " + names + ": training leaves " + (model_.unreached().size() == 1 ? "it as it is" : "them as they are"));
+  Say("warning: the loss '" + LossName() + "' gives no gradient to " + names + ": training leaves " +
+      (model_.unreached().size() == 1 ? "it as it is" : "them as they are"));
 }
 
 Status Trainer::Begin(Session& session) {
@@ -140,14 +149,18 @@ Status Trainer::Begin(Session& session) {
     Say("began with the variables of " + options_.warm_start);
   }
   if (!copy_to_mirrors_.empty()) TENON_TRY(session.RunTargets({copy_to_mirrors_}));
-  if (resumed && step_.input_state.restore && step_number_ < options_.steps) TENON_TRY(step_.input_state.restore(session, report_.checkpoint).Annotate("the input's state"));
-  if (step_.begin && step_number_ < options_.steps) TENON_TRY(step_.begin(session, step_number_).Annotate("the input's beginning"));
+  if (resumed && step_.input_state.restore && step_number_ < options_.steps)
+    TENON_TRY(step_.input_state.restore(session, report_.checkpoint).Annotate("the input's state"));
+  if (step_.begin && step_number_ < options_.steps)
+    TENON_TRY(step_.begin(session, step_number_).Annotate("the input's beginning"));
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
   std::vector<std::string> feed_devices(feeds.size());  // in host memory
   if (!options_.prefetch_device.empty()) {
     if (step_.input.empty())
-      return Status(Code::kInvalidArgument, "input is to be brought to " + options_.prefetch_device + " ahead (prefetch_device), and the step names none (TrainingStep::Reads)");
+      return Status(Code::kInvalidArgument,
+                    "input is to be brought to " + options_.prefetch_device +
+                        " ahead (prefetch_device), and the step names none (TrainingStep::Reads)");
     TENON_TRY_ASSIGN(prefetcher_, DevicePrefetcher::Create(session, step_.input, options_.prefetch_device));
     for (const Output& value : step_.input) feeds.emplace_back(value);
     feed_devices.insert(feed_devices.end(), prefetcher_->devices().begin(), prefetcher_->devices().end());
@@ -225,7 +238,8 @@ Status Trainer::Train() {
 // The input of a step has ended: for good, or it is at the beginning of its next pass.
 Status Trainer::EndOrBeginAgain() {
   TENON_TRY_ASSIGN(const bool again, step_.ended(*session_));
-  if (again && began_again_ == step_number_) return Status(Code::kInvalidArgument, "the input ended before it gave anything to a step");
+  if (again && began_again_ == step_number_)
+    return Status(Code::kInvalidArgument, "the input ended before it gave anything to a step");
   began_again_ = step_number_;
   report_.input_ended = !again;
   return Status();
@@ -243,12 +257,15 @@ Result<StepReport> Trainer::OneStep() {
   host::RunOptions run;
   run.timeout = options_.step_timeout;
   if (step_number_ + 1 == options_.steps) run.trace = options_.last_trace;
-  const bool summed_up = with_summaries_ && ((step_number_ + 1) % std::max<int64_t>(options_.summary_steps, 1) == 0 || step_number_ + 1 == options_.steps);
+  const bool summed_up = with_summaries_ && ((step_number_ + 1) % std::max<int64_t>(options_.summary_steps, 1) == 0 ||
+                                             step_number_ + 1 == options_.steps);
   TENON_TRY_ASSIGN(std::vector<Tensor> values, (summed_up ? with_summaries_ : callable_)->Run(feeds, run));
   if (values[0].element_count() != 1)
-    return Status(Code::kInvalidArgument, "the loss '" + LossName() + "' has the shape " + values[0].shape().ToString() + "; it must be one number");
+    return Status(Code::kInvalidArgument, "the loss '" + LossName() + "' has the shape " +
+                                              values[0].shape().ToString() + "; it must be one number");
   const size_t numbers = 1 + step_.metrics.size();
-  summaries_.assign(std::make_move_iterator(values.begin() + static_cast<ptrdiff_t>(numbers)), std::make_move_iterator(values.end()));
+  summaries_.assign(std::make_move_iterator(values.begin() + static_cast<ptrdiff_t>(numbers)),
+                    std::make_move_iterator(values.end()));
   values.resize(numbers);
   StepReport report;
   report.step = ++step_number_;
@@ -272,7 +289,8 @@ Status Trainer::CheckFinite(const StepReport& report) const {
 Status Trainer::Record(const StepReport& report) {
   last_loss_ = report.loss;
   for (const Tensor& summary : summaries_) {
-    for (int64_t i = 0; events_ && i < summary.element_count(); ++i) TENON_TRY(events_->AddSummary(report.step, summary.string(static_cast<uint64_t>(i))));
+    for (int64_t i = 0; events_ && i < summary.element_count(); ++i)
+      TENON_TRY(events_->AddSummary(report.step, summary.string(static_cast<uint64_t>(i))));
   }
   const bool due = report.step % std::max<int64_t>(options_.event_steps, 1) == 0 || report.step == options_.steps;
   if (!events_ || !due) return Status();
@@ -286,7 +304,8 @@ Status Trainer::SaveIfDue(const StepReport& report, bool last) {
   const bool by_steps = options_.checkpoint_steps > 0 && step_number_ % options_.checkpoint_steps == 0;
   const bool by_time = options_.checkpoint_seconds > 0 && SecondsNow() - last_save_ >= options_.checkpoint_seconds;
   if (!last && !by_steps && !by_time) return Status();
-  // Before the checkpoint: killed between the two, a run that goes on from it would lack these steps for good. What the files have beyond a checkpoint, the next run's start hides.
+  // Before the checkpoint: killed between the two, a run that goes on from it would lack these steps for good. What the
+  // files have beyond a checkpoint, the next run's start hides.
   if (events_) TENON_TRY(events_->Flush());
   TENON_TRY_ASSIGN(report_.checkpoint, saver_->Save(*session_, step_number_, BestMetric(report)));
   last_save_ = SecondsNow();

@@ -226,8 +226,9 @@ TEST(Trainer, KeepsTheBestByAMetricOfTheStep) {
   training.best_metric = "accuracy";
   training.higher_is_better = true;
   std::vector<std::pair<float, int64_t>> seen;
-  ASSERT_TRUE(TrainDigits(training, FewSteps(), -1, [&](const StepReport& report) { seen.emplace_back(-report.metrics[0], report.step); })
-                  .status.ok());
+  ASSERT_TRUE(TrainDigits(training, FewSteps(), -1, [&](const StepReport& report) {
+                seen.emplace_back(-report.metrics[0], report.step);
+              }).status.ok());
   std::sort(seen.begin(), seen.end());
   const Result<BestCheckpoints> best = BestCheckpoints::Read(training.checkpoint_folder);
   ASSERT_TRUE(best.ok()) << best.status();
@@ -237,8 +238,9 @@ TEST(Trainer, KeepsTheBestByAMetricOfTheStep) {
     EXPECT_TRUE(data::FileExists(training.checkpoint_folder + "/" + best->list[i].name + ".index"));
   }
   training.best_metric = "beauty";
-  EXPECT_EQ("the best checkpoints are to be known by 'beauty', which the step does not have; it has the loss and accuracy",
-            TrainDigits(training, FewSteps()).status.message());
+  EXPECT_EQ(
+      "the best checkpoints are to be known by 'beauty', which the step does not have; it has the loss and accuracy",
+      TrainDigits(training, FewSteps()).status.message());
 }
 
 TEST(Trainer, RefusesToBringAheadAnInputThatTheStepDoesNotName) {
@@ -246,7 +248,8 @@ TEST(Trainer, RefusesToBringAheadAnInputThatTheStepDoesNotName) {
   training.prefetch_device = "CPU:0";
   const DigitRun run = TrainDigits(training, FewSteps());
   EXPECT_EQ(Code::kInvalidArgument, run.status.code());
-  EXPECT_NE(std::string::npos, run.status.message().find("to be brought to CPU:0 ahead (prefetch_device)")) << run.status;
+  EXPECT_NE(std::string::npos, run.status.message().find("to be brought to CPU:0 ahead (prefetch_device)"))
+      << run.status;
 }
 
 TEST(Trainer, StopsAtALossThatIsNoNumberAndWritesNoCheckpoint) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large values between tasks are asked for when they are soon needed, and stay with their sender until then (option receive_window). Covers A5, E2, H9, N3.
+// Large values between tasks are asked for when they are soon needed, and stay with their sender until then (option
+// receive_window). Covers A5, E2, H9, N3.
 #include <chrono>
 #include <thread>
 
@@ -15,7 +16,8 @@ constexpr double kMi = 1 << 20;
 constexpr int64_t kRows = 4;
 constexpr char kPs[] = "/job:ps/replica:0/task:0", kWorker[] = "/job:worker/replica:0/task:0";
 
-// A parameter server makes forty weights, and a worker reads them in a chain; or only where `taken` says so, or after a loop that ends when `go` does.
+// A parameter server makes forty weights, and a worker reads them in a chain; or only where `taken` says so, or after a
+// loop that ends when `go` does.
 struct Chain {
   enum class Reads { kAlways, kInABranch, kAfterALoop };
   Graph graph{TheRuntime()};
@@ -25,7 +27,9 @@ struct Chain {
       const auto on = graph.Device("/job:ps/task:0");
       const Output scale = graph.Placeholder("scale", DType::kFloat, Shape{});
       for (int i = 0; i < kWeights; ++i)
-        weights.push_back(graph.Op("Fill", {graph.Const({kSide, kSide}), graph.Op("Mul", {scale, graph.Const(*Tensor::Scalar(1.0f + static_cast<float>(i) / 64))})}));
+        weights.push_back(graph.Op(
+            "Fill", {graph.Const({kSide, kSide}),
+                     graph.Op("Mul", {scale, graph.Const(*Tensor::Scalar(1.0f + static_cast<float>(i) / 64))})}));
     }
     const auto on = graph.Device("/job:worker/task:0");
     Output x = graph.Placeholder("x", DType::kFloat, Shape{kRows, kSide});
@@ -36,14 +40,18 @@ struct Chain {
     if (reads == Reads::kInABranch) {
       x = Cond(
           graph, graph.Placeholder("taken", DType::kBool, Shape{}), {x},
-          [&](const std::vector<Output>& all) -> std::vector<Output> { return {chain(all[0], weights)}; },  // without a Switch of theirs
+          [&](const std::vector<Output>& all) -> std::vector<Output> {
+            return {chain(all[0], weights)};
+          },  // without a Switch of theirs
           [&](const std::vector<Output>& all) -> std::vector<Output> { return {graph.Op("Neg", {all[0]})}; })[0];
     } else {
       if (reads == Reads::kAfterALoop) {
         const Output go = graph.Placeholder("go", DType::kBool, Shape{});
         const auto ended = While(
             graph, {go}, {}, [this](const std::vector<Output>& values) { return graph.Op("Identity", {values[0]}); },
-            [this](const std::vector<Output>& values) -> std::vector<Output> { return {graph.Op("LogicalOr", {values[0], values[0]})}; });
+            [this](const std::vector<Output>& values) -> std::vector<Output> {
+              return {graph.Op("LogicalOr", {values[0], values[0]})};
+            });
         x = graph.Op("AddV2", {x, graph.Op("Cast", {ended[0]}, {{"DstT", DType::kFloat}})});
       }
       x = chain(x, weights);
@@ -56,7 +64,8 @@ struct Chain {
   }
 };
 
-Result<float> Step(const Session& session, std::vector<Feed> more = {}, std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+Result<float> Step(const Session& session, std::vector<Feed> more = {},
+                   std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   RunOptions options;
   options.timeout = timeout;
   more.push_back({"x", *Tensor::From(std::vector<float>(kRows * kSide, 1.0f), Shape{kRows, kSide})});
@@ -65,9 +74,14 @@ Result<float> Step(const Session& session, std::vector<Feed> more = {}, std::chr
   return values[0].scalar<float>();
 }
 
-std::string Messages(const std::string& way, const std::string& peer) { return "tenon_worker_" + way + "_messages_total{method=\"value\",peer=\"" + peer + "\"}"; }
-std::string Peak(const std::string& task) { return "tenon_worker_memory_peak_bytes{device=\"" + task + "/device:CPU:0\"}"; }
-constexpr char kRunning[] = "tenon_worker_steps{state=\"running\"}", kExpected[] = "tenon_worker_steps{state=\"expected\"}";
+std::string Messages(const std::string& way, const std::string& peer) {
+  return "tenon_worker_" + way + "_messages_total{method=\"value\",peer=\"" + peer + "\"}";
+}
+std::string Peak(const std::string& task) {
+  return "tenon_worker_memory_peak_bytes{device=\"" + task + "/device:CPU:0\"}";
+}
+constexpr char kRunning[] = "tenon_worker_steps{state=\"running\"}",
+               kExpected[] = "tenon_worker_steps{state=\"expected\"}";
 
 class AskedValues : public testing::TestWithParam<const char*> {
  public:
@@ -75,12 +89,14 @@ class AskedValues : public testing::TestWithParam<const char*> {
   // Both tasks have ended all steps, soon.
   static void ExpectIdle(const Scraper& task) {
     Samples now = task.Scrape();
-    for (int i = 0; i < 200 && (now[kRunning] > 0 || now[kExpected] > 0); ++i, now = task.Scrape()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int i = 0; i < 200 && (now[kRunning] > 0 || now[kExpected] > 0); ++i, now = task.Scrape())
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_EQ(now[kRunning], 0);
     EXPECT_EQ(now[kExpected], 0);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Over, AskedValues, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, AskedValues, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AskedValues);
 
 TEST_P(AskedValues, DoNotPileUpAtTheirReceiver) {
@@ -94,8 +110,10 @@ TEST_P(AskedValues, DoNotPileUpAtTheirReceiver) {
   constexpr int kSteps = 5;
   float expected = 0;
   // The most that is asked for, and what the step itself has: a weight that is read, and small ones.
-  for (const Way& way : {Way{UINT64_MAX, TENON_EXECUTOR_AUTO, false, 1e9, 0}, Way{0, TENON_EXECUTOR_AUTO, true, 1e9, 0}, Way{0, TENON_EXECUTOR_AUTO, false, 9.5 * kMi, kWeights},
-                         Way{1 << 20, TENON_EXECUTOR_AUTO, false, 2.5 * kMi, kWeights}, Way{1 << 20, TENON_EXECUTOR_DYNAMIC, false, 2.5 * kMi, kWeights}}) {
+  for (const Way& way : {Way{UINT64_MAX, TENON_EXECUTOR_AUTO, false, 1e9, 0}, Way{0, TENON_EXECUTOR_AUTO, true, 1e9, 0},
+                         Way{0, TENON_EXECUTOR_AUTO, false, 9.5 * kMi, kWeights},
+                         Way{1 << 20, TENON_EXECUTOR_AUTO, false, 2.5 * kMi, kWeights},
+                         Way{1 << 20, TENON_EXECUTOR_DYNAMIC, false, 2.5 * kMi, kWeights}}) {
     const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 1}}, options_);
     ASSERT_TRUE(tasks.ok());
     const Scraper ps(tasks, 0), worker(tasks, 1);
@@ -116,8 +134,9 @@ TEST_P(AskedValues, DoNotPileUpAtTheirReceiver) {
     EXPECT_EQ(of_worker[Messages("sent", kPs)], kSteps * way.wishes);
     EXPECT_EQ(of_ps[Messages("received", kWorker)], kSteps * way.wishes);
     EXPECT_LT(of_worker[Peak(kWorker)], way.most) << way.window;
-    std::printf("%s, window %llu, executor %u%s: the worker's memory %.2f MiB at most\n", GetParam(), static_cast<unsigned long long>(way.window), way.executor,
-                way.early ? ", early" : "", of_worker[Peak(kWorker)] / kMi);
+    std::printf("%s, window %llu, executor %u%s: the worker's memory %.2f MiB at most\n", GetParam(),
+                static_cast<unsigned long long>(way.window), way.executor, way.early ? ", early" : "",
+                of_worker[Peak(kWorker)] / kMi);
   }
 }
 
@@ -192,7 +211,9 @@ TEST(AskedValuesOption, IsForClusters) {
   options.receive_window = 1 << 20;
   const auto session = Session::Create(TheRuntime(), chain.graph, options);
   ASSERT_FALSE(session.ok());
-  EXPECT_NE(session.status().message().find("'receive_window' is for sessions whose steps run on a cluster"), std::string::npos) << session.status().message();
+  EXPECT_NE(session.status().message().find("'receive_window' is for sessions whose steps run on a cluster"),
+            std::string::npos)
+      << session.status().message();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precision bfloat16 of a session whose steps run on a cluster: the client's session says what computes in 16 bits, workers compute it, and 16 bits go between them. Covers N4.
+// Precision bfloat16 of a session whose steps run on a cluster: the client's session says what computes in 16 bits,
+// workers compute it, and 16 bits go between them. Covers N4.
 #include <cmath>
 
 #include "tests/cluster/local_cluster.h"
@@ -27,10 +28,12 @@ struct TwoLayers {
     Output hidden;
     {
       const auto on = g.Device((on_cluster ? "/job:worker/task:0" : "") + device);
-      hidden = g.Op("Relu", {g.Op("MatMul", {x, g.Const(Numbers(kSide * kSide, 1), {kSide, kSide})}, {}, "first")}, {}, "hidden");
+      hidden = g.Op("Relu", {g.Op("MatMul", {x, g.Const(Numbers(kSide * kSide, 1), {kSide, kSide})}, {}, "first")}, {},
+                    "hidden");
     }
     const auto on = g.Device((on_cluster ? "/job:worker/task:1" : "") + device);
-    const Output weights = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kSide, kSide}}}, "weights");
+    const Output weights =
+        g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kSide, kSide}}}, "weights");
     assign = g.AddNode("AssignVariableOp", {weights, g.Const(Numbers(kSide * kSide, 2), {kSide, kSide})}, {}, "assign");
     y = g.Op("MatMul", {hidden, g.Op("ReadVariableOp", {weights}, {{"dtype", DType::kFloat}})}, {}, "second");
   }
@@ -51,7 +54,8 @@ void ExpectWhatOneProcessComputes(const LocalCluster& cluster, const Runtime& ru
     if (!callable.ok()) return std::vector<float>(kSide * kSide);
     const auto values = callable->Run({View(in, {kSide, kSide})});
     EXPECT_TRUE(values.ok()) << values.status();
-    if (const auto explanation = callable->Explain(); computes != nullptr && explanation.ok()) *computes = explanation->find("in bfloat16") != std::string::npos;
+    if (const auto explanation = callable->Explain(); computes != nullptr && explanation.ok())
+      *computes = explanation->find("in bfloat16") != std::string::npos;
     return values.ok() ? Values<float>((*values)[0]) : std::vector<float>(kSide * kSide);
   };
   SessionOptions options;
@@ -60,16 +64,20 @@ void ExpectWhatOneProcessComputes(const LocalCluster& cluster, const Runtime& ru
   const auto one = Session::Create(runtime, alone, options), exact = Session::Create(runtime, alone);
   ASSERT_TRUE(one.ok() && exact.ok());
   bool computes = false;
-  const std::vector<float> wanted = run(*one, here, &computes), got = run(spread, there, nullptr), floats = run(*exact, here, nullptr);
+  const std::vector<float> wanted = run(*one, here, &computes), got = run(spread, there, nullptr),
+                           floats = run(*exact, here, nullptr);
   EXPECT_EQ(got, wanted);
   EXPECT_TRUE(computes || device.empty()) << "a GPU always may";
   EXPECT_EQ(got != floats, computes) << "where one process computes in bfloat16, the cluster does";
   double apart = 0, size = 0;
   for (size_t i = 0; i < floats.size(); ++i) apart += std::pow(got[i] - floats[i], 2), size += std::pow(floats[i], 2);
-  EXPECT_LT(std::sqrt(apart / size), 0x1p-9 * std::sqrt(5)) << "further than the roundings of two inputs, two weights and an image between explain";
+  EXPECT_LT(std::sqrt(apart / size), 0x1p-9 * std::sqrt(5))
+      << "further than the roundings of two inputs, two weights and an image between explain";
 }
 
-TEST(Bfloat16OnACluster, ComputesWhatOneProcessDoes) { ExpectWhatOneProcessComputes(LocalCluster("loopback://bfloat16", {{"worker", 2}}), TheRuntime(), ""); }
+TEST(Bfloat16OnACluster, ComputesWhatOneProcessDoes) {
+  ExpectWhatOneProcessComputes(LocalCluster("loopback://bfloat16", {{"worker", 2}}), TheRuntime(), "");
+}
 
 // Each task has a GPU, which keeps in 16 bits all that may be.
 TEST(Bfloat16OnACluster, OfGpusComputesWhatOneProcessDoes) {
@@ -78,7 +86,9 @@ TEST(Bfloat16OnACluster, OfGpusComputesWhatOneProcessDoes) {
   options.plugin_options.push_back({device_test::GpuPlugin(), "storage", "always"});
   const auto runtime = Runtime::Create(options);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
-  ExpectWhatOneProcessComputes(LocalCluster("loopback://bfloat16_gpus", {{"worker", 2}}, options.plugins, 0, options.plugin_options), *runtime, device_test::kGpu);
+  ExpectWhatOneProcessComputes(
+      LocalCluster("loopback://bfloat16_gpus", {{"worker", 2}}, options.plugins, 0, options.plugin_options), *runtime,
+      device_test::kGpu);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 // Trains on a cluster with a checkpoint at each step, for ever: counts in a variable on each task.
 //
 // usage: checkpoint_client MASTER FOLDER TASK...
-// Prints what the Trainer says, and "step N" when step N is done and step N-1 is saved. Ends with 1 and the reason when a step fails.
+// Prints what the Trainer says, and "step N" when step N is done and step N-1 is saved. Ends with 1 and the reason when
+// a step fails.
 #include <cstdio>
 
 #include "tenon/train/trainer.h"

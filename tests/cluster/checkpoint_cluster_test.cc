@@ -16,7 +16,8 @@ using train::CountingOptions;
 using data::ListFolder;
 using train::Restored;
 
-const std::vector<std::string> kTasks = {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1"};
+const std::vector<std::string> kTasks = {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0",
+                                         "/job:worker/task:1"};
 
 // Four tasks with a variable each, and clients of them.
 struct FourTasks {
@@ -43,12 +44,14 @@ TEST(CheckpointCluster, FourTasksWriteFourShardsAndOneIndex) {
       counting.Save(step);
     }
   }
-  EXPECT_EQ((std::vector<std::string>{"checkpoint", "model.ckpt-2.data-00000-of-00004", "model.ckpt-2.data-00001-of-00004",
-                                      "model.ckpt-2.data-00002-of-00004", "model.ckpt-2.data-00003-of-00004", "model.ckpt-2.index",
-                                      "model.ckpt-3.data-00000-of-00004", "model.ckpt-3.data-00001-of-00004",
-                                      "model.ckpt-3.data-00002-of-00004", "model.ckpt-3.data-00003-of-00004", "model.ckpt-3.index"}),
+  EXPECT_EQ((std::vector<std::string>{
+                "checkpoint", "model.ckpt-2.data-00000-of-00004", "model.ckpt-2.data-00001-of-00004",
+                "model.ckpt-2.data-00002-of-00004", "model.ckpt-2.data-00003-of-00004", "model.ckpt-2.index",
+                "model.ckpt-3.data-00000-of-00004", "model.ckpt-3.data-00001-of-00004",
+                "model.ckpt-3.data-00002-of-00004", "model.ckpt-3.data-00003-of-00004", "model.ckpt-3.index"}),
             *ListFolder(folder));
-  EXPECT_EQ(4u * sizeof(float), data::ReadFile(folder + "/model.ckpt-3.data-00003-of-00004")->size()) << "its task's variable alone";
+  EXPECT_EQ(4u * sizeof(float), data::ReadFile(folder + "/model.ckpt-3.data-00003-of-00004")->size())
+      << "its task's variable alone";
   Counting again(folder, tasks.Options());
   EXPECT_EQ(0, again.Step());
   EXPECT_EQ(3, again.Restore().step);
@@ -78,7 +81,8 @@ TEST(CheckpointCluster, EachTaskSavesAndRestoresItsOwnVariablesAndLaterStepsNone
   Counting counting(folder, tasks.Options());
   counting.Run(counting.add);
   counting.Save(1);
-  auto save = counting.session.Prepare({"save/prefix", "save/parts_prefix", "save/parts"}, {}, {"save/MergeV2Checkpoints"});
+  auto save =
+      counting.session.Prepare({"save/prefix", "save/parts_prefix", "save/parts"}, {}, {"save/MergeV2Checkpoints"});
   ASSERT_TRUE(save.ok()) << save.status();
   auto restore = counting.session.Prepare({"save/prefix"}, {}, {"save/restore_all"});
   ASSERT_TRUE(restore.ok()) << restore.status();
@@ -89,11 +93,13 @@ TEST(CheckpointCluster, EachTaskSavesAndRestoresItsOwnVariablesAndLaterStepsNone
     return found;
   };
   const std::string saving = *save->Explain(), restoring = *restore->Explain();
-  for (const char* task : {"/job:ps/replica:0/task:0/", "/job:ps/replica:0/task:1/", "/job:worker/replica:0/task:0/", "/job:worker/replica:0/task:1/"}) {
+  for (const char* task : {"/job:ps/replica:0/task:0/", "/job:ps/replica:0/task:1/", "/job:worker/replica:0/task:0/",
+                           "/job:worker/replica:0/task:1/"}) {
     EXPECT_EQ(1u, count(saving, std::string("\"op\":\"SaveV2\",\"device\":\"") + task)) << saving;
     EXPECT_EQ(1u, count(restoring, std::string("\"op\":\"RestoreV2\",\"device\":\"") + task)) << restoring;
     const size_t variables = count(saving, std::string("\"op\":\"ReadVariableOp\",\"device\":\"") + task);
-    EXPECT_EQ(variables, count(restoring, std::string("\"op\":\"AssignVariableOp\",\"device\":\"") + task)) << restoring;
+    EXPECT_EQ(variables, count(restoring, std::string("\"op\":\"AssignVariableOp\",\"device\":\"") + task))
+        << restoring;
     EXPECT_GE(variables, 1u) << saving;
   }
   EXPECT_EQ(1u, count(saving, "\"op\":\"MergeV2Checkpoints\"")) << saving;
@@ -179,18 +185,22 @@ void CrashAtChanges(uint32_t lost, int64_t first, const std::string& where) {
     Counting again(folder, tasks.Options());
     const Restored restored = again.Restore();
     EXPECT_TRUE(restored.warnings.empty()) << when << ": " << restored.warnings[0];
-    EXPECT_TRUE(restored.step == saved || restored.step == saved + 1) << when << ": " << restored.step << " after " << saved;
+    EXPECT_TRUE(restored.step == saved || restored.step == saved + 1)
+        << when << ": " << restored.step << " after " << saved;
     EXPECT_EQ(restored.step, again.Step()) << when;
     again.Run(again.add);
     again.Save(restored.step + 1);
     const std::vector<std::string> files = *ListFolder(folder);
     for (const std::string& file : files)
-      EXPECT_TRUE(file.find("tmp") == std::string::npos && file.find("_temp_") == std::string::npos) << when << " left " << file;
+      EXPECT_TRUE(file.find("tmp") == std::string::npos && file.find("_temp_") == std::string::npos)
+          << when << " left " << file;
   }
 }
 
 TEST(CheckpointCluster, ALossOfPowerAtAnyOperationOfSavingLeavesAllShardsOrNone) { CrashAtChanges(1, 1, "power"); }
-TEST(CheckpointCluster, AKillAtAnyOperationOfSavingLeavesAllShardsOrNone) { CrashAtChanges(0, Every() == 1 ? 1 : 4, "kill"); }
+TEST(CheckpointCluster, AKillAtAnyOperationOfSavingLeavesAllShardsOrNone) {
+  CrashAtChanges(0, Every() == 1 ? 1 : 4, "kill");
+}
 
 }  // namespace
 }  // namespace tenon::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks and the client of a cluster are killed, and tasks frozen, at random moments while a checkpoint is written at each step: none is lost, none is mixed.
-// Covers J6, J7.
+// Tasks and the client of a cluster are killed, and tasks frozen, at random moments while a checkpoint is written at
+// each step: none is lost, none is mixed. Covers J6, J7.
 #include <cstdlib>
 #include <random>
 
@@ -11,7 +11,8 @@
 namespace tenon::train {
 namespace {
 
-const std::vector<std::string> kTasks = {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1"};
+const std::vector<std::string> kTasks = {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0",
+                                         "/job:worker/task:1"};
 
 // TENON_CHECKPOINT_KILLS=200 kills more.
 int Kills() {
@@ -79,7 +80,8 @@ struct Verdict {
 Verdict Judge(const std::string& folder, const std::string& master, int64_t saved) {
   Verdict verdict;
   const std::vector<std::string> files = *data::ListFolder(folder);
-  for (const std::string& file : files) verdict.left |= file.find("_temp_") != std::string::npos || file.ends_with(".tmp");
+  for (const std::string& file : files)
+    verdict.left |= file.find("_temp_") != std::string::npos || file.ends_with(".tmp");
   CountingOptions options;
   options.size = 64;
   options.devices = kTasks;
@@ -148,8 +150,10 @@ TEST_P(CheckpointKill, NoCheckpointIsLostAndNoneIsMixed) {
     in_mid_save += verdict.left;
     newest = verdict.newest;
   }
-  std::printf("%d kills (%d of the client, %d freezes, %d in the middle of a save), %lld steps: %d checkpoints looked at, %d lost, %d mixed\n",
-              Kills(), clients, frozen, in_mid_save, static_cast<long long>(newest), all.named, all.lost, all.mixed);
+  std::printf(
+      "%d kills (%d of the client, %d freezes, %d in the middle of a save), %lld steps: %d checkpoints looked at, %d "
+      "lost, %d mixed\n",
+      Kills(), clients, frozen, in_mid_save, static_cast<long long>(newest), all.named, all.lost, all.mixed);
   EXPECT_EQ(all.lost, 0);
   EXPECT_EQ(all.mixed, 0);
   const std::vector<std::string> files = *data::ListFolder(folder);

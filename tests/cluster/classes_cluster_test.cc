@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses over many classes on two parameter servers: what travels in a step does not grow with the classes. Covers P9, P10.
+// Losses over many classes on two parameter servers: what travels in a step does not grow with the classes. Covers P9,
+// P10.
 #include <cmath>
 
 #include "tenon/train/optimizer.h"
@@ -20,21 +21,28 @@ const tenon_test_counted& Counted() {
   return *table;
 }
 
-// The bytes of the last of some steps that train the weights of so many classes on the servers, and inputs on the worker.
+// The bytes of the last of some steps that train the weights of so many classes on the servers, and inputs on the
+// worker.
 uint64_t BytesOfAStep(const LocalCluster& cluster, int64_t classes, bool sampled) {
   Graph g(TheRuntime());
   train::Model model(g);
-  const std::string name = (sampled ? "sampled" : "whole") + std::to_string(100000 + classes);  // as long for all: names travel too
-  const train::ClassShards shards = train::MakeClassShards(model, name, classes, kWidth, train::Initializer::Constant(0),
-                                                           {{"/job:ps/task:0", "/job:ps/task:1"}, train::Partition::kDiv, sampled});
-  const train::Variable& x = model.Weight(name + "_x", {kBatch, kWidth}, train::Initializer::TruncatedNormal(1), "/job:worker/task:0");
+  const std::string name =
+      (sampled ? "sampled" : "whole") + std::to_string(100000 + classes);  // as long for all: names travel too
+  const train::ClassShards shards =
+      train::MakeClassShards(model, name, classes, kWidth, train::Initializer::Constant(0),
+                             {{"/job:ps/task:0", "/job:ps/task:1"}, train::Partition::kDiv, sampled});
+  const train::Variable& x =
+      model.Weight(name + "_x", {kBatch, kWidth}, train::Initializer::TruncatedNormal(1), "/job:worker/task:0");
   const Output labels = g.Const(std::vector<int64_t>{0, classes / 2 - 1, classes / 2, classes - 1}, {kBatch});
   Output loss;
   {
     const auto on = g.Device("/job:worker/task:0");
     train::SampledLossOptions options;
-    options.candidates = train::Candidates{g.Const(std::vector<int64_t>{1, classes - 2}, {2}), g.Const(std::vector<float>(kBatch, 0.5f), {kBatch, 1}), g.Const({0.5f, 0.5f})};
-    const Output losses = sampled ? train::SampledSoftmaxLoss(g, shards, x.value, labels, options) : train::ShardedSoftmaxLoss(g, shards, x.value, labels);
+    options.candidates =
+        train::Candidates{g.Const(std::vector<int64_t>{1, classes - 2}, {2}),
+                          g.Const(std::vector<float>(kBatch, 0.5f), {kBatch, 1}), g.Const({0.5f, 0.5f})};
+    const Output losses = sampled ? train::SampledSoftmaxLoss(g, shards, x.value, labels, options)
+                                  : train::ShardedSoftmaxLoss(g, shards, x.value, labels);
     loss = g.Op("Mean", {losses, g.Const({0})});
   }
   train::OptimizerOptions options;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over several tasks: values, state, control flow, failures that are named. Covers D5, E5, G2, H1, H12, I1 to I4, J1, L7, R3.
+// Steps over several tasks: values, state, control flow, failures that are named. Covers D5, E5, G2, H1, H12, I1 to I4,
+// J1, L7, R3.
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"
@@ -21,7 +22,8 @@ TEST(Cluster, RunsAStepOverItsTasks) {
   const Output b = On(g, "/job:worker/task:1", "Mul", {a, x}, "b");
   const Output c = On(g, "/job:worker/task:0", "Sub", {b, a}, "c");
   const Session session = cluster.Client(g);
-  for (int i = 0; i < 20; ++i) {  // task 0 waits for what comes of its own value, also when it knows that its part is quick
+  for (int i = 0; i < 20;
+       ++i) {  // task 0 waits for what comes of its own value, also when it knows that its part is quick
     auto values = session.Run({{x, *Tensor::From(std::vector<float>{1, 2, 3}, Shape{3})}}, {c, b, a});
     ASSERT_TRUE(values.ok()) << values.status().message();
     EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{0, 4, 12}));
@@ -34,8 +36,9 @@ TEST(Cluster, RunsAStepOverItsTasks) {
 
 TEST(Cluster, ValuesOfEveryPlainTypeCrossBitForBit) {
   const LocalCluster cluster("loopback://types", {{"worker", 2}});
-  constexpr DType kTypes[] = {DType::kFloat, DType::kDouble, DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64,
-                              DType::kBool, DType::kHalf, DType::kBfloat16, DType::kComplex64, DType::kComplex128};
+  constexpr DType kTypes[] = {DType::kFloat, DType::kDouble, DType::kInt8,     DType::kInt16,     DType::kInt32,
+                              DType::kInt64, DType::kUint8,  DType::kUint16,   DType::kUint32,    DType::kUint64,
+                              DType::kBool,  DType::kHalf,   DType::kBfloat16, DType::kComplex64, DType::kComplex128};
   Graph g(TheRuntime());
   std::vector<Feed> feeds;
   std::vector<Name> back;
@@ -48,7 +51,8 @@ TEST(Cluster, ValuesOfEveryPlainTypeCrossBitForBit) {
     // Patterns that no arithmetic would leave alone: NaN with a message, denormals, all bits.
     const uint64_t size = tenon_tensor_get_view(Tensor::Zeros(type, Shape{5})->get())->byte_size;
     std::string& pattern = bytes.emplace_back();
-    for (uint64_t i = 0; i < size; ++i) pattern += static_cast<char>(type == DType::kBool ? i % 2 : (i * 37 + 129) % 256);
+    for (uint64_t i = 0; i < size; ++i)
+      pattern += static_cast<char>(type == DType::kBool ? i % 2 : (i * 37 + 129) % 256);
     feeds.push_back({name, View(*Tensor::FromBytes(type, Shape{5}, pattern.data(), pattern.size()))});
   }
   const Session session = cluster.Client(g);
@@ -76,13 +80,16 @@ TEST(Cluster, StringsDeadValuesAndManyShapesCross) {
   const Session session = cluster.Client(g);
   for (const int count : {1, 3, 0, 2}) {
     std::vector<std::string> strings;
-    for (int i = 0; i < count; ++i) strings.push_back(std::string(static_cast<size_t>(i * 40), static_cast<char>('a' + i)));
+    for (int i = 0; i < count; ++i)
+      strings.push_back(std::string(static_cast<size_t>(i * 40), static_cast<char>('a' + i)));
     auto given = Tensor::Strings(strings, Shape{count});
     ASSERT_TRUE(given.ok());
-    auto values = session.Run({{text, *given}, {taken, *Tensor::FromBytes(DType::kBool, Shape(), "\1", 1)}}, {merged, Output(merged.graph(), merged.node(), 1)});
+    auto values = session.Run({{text, *given}, {taken, *Tensor::FromBytes(DType::kBool, Shape(), "\1", 1)}},
+                              {merged, Output(merged.graph(), merged.node(), 1)});
     ASSERT_TRUE(values.ok()) << values.status().message();
     ASSERT_EQ((*values)[0].element_count(), count);
-    for (int i = 0; i < count; ++i) EXPECT_EQ((*values)[0].string(static_cast<uint64_t>(i)), strings[static_cast<size_t>(i)]);
+    for (int i = 0; i < count; ++i)
+      EXPECT_EQ((*values)[0].string(static_cast<uint64_t>(i)), strings[static_cast<size_t>(i)]);
     EXPECT_EQ((*values)[1].scalar<int32_t>(), 1);
   }
 }
@@ -122,8 +129,12 @@ TEST(Cluster, CostsAndLinksOfTracedStepsServeTheNextSession) {
   const LocalCluster cluster("loopback://costs", {{"worker", 2}});
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{256, 512});
-  // A link is measured in a step in which the second task waits for the value. Which task is first is the machine's to say: most often it is the second, in a step or other it always is.
-  const Output made = On(g, "/job:worker/task:0", "MatMul", {On(g, "/job:worker/task:0", "Tanh", {x}, "tanh"), g.Const(TensorOf(DType::kFloat, Shape{512, 512}, std::vector<double>(512 * 512, 0.01)))}, "product");
+  // A link is measured in a step in which the second task waits for the value. Which task is first is the machine's to
+  // say: most often it is the second, in a step or other it always is.
+  const Output made = On(g, "/job:worker/task:0", "MatMul",
+                         {On(g, "/job:worker/task:0", "Tanh", {x}, "tanh"),
+                          g.Const(TensorOf(DType::kFloat, Shape{512, 512}, std::vector<double>(512 * 512, 0.01)))},
+                         "product");
   const Output used = On(g, "/job:worker/task:1", "Neg", {made}, "used");
   SessionOptions options;
   options.record_costs = true;
@@ -140,14 +151,17 @@ TEST(Cluster, CostsAndLinksOfTracedStepsServeTheNextSession) {
   EXPECT_TRUE(costs.starts_with("tenon-costs 2\n")) << costs;
   EXPECT_NE(costs.find("\tproduct\tMatMul\tCPU\t[256,512];[512,512]\n"), std::string::npos) << costs;
   EXPECT_NE(costs.find("\tused\tNeg\tCPU\t[256,512]\n"), std::string::npos) << costs;
-  EXPECT_NE(costs.find("\t/job:worker/replica:0/task:0\t/job:worker/replica:0/task:1\t?\t"), std::string::npos) << costs;
+  EXPECT_NE(costs.find("\t/job:worker/replica:0/task:0\t/job:worker/replica:0/task:1\t?\t"), std::string::npos)
+      << costs;
   // A network that is as slow as that keeps two readers of a value together.
   SessionOptions next;
   next.costs = "tenon-costs 2\nlink\t1\t/job:worker/replica:0/task:0\t/job:worker/replica:0/task:1\t3\t1000\n";
   Graph free(TheRuntime());
-  const Output y = On(free, "/job:worker/task:1", "Tanh", {free.Placeholder("y", DType::kFloat, Shape{64, 64})}, "begin");
+  const Output y =
+      On(free, "/job:worker/task:1", "Tanh", {free.Placeholder("y", DType::kFloat, Shape{64, 64})}, "begin");
   Output sum = y;
-  for (int i = 0; i < 4; ++i) sum = free.Op("AddV2", {sum, free.Op("Neg", {y}, {}, "neg" + std::to_string(i))}, {}, "sum" + std::to_string(i));
+  for (int i = 0; i < 4; ++i)
+    sum = free.Op("AddV2", {sum, free.Op("Neg", {y}, {}, "neg" + std::to_string(i))}, {}, "sum" + std::to_string(i));
   const auto placed = cluster.Client(free, next).Place({"y"}, {sum.name()});
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(placed->file.find("neg0\t/job:worker/replica:0/task:0"), std::string::npos) << placed->file;
@@ -159,9 +173,12 @@ TEST(Cluster, ContainersOfAllTasksAreEmptied) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape());
   std::vector<Name> assign, read;
-  for (const auto& [task, container] : {std::pair("/job:ps/task:0", ""), {"/job:ps/task:1", ""}, {"/job:ps/task:1", "kept"}}) {
+  for (const auto& [task, container] :
+       {std::pair("/job:ps/task:0", ""), {"/job:ps/task:1", ""}, {"/job:ps/task:1", "kept"}}) {
     const auto on = g.Device(task);
-    const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", "v"}, {"container", container}});
+    const Output v =
+        g.Op("VarHandleOp", {},
+             {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", "v"}, {"container", container}});
     assign.emplace_back(g.AddNode("AssignVariableOp", {v, x}));
     read.emplace_back(g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}));
   }
@@ -195,7 +212,8 @@ TEST(Cluster, TheFirstValueThatIsNoNumberIsNamedWithItsTask) {
   const LocalCluster cluster("loopback://numerics", {{"worker", 2}});
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape());
-  const Output bad = On(g, "/job:worker/task:1", "Log", {x}, "bad"), later = On(g, "/job:worker/task:0", "Exp", {bad}, "later");
+  const Output bad = On(g, "/job:worker/task:1", "Log", {x}, "bad"),
+               later = On(g, "/job:worker/task:0", "Exp", {bad}, "later");
   SessionOptions options;
   options.check_numerics = true;
   const Session session = cluster.Client(g, options);
@@ -237,9 +255,11 @@ TEST(Cluster, AFailureNamesItsTaskAndNodeAndTheNextStepRuns) {
   const Output end = On(g, "/job:worker/task:0", "Neg", {picked}, "end");
   const Session session = cluster.Client(g);
   const Tensor values = *Tensor::From(std::vector<int32_t>{7, 8}, Shape{2});
-  const Status bad = session.Run({{x, values}, {index, *Tensor::From(std::vector<int32_t>{5}, Shape{1})}}, {end}).status();
+  const Status bad =
+      session.Run({{x, values}, {index, *Tensor::From(std::vector<int32_t>{5}, Shape{1})}}, {end}).status();
   EXPECT_FALSE(bad.ok());
-  EXPECT_NE(bad.message().find("task /job:worker/replica:0/task:1 at loopback://fails_worker_1"), std::string::npos) << bad.message();
+  EXPECT_NE(bad.message().find("task /job:worker/replica:0/task:1 at loopback://fails_worker_1"), std::string::npos)
+      << bad.message();
   EXPECT_NE(bad.message().find("'picked' (GatherV2)"), std::string::npos) << bad.message();
   auto good = session.Run({{x, values}, {index, *Tensor::From(std::vector<int32_t>{1}, Shape{1})}}, {end});
   ASSERT_TRUE(good.ok()) << good.status().message();
@@ -303,7 +323,8 @@ TEST(Cluster, ATraceHasTheRowsOfAllTasksOnOneClock) {
   }
   // The one value that crosses has its bytes at both ends, and came after it went.
   const fakes::TraceSpan sent = only(kFirst, "_Send"), received = only(kSecond, "_Recv");
-  for (const fakes::TraceSpan& span : {sent, received}) EXPECT_NE(span.detail.find("8 bytes"), std::string::npos) << span.detail;
+  for (const fakes::TraceSpan& span : {sent, received})
+    EXPECT_NE(span.detail.find("8 bytes"), std::string::npos) << span.detail;
   EXPECT_LE(first.end, sent.begin);
   EXPECT_LE(sent.begin, received.end);
   EXPECT_LE(received.end, second.begin);
@@ -314,14 +335,17 @@ TEST(Cluster, ManyStepsAtOnce) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
   Output at = x;
-  for (int i = 0; i < 9; ++i) at = On(g, "/job:worker/task:" + std::to_string(i % 3), "AddV2", {at, x}, ("n" + std::to_string(i)).c_str());
+  for (int i = 0; i < 9; ++i)
+    at = On(g, "/job:worker/task:" + std::to_string(i % 3), "AddV2", {at, x}, ("n" + std::to_string(i)).c_str());
   const Session session = cluster.Client(g);
   std::vector<std::thread> clients;
   for (int t = 0; t < 6; ++t)
     clients.emplace_back([&, t] {
       for (int i = 0; i < 30; ++i) {
         const auto size = static_cast<size_t>(1 + (t * 31 + i * 7) % 50);
-        auto values = session.Run({{x, *Tensor::From(std::vector<float>(size, static_cast<float>(i)), Shape{static_cast<int64_t>(size)})}}, {at});
+        auto values = session.Run(
+            {{x, *Tensor::From(std::vector<float>(size, static_cast<float>(i)), Shape{static_cast<int64_t>(size)})}},
+            {at});
         ASSERT_TRUE(values.ok()) << values.status().message();
         EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>(size, static_cast<float>(10 * i)));
       }
@@ -344,7 +368,8 @@ TEST(Cluster, ALostTaskIsNamedAndANewSessionGoesOn) {
     options.timeout = std::chrono::seconds(20);
     const Status gone = session.Run({{x, one}}, {b}, {}, options).status();
     EXPECT_EQ(gone.code(), Code::kUnavailable) << gone.message();
-    EXPECT_NE(gone.message().find("task /job:worker/replica:0/task:1 at loopback://lost_worker_1"), std::string::npos) << gone.message();
+    EXPECT_NE(gone.message().find("task /job:worker/replica:0/task:1 at loopback://lost_worker_1"), std::string::npos)
+        << gone.message();
     cluster.Start(1);
     EXPECT_FALSE(session.Run({{x, one}}, {b}, {}, options).ok()) << "its state may be gone";
   }

@@ -28,7 +28,8 @@ std::string Contents(const std::string& path) {
 // A cluster, up until the object ends.
 class ClusterUp {
  public:
-  explicit ClusterUp(std::vector<std::string> options) : said_(fakes::TemporaryFolder("cluster_up") + "/said"), program_(Words(std::move(options)), "", said_) {
+  explicit ClusterUp(std::vector<std::string> options)
+      : said_(fakes::TemporaryFolder("cluster_up") + "/said"), program_(Words(std::move(options)), "", said_) {
     const std::string before = "the cluster stands in ";
     if (!AwaitLine(before, 1) || !AwaitLine("listens at", 1)) return;
     std::istringstream words(Contents(said_).substr(Contents(said_).find(before) + before.size()));
@@ -144,13 +145,18 @@ TEST(ClusterUp, ItsTasksTouchTheFilesThatItGrants) {
   for (const char* name : {"/in/words", "/words"}) std::ofstream(folder + name) << "a\nb\n";
   Graph graph(TheRuntime());
   const Output path = graph.Placeholder("path", DType::kString, Shape{});
-  const Output table = graph.Op("HashTableV2", {}, {{"key_dtype", DType::kString}, {"value_dtype", DType::kInt64}}, "table");
-  graph.AddNode("InitializeTableFromTextFileV2", {table, path}, {{"key_index", int64_t{-2}}, {"value_index", int64_t{-1}}}, "read");
-  const Output names = graph.StringConst(std::vector<std::string>{"x"}, "names"), slices = graph.StringConst(std::vector<std::string>{""}, "slices");
+  const Output table =
+      graph.Op("HashTableV2", {}, {{"key_dtype", DType::kString}, {"value_dtype", DType::kInt64}}, "table");
+  graph.AddNode("InitializeTableFromTextFileV2", {table, path},
+                {{"key_index", int64_t{-2}}, {"value_index", int64_t{-1}}}, "read");
+  const Output names = graph.StringConst(std::vector<std::string>{"x"}, "names"),
+               slices = graph.StringConst(std::vector<std::string>{""}, "slices");
   graph.AddNode("SaveV2", {path, names, slices, names}, {}, "save");
   auto session = Session::Create(TheRuntime(), graph, cluster.Options());
   ASSERT_TRUE(session.ok()) << session.status();
-  const auto run = [&](const std::string& node, const std::string& at) { return session->Run({{path, *Tensor::String(at)}}, {}, {node}).status(); };
+  const auto run = [&](const std::string& node, const std::string& at) {
+    return session->Run({{path, *Tensor::String(at)}}, {}, {node}).status();
+  };
   const Status read = run("read", folder + "/words"), written = run("save", folder + "/saved");
   for (const Status& refused : {read, written}) {
     EXPECT_EQ(refused.code(), Code::kPermissionDenied) << refused;

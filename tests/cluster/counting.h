@@ -15,7 +15,8 @@ struct Counting {
     Output counter, one;
     {
       const auto on = graph.Device("/job:ps/task:0");
-      counter = graph.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape{}}, {"shared_name", "counter"}}, "counter");
+      counter = graph.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape{}}, {"shared_name", "counter"}},
+                         "counter");
       graph.AddNode("AssignVariableOp", {counter, graph.Const(*Tensor::Scalar(int64_t{0}))}, {}, "reset");
     }
     {

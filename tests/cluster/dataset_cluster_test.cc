@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input at a task: files are read, parsed, shuffled and batched where the nodes are placed; what travels is what a step asks for. Covers M1, M2, P16.
+// Input at a task: files are read, parsed, shuffled and batched where the nodes are placed; what travels is what a step
+// asks for. Covers M1, M2, P16.
 #include <fstream>
 #include <numeric>
 
@@ -19,7 +20,8 @@ using Types = std::vector<DType>;
 using Shapes = std::vector<Shape>;
 
 const tenon_test_counted& Counted() {
-  static const auto* const table = static_cast<const tenon_test_counted*>(fakes::CapabilityOf(fakes::PluginOf(TENON_TEST_COUNTED_PLUGIN), TENON_TEST_COUNTED));
+  static const auto* const table = static_cast<const tenon_test_counted*>(
+      fakes::CapabilityOf(fakes::PluginOf(TENON_TEST_COUNTED_PLUGIN), TENON_TEST_COUNTED));
   return *table;
 }
 
@@ -31,31 +33,39 @@ std::string WriteRecords() {
   return path;
 }
 
-// A pipeline at the reader, which gives the first byte of each record; and the same numbers doubled at the other worker.
+// A pipeline at the reader, which gives the first byte of each record; and the same numbers doubled at the other
+// worker.
 struct Input {
   explicit Input(const std::string& path) : g(TheRuntime()) {
     const auto on = g.Device(kReader);
     const auto number = [&](int64_t value) { return g.Const(value); };
     const Attrs strings = Spec(DType::kString), numbers = Spec(DType::kInt64);
-    Output data = g.Op("FixedLengthRecordDatasetV2", {g.StringConst(path), number(0), number(kBytes), number(0), number(0), g.StringConst("")});
+    Output data = g.Op("FixedLengthRecordDatasetV2",
+                       {g.StringConst(path), number(0), number(kBytes), number(0), number(0), g.StringConst("")});
     data = g.Op("ShuffleDatasetV3", {data, number(8), number(3), number(5), g.Op("DummySeedGenerator", {})}, strings);
     const Function first = Define(
         g, "first",
         [](Graph& body, const std::vector<Output>& x) {
           const Output bytes = body.Op("DecodeRaw", {x[0]}, {{"out_type", DType::kUint8}});
-          const Output one = body.Op("StridedSlice", {bytes, body.Const({0}), body.Const({1}), body.Const({1})}, {{"shrink_axis_mask", int64_t{1}}});
+          const Output one = body.Op("StridedSlice", {bytes, body.Const({0}), body.Const({1}), body.Const({1})},
+                                     {{"shrink_axis_mask", int64_t{1}}});
           return std::vector<Output>{body.Op("Cast", {one}, {{"DstT", DType::kInt64}})};
         },
         {DType::kString});
     data = g.Op("ParallelMapDatasetV2", {data, number(2)}, With(numbers, {{"f", first}, {"Targuments", Types{}}}));
     data = g.Op("PrefetchDataset", {data, number(2)}, numbers);
-    const Output iterator = g.Op("IteratorV2", {}, With(numbers, {{"shared_name", std::string("input")}, {"container", std::string()}}));
+    const Output iterator =
+        g.Op("IteratorV2", {}, With(numbers, {{"shared_name", std::string("input")}, {"container", std::string()}}));
     begin = g.AddNode("MakeIterator", {data, iterator});
     next = g.Op("IteratorGetNext", {iterator}, numbers);
-    const auto words = [&](const char* text) { return g.Op("Const", {}, {{"dtype", DType::kString}, {"value", *Tensor::Strings({text})}}); };
+    const auto words = [&](const char* text) {
+      return g.Op("Const", {}, {{"dtype", DType::kString}, {"value", *Tensor::Strings({text})}});
+    };
     const Output prefix = g.StringConst(path + ".state"), name = words("state"), whole = words("");
-    save = g.AddNode("SaveV2", {prefix, name, whole, g.Op("SerializeIterator", {iterator})}, {{"dtypes", Types{DType::kVariant}}});
-    restore = g.AddNode("DeserializeIterator", {iterator, g.Op("RestoreV2", {prefix, name, whole}, {{"dtypes", Types{DType::kVariant}}})});
+    save = g.AddNode("SaveV2", {prefix, name, whole, g.Op("SerializeIterator", {iterator})},
+                     {{"dtypes", Types{DType::kVariant}}});
+    restore = g.AddNode("DeserializeIterator",
+                        {iterator, g.Op("RestoreV2", {prefix, name, whole}, {{"dtypes", Types{DType::kVariant}}})});
     const auto elsewhere = g.Device("/job:worker/task:1");
     doubled = g.Op("AddV2", {next, next});
     EXPECT_TRUE(g.status().ok()) << g.status().message();
@@ -145,10 +155,13 @@ TEST_F(DatasetCluster, ADatasetDoesNotTravelToAnotherTask) {
   Output data;
   {
     const auto on = g.Device(kReader);
-    data = g.Op("RangeDataset", {g.Const(int64_t{0}), g.Const(int64_t{9}), g.Const(int64_t{1})}, Input::Spec(DType::kInt64));
+    data = g.Op("RangeDataset", {g.Const(int64_t{0}), g.Const(int64_t{9}), g.Const(int64_t{1})},
+                Input::Spec(DType::kInt64));
   }
   const auto elsewhere = g.Device("/job:worker/task:1");
-  const Output iterator = g.Op("IteratorV2", {}, Input::With(Input::Spec(DType::kInt64), {{"shared_name", std::string("other")}, {"container", std::string()}}));
+  const Output iterator = g.Op(
+      "IteratorV2", {},
+      Input::With(Input::Spec(DType::kInt64), {{"shared_name", std::string("other")}, {"container", std::string()}}));
   const Operation begin = g.AddNode("MakeIterator", {data, iterator});
   ASSERT_TRUE(g.status().ok()) << g.status().message();
   const Session session = cluster.Client(g);

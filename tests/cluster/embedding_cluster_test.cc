@@ -22,8 +22,8 @@ const tenon_test_counted& Counted() {
 uint64_t BytesOfAStep(const LocalCluster& cluster, int64_t rows, int64_t count) {
   Graph g(TheRuntime());
   train::Model model(g);
-  const train::Embedding table(model, "table" + std::to_string(rows) + "_" + std::to_string(count), rows, kWidth, train::Initializer::Constant(0.5f),
-                               {"/job:ps/task:0", "/job:ps/task:1"});
+  const train::Embedding table(model, "table" + std::to_string(rows) + "_" + std::to_string(count), rows, kWidth,
+                               train::Initializer::Constant(0.5f), {"/job:ps/task:0", "/job:ps/task:1"});
   Output loss;
   const Output ids = g.Placeholder("ids", DType::kInt64, {-1});
   {
@@ -55,7 +55,8 @@ uint64_t BytesOfAStep(const LocalCluster& cluster, int64_t rows, int64_t count) 
 TEST(EmbeddingCluster, SendsTheRowsOfAStepAndNotTheTable) {
   ASSERT_TRUE(TheRuntime().LoadPlugin(TENON_TEST_COUNTED_PLUGIN).ok());
   const LocalCluster cluster("counted://embedding", {{"worker", 1}, {"ps", 2}}, {TENON_TEST_COUNTED_PLUGIN});
-  const uint64_t few = BytesOfAStep(cluster, 1000, 16), many = BytesOfAStep(cluster, 1000, 160), large = BytesOfAStep(cluster, 100000, 16);
+  const uint64_t few = BytesOfAStep(cluster, 1000, 16), many = BytesOfAStep(cluster, 1000, 160),
+                 large = BytesOfAStep(cluster, 100000, 16);
   const uint64_t row = kWidth * sizeof(float);
   // A row comes and its gradient goes, and its number.
   EXPECT_GE(few, 16 * 2 * row);

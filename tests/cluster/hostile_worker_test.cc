@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker whose port gets messages that no honest master sends: random, truncated, mutated ones, and data under random keys. It
-// stays, its memory does not grow, and it answers honest ones.
+// A worker whose port gets messages that no honest master sends: random, truncated, mutated ones, and data under random
+// keys. It stays, its memory does not grow, and it answers honest ones.
 #include <fstream>
 #include <random>
 
@@ -47,7 +47,8 @@ class Attacker {
   }
   std::string Message(const std::string& method) {
     std::string text = random_() % 8 == 0 ? Bytes(random_() % 300) : Plausible(method);
-    for (uint32_t changes = random_() % 4; changes > 0 && !text.empty(); --changes) text[random_() % text.size()] = static_cast<char>(random_());
+    for (uint32_t changes = random_() % 4; changes > 0 && !text.empty(); --changes)
+      text[random_() % text.size()] = static_cast<char>(random_());
     if (random_() % 4 == 0 && !text.empty()) text.resize(random_() % text.size());
     return text;
   }
@@ -66,7 +67,8 @@ class Attacker {
       cluster::OpenSession head;
       head.set_session(number());
       head.set_incarnation(incarnation_);
-      static const char* const kNames[] = {"memory_limit", "executor", "precision", "compile", "debug.one_queue", "debug.partition", "master", "", "telepathy"};
+      static const char* const kNames[] = {"memory_limit",    "executor", "precision", "compile",  "debug.one_queue",
+                                           "debug.partition", "master",   "",          "telepathy"};
       for (uint32_t i = random_() % 4; i > 0; --i) {
         cluster::SessionOption& option = *head.add_options();
         option.set_name(kNames[random_() % std::size(kNames)]);
@@ -92,7 +94,8 @@ class Attacker {
       head.set_step(number());
       cluster::TensorHead& feed = *head.add_feeds();
       feed.set_dtype(number() % 30);
-      for (uint32_t i = random_() % 300; i > 0; i /= 2) feed.add_dims(static_cast<int64_t>(number()) << (random_() % 40));
+      for (uint32_t i = random_() % 300; i > 0; i /= 2)
+        feed.add_dims(static_cast<int64_t>(number()) << (random_() % 40));
       feed.set_bytes(number());
       return Packet(head, Bytes(random_() % 200));
     }
@@ -108,7 +111,8 @@ class Attacker {
 constexpr uint32_t kProtocol = 5;  // of net/cluster/protocol.h
 
 class HostileTest : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, HostileTest, ::testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, HostileTest, ::testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HostileTest);
 
 TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
@@ -136,7 +140,8 @@ TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
     for (int i = 0; i < messages; ++i) {
       if (i % 5 == 4) {
         const std::string data = attacker.Bytes(attacker.random()() % 500);
-        (void)peer.Send(attacker.Bytes(attacker.random()() % 64), attacker.Bytes(attacker.random()() % 80), {Span(data)});
+        (void)peer.Send(attacker.Bytes(attacker.random()() % 64), attacker.Bytes(attacker.random()() % 80),
+                        {Span(data)});
       } else {
         const std::string method = attacker.Method();
         (void)peer.Call(method, attacker.Message(method));
@@ -183,7 +188,8 @@ uint64_t IncarnationOf(Peer& peer) {
 }
 
 // option: one that the session is asked for; "" for none.
-std::string Open(Peer& peer, uint64_t session, const std::string& owner, const std::string& secret, const std::string& option = "") {
+std::string Open(Peer& peer, uint64_t session, const std::string& owner, const std::string& secret,
+                 const std::string& option = "") {
   cluster::OpenSession head;
   head.set_session(session);
   head.set_incarnation(IncarnationOf(peer));
@@ -233,7 +239,8 @@ TEST_P(HostileTest, ATaskOfNoClusterIsNotReached) {
   elsewhere.set_address("grpc://192.0.2.1:80");
   head.add_parts(1);
   const std::string refused = peer.Call("part", Packet(head)).status;
-  EXPECT_NE(refused.find("has no task /job:worker/replica:0/task:0 at grpc://192.0.2.1:80"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("has no task /job:worker/replica:0/task:0 at grpc://192.0.2.1:80"), std::string::npos)
+      << refused;
 }
 
 // Numbers side by side.
@@ -246,7 +253,8 @@ std::string Packed(Numbers... numbers) {
 
 // A part of two nodes: what comes from another task on channel 0, of type `dtype`, and `op` of it.
 std::string PartGraph(uint32_t dtype, const char* op) {
-  const auto node = [](std::string_view name, std::string_view of, std::string_view input, const std::vector<std::pair<std::string_view, sdk::WireWriter>>& attrs) {
+  const auto node = [](std::string_view name, std::string_view of, std::string_view input,
+                       const std::vector<std::pair<std::string_view, sdk::WireWriter>>& attrs) {
     sdk::WireWriter made, graph;
     made.Bytes(1, name);
     made.Bytes(2, of);
@@ -266,18 +274,27 @@ std::string PartGraph(uint32_t dtype, const char* op) {
   number.Varint(3, 1);
   std::vector<std::pair<std::string_view, sdk::WireWriter>> of_op;
   if (dtype != TENON_DT_VARIANT) of_op.emplace_back("T", type);
-  return node("came", "_Recv", "", {{"tensor_type", type}, {"tensor_name", text}, {"send_device", text}, {"send_device_incarnation", number}, {"recv_device", text}}) +
+  return node("came", "_Recv", "",
+              {{"tensor_type", type},
+               {"tensor_name", text},
+               {"send_device", text},
+               {"send_device_incarnation", number},
+               {"recv_device", text}}) +
          node("read", op, "came", of_op);
 }
 
 // A scalar of one list, of float; `places` follow.
-std::string ListOf(uint64_t count, uint64_t told, const std::string& places, const std::string& type = "tenon.TensorList", const std::string& metadata = Packed(int64_t{TENON_DT_FLOAT}, int64_t{-1}, int64_t{-1})) {
-  std::string out = Packed(static_cast<uint32_t>(type.size()), static_cast<uint32_t>(metadata.size()), count, told) + type + metadata;
+std::string ListOf(uint64_t count, uint64_t told, const std::string& places,
+                   const std::string& type = "tenon.TensorList",
+                   const std::string& metadata = Packed(int64_t{TENON_DT_FLOAT}, int64_t{-1}, int64_t{-1})) {
+  std::string out =
+      Packed(static_cast<uint32_t>(type.size()), static_cast<uint32_t>(metadata.size()), count, told) + type + metadata;
   out.append((8 - out.size() % 8) % 8, '\0');
   return out + places;
 }
 
-// What a peer says of a list that it sends: lies about types, counts, shapes and sizes are refused by name, to whoever waits for the step, and the worker goes on.
+// What a peer says of a list that it sends: lies about types, counts, shapes and sizes are refused by name, to whoever
+// waits for the step, and the worker goes on.
 TEST_P(HostileTest, AListThatIsNoneEndsItsStepAlone) {
   const Processes tasks(GetParam(), {{"worker", 2}}, {"--threads=1", "--memory-limit=16M"});
   ASSERT_TRUE(tasks.ok());
@@ -319,11 +336,13 @@ TEST_P(HostileTest, AListThatIsNoneEndsItsStepAlone) {
     (void)peer.Send(Packed(uint64_t{1}, step, part, int32_t{0}), head, {Span(body)});
     return done.Take();
   };
-  const std::string scalar = Packed(uint32_t{TENON_DT_VARIANT}), float_place = Packed(uint32_t{TENON_DT_FLOAT}, uint32_t{0}, uint64_t{4}, 1.5f);
+  const std::string scalar = Packed(uint32_t{TENON_DT_VARIANT}),
+                    float_place = Packed(uint32_t{TENON_DT_FLOAT}, uint32_t{0}, uint64_t{4}, 1.5f);
   const auto length_of = [&](const std::string& body) {
     const Answer answer = run(1, scalar, body);
     EXPECT_EQ(answer.status, "");
-    return answer.status.empty() && answer.response.size() >= 4 ? int{answer.response[answer.response.size() - 64]} : -1;
+    return answer.status.empty() && answer.response.size() >= 4 ? int{answer.response[answer.response.size() - 64]}
+                                                                : -1;
   };
   const auto refused = [&](uint32_t part, const std::string& head, const std::string& body, const std::string& why) {
     const std::string status = run(part, head, body).status;
@@ -341,18 +360,29 @@ TEST_P(HostileTest, AListThatIsNoneEndsItsStepAlone) {
   refused(1, scalar, ListOf(kHuge, 0, ""), "is said to have 1125899906842624 places");
   refused(1, scalar, ListOf(kMany, kMany, ""), "34359738368 places");
   refused(1, scalar, ListOf(1, 2, float_place), "is said to have 1 places, of which 2 follow");
-  refused(1, scalar, ListOf(1, 1, Packed(uint32_t{TENON_DT_FLOAT}, uint32_t{1}, uint64_t{1} << 32, int64_t{1} << 30, uint64_t{0})), "an element of 4294967296 bytes is said to have 4294967296");
-  refused(1, scalar, ListOf(1, 1, Packed(uint32_t{TENON_DT_FLOAT}, uint32_t{1}, uint64_t{4}, int64_t{-1}) + std::string(16, '\0')), "an element has the shape");
-  refused(1, scalar, ListOf(1, 1, Packed(uint32_t{TENON_DT_STRING}, uint32_t{0}, uint64_t{16}, uint64_t{16}, uint64_t{1} << 30)), "string 0 lies outside of its tensor");
-  refused(1, scalar, ListOf(1, 1, Packed(uint32_t{TENON_DT_RESOURCE}, uint32_t{0}, uint64_t{8}, uint64_t{7})), "an element of type resource came from another process");
+  refused(1, scalar,
+          ListOf(1, 1, Packed(uint32_t{TENON_DT_FLOAT}, uint32_t{1}, uint64_t{1} << 32, int64_t{1} << 30, uint64_t{0})),
+          "an element of 4294967296 bytes is said to have 4294967296");
+  refused(1, scalar,
+          ListOf(1, 1, Packed(uint32_t{TENON_DT_FLOAT}, uint32_t{1}, uint64_t{4}, int64_t{-1}) + std::string(16, '\0')),
+          "an element has the shape");
+  refused(1, scalar,
+          ListOf(1, 1, Packed(uint32_t{TENON_DT_STRING}, uint32_t{0}, uint64_t{16}, uint64_t{16}, uint64_t{1} << 30)),
+          "string 0 lies outside of its tensor");
+  refused(1, scalar, ListOf(1, 1, Packed(uint32_t{TENON_DT_RESOURCE}, uint32_t{0}, uint64_t{8}, uint64_t{7})),
+          "an element of type resource came from another process");
   refused(1, scalar, "", "a value of 8 bytes comes with 0");
   // What its owner knows better.
-  refused(1, scalar, ListOf(1, 1, Packed(uint32_t{TENON_DT_INT32}, uint32_t{0}, uint64_t{4}, int32_t{1})), "element 0 is of type int32; the list holds float");
-  refused(1, scalar, ListOf(3, 0, "", "tenon.TensorList", "short"), "no tenon.TensorList: the metadata of a list end after 5 bytes");
-  refused(1, scalar, ListOf(3, 0, "", "tenon.TensorList", Packed(int64_t{1}, int64_t{-1}, int64_t{1} << 40)), "the elements of a list have 1099511627776 dims");
+  refused(1, scalar, ListOf(1, 1, Packed(uint32_t{TENON_DT_INT32}, uint32_t{0}, uint64_t{4}, int32_t{1})),
+          "element 0 is of type int32; the list holds float");
+  refused(1, scalar, ListOf(3, 0, "", "tenon.TensorList", "short"),
+          "no tenon.TensorList: the metadata of a list end after 5 bytes");
+  refused(1, scalar, ListOf(3, 0, "", "tenon.TensorList", Packed(int64_t{1}, int64_t{-1}, int64_t{1} << 40)),
+          "the elements of a list have 1099511627776 dims");
   refused(1, scalar, ListOf(3, 0, "", "tenon.Optional", "some"), "no tenon.Optional: of 3 tensors it has 0");
   refused(1, scalar, ListOf(0, 0, "", "tenon.Optional", "maybe"), "say neither that it has a value");
-  refused(1, scalar, ListOf(3, 0, "", "tenon.Dataset/1", "x"), "a variant of type 'tenon.Dataset/1' came, which no plugin here says how to make anew");
+  refused(1, scalar, ListOf(3, 0, "", "tenon.Dataset/1", "x"),
+          "a variant of type 'tenon.Dataset/1' came, which no plugin here says how to make anew");
   EXPECT_EQ(length_of(ListOf(7, 1, float_place)), 7);
   EXPECT_EQ(run(2, Packed(uint32_t{TENON_DT_FLOAT}), Packed(2.0f)).status, "");
 }

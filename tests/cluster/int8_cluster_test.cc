@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precision int8 of a session whose steps run on a cluster: the client's session makes bytes of it, workers compute, and bytes go between them. Covers N6.
+// Precision int8 of a session whose steps run on a cluster: the client's session makes bytes of it, workers compute,
+// and bytes go between them. Covers N6.
 #include <cmath>
 
 #include "tests/cluster/local_cluster.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does not allow: too many sessions, too much memory, too large messages. Whoever asks for it is told, and honest clients go
-// on. Covers E4, J3.
+// What a worker does not allow: too many sessions, too much memory, too large messages. Whoever asks for it is told,
+// and honest clients go on. Covers E4, J3.
 #include <fstream>
 
 #include "tests/cluster/counting.h"
@@ -11,12 +11,16 @@ namespace {
 constexpr int64_t kMi = 1 << 18;  // floats in a mebibyte
 
 class LimitsTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, LimitsTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, LimitsTest, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LimitsTest);
 
-Tensor Floats(int64_t count) { return *Tensor::From(std::vector<float>(static_cast<size_t>(count), 2.0f), Shape{count}); }
+Tensor Floats(int64_t count) {
+  return *Tensor::From(std::vector<float>(static_cast<size_t>(count), 2.0f), Shape{count});
+}
 
-// A variable on task 0 that is assigned what is fed; what comes to task 0 from task 1, which repeats one value as often as it is told.
+// A variable on task 0 that is assigned what is fed; what comes to task 0 from task 1, which repeats one value as often
+// as it is told.
 struct Keeping {
   Graph graph{TheRuntime()};
   explicit Keeping(const std::string& variable) {
@@ -24,12 +28,18 @@ struct Keeping {
     Output repeated;
     {
       const auto on = graph.Device("/job:worker/task:1");
-      repeated = graph.Op("Fill", {graph.Placeholder("dims", DType::kInt32, Shape{1}), graph.Placeholder("value", DType::kFloat, Shape{})}, {}, "repeated");
+      repeated = graph.Op(
+          "Fill",
+          {graph.Placeholder("dims", DType::kInt32, Shape{1}), graph.Placeholder("value", DType::kFloat, Shape{})}, {},
+          "repeated");
     }
     const auto on = graph.Device("/job:worker/task:0");
-    const Output v = graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{-1}}, {"shared_name", variable}}, "v");
+    const Output v =
+        graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{-1}}, {"shared_name", variable}}, "v");
     graph.AddNode("AssignVariableOp", {v, x}, {}, "assign");
-    graph.Op("Sum", {graph.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}), graph.Const(*Tensor::Scalar(int32_t{0}))}, {}, "sum");
+    graph.Op("Sum",
+             {graph.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}), graph.Const(*Tensor::Scalar(int32_t{0}))},
+             {}, "sum");
     graph.Op("Sum", {graph.Op("Neg", {repeated}), graph.Const(*Tensor::Scalar(int32_t{0}))}, {}, "of_repeated");
     graph.Op("Identity", {graph.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}})}, {}, "all");
   }
@@ -41,14 +51,18 @@ struct Keeping {
   }
 };
 
-Status Assign(const Session& session, int64_t count) { return session.Run({{"x", Floats(count)}}, {}, {"assign"}).status(); }
+Status Assign(const Session& session, int64_t count) {
+  return session.Run({{"x", Floats(count)}}, {}, {"assign"}).status();
+}
 
 // The sum of `count` twos that come from another task.
 Result<float> SumOfRepeated(const Session& session, int32_t count) {
   RunOptions options;
   options.timeout = std::chrono::seconds(30);
-  TENON_TRY_ASSIGN(const std::vector<Tensor> values,
-                   session.Run({{"dims", *Tensor::From(std::vector<int32_t>{count}, Shape{1})}, {"value", *Tensor::Scalar(-2.0f)}}, {"of_repeated"}, {}, options));
+  TENON_TRY_ASSIGN(
+      const std::vector<Tensor> values,
+      session.Run({{"dims", *Tensor::From(std::vector<int32_t>{count}, Shape{1})}, {"value", *Tensor::Scalar(-2.0f)}},
+                  {"of_repeated"}, {}, options));
   return values[0].scalar<float>();
 }
 
@@ -149,7 +163,8 @@ uint64_t PeakOf(pid_t process) {
   return kilobytes << 10;
 }
 
-// A shuffle that keeps one number as often as there is room, in one session after the other: what each keeps, and what its memory keeps ready to be used again, is the worker's.
+// A shuffle that keeps one number as often as there is room, in one session after the other: what each keeps, and what
+// its memory keeps ready to be used again, is the worker's.
 TEST_P(LimitsTest, WhatAStrangersGraphKeepsStaysWithinTheLimitOfTheWorker) {
   constexpr uint64_t kLimit = 128 << 20, kSlack = 64 << 20;
   const Processes tasks(GetParam(), {{"worker", 1}}, {"--threads=1", "--memory-limit=128M"});
@@ -157,8 +172,11 @@ TEST_P(LimitsTest, WhatAStrangersGraphKeepsStaysWithinTheLimitOfTheWorker) {
   Graph graph{TheRuntime()};
   const auto on = graph.Device("/job:worker/task:0");
   const auto number = [&graph](int64_t value) { return graph.Const(*Tensor::Scalar(value)); };
-  const Attrs of_numbers = {{"output_types", std::vector<DType>{DType::kInt64}}, {"output_shapes", std::vector<Shape>{Shape{}}}};
-  const Output one = graph.Op("TensorDataset", {number(7)}, {{"Toutput_types", std::vector<DType>{DType::kInt64}}, {"output_shapes", std::vector<Shape>{Shape{}}}});
+  const Attrs of_numbers = {{"output_types", std::vector<DType>{DType::kInt64}},
+                            {"output_shapes", std::vector<Shape>{Shape{}}}};
+  const Output one =
+      graph.Op("TensorDataset", {number(7)},
+               {{"Toutput_types", std::vector<DType>{DType::kInt64}}, {"output_shapes", std::vector<Shape>{Shape{}}}});
   const Output ever = graph.Op("RepeatDataset", {one, number(-1)}, of_numbers);
   const Output kept = graph.Op("ShuffleDataset", {ever, number(int64_t{1} << 40), number(1), number(1)}, of_numbers);
   graph.Op("DatasetToSingleElement", {kept}, of_numbers, "element");
@@ -172,7 +190,8 @@ TEST_P(LimitsTest, WhatAStrangersGraphKeepsStaysWithinTheLimitOfTheWorker) {
     auto session = Session::Create(TheRuntime(), graph, options);
     ASSERT_TRUE(session.ok()) << session.status().message();
     sessions.push_back(std::move(*session));
-    ExpectRefused(sessions.back().Run({}, {"element"}, {}, {.timeout = std::chrono::seconds(30)}).status(), "134217728 bytes");
+    ExpectRefused(sessions.back().Run({}, {"element"}, {}, {.timeout = std::chrono::seconds(30)}).status(),
+                  "134217728 bytes");
   }
   EXPECT_LE(PeakOf(tasks.process(0)), before + kLimit + kSlack);
 }

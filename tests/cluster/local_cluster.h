@@ -11,8 +11,10 @@ namespace tenon::engine {
 
 class LocalCluster {
  public:
-  // jobs: name and number of tasks. Addresses are "SCHEME://PREFIX_JOB_TASK". plugins: that each task loads besides. log_level: of each task. plugin_options: of each task's.
-  LocalCluster(const std::string& prefix, const std::vector<std::pair<std::string, int>>& jobs, std::vector<std::string> plugins = {}, uint32_t log_level = 0,
+  // jobs: name and number of tasks. Addresses are "SCHEME://PREFIX_JOB_TASK". plugins: that each task loads besides.
+  // log_level: of each task. plugin_options: of each task's.
+  LocalCluster(const std::string& prefix, const std::vector<std::pair<std::string, int>>& jobs,
+               std::vector<std::string> plugins = {}, uint32_t log_level = 0,
                std::vector<PluginOption> plugin_options = {})
       : plugins_(std::move(plugins)), plugin_options_(std::move(plugin_options)), log_level_(log_level) {
     for (const auto& [job, count] : jobs)

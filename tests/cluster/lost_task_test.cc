@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps meet what happens to the tasks that they use, and nothing else: a task that froze or died fails those that run there, a step that was given up keeps those waiting
-// that share state with it, and a session may use a part of a cluster. Covers C11, I1, J1, J2.
+// Steps meet what happens to the tasks that they use, and nothing else: a task that froze or died fails those that run
+// there, a step that was given up keeps those waiting that share state with it, and a session may use a part of a
+// cluster. Covers C11, I1, J1, J2.
 #include <thread>
 
 #include "tests/cluster/local_cluster.h"
@@ -11,11 +12,13 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);  // a step takes milliseconds; one that hangs is told
 
-Output On(Graph& g, const std::string& device, const char* op, const std::vector<Output>& inputs, const std::string& name, const Attrs& attrs = {}) {
+Output On(Graph& g, const std::string& device, const char* op, const std::vector<Output>& inputs,
+          const std::string& name, const Attrs& attrs = {}) {
   const auto on = g.Device(device);
   return g.Op(op, inputs, attrs, name);
 }
-Status RunOne(const Session& session, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, std::chrono::nanoseconds timeout = kPatience, const std::vector<Name>& targets = {}) {
+Status RunOne(const Session& session, const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+              std::chrono::nanoseconds timeout = kPatience, const std::vector<Name>& targets = {}) {
   RunOptions run;
   run.timeout = timeout;
   return session.Run(feeds, fetches, targets, run).status();
@@ -33,35 +36,43 @@ class LostTask : public testing::TestWithParam<const char*> {
   }
   const Tensor one_ = *Tensor::From(std::vector<float>{1}, Shape{1});
 };
-INSTANTIATE_TEST_SUITE_P(Over, LostTask, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, LostTask, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LostTask);
 
 // ---- A step that was given up ----
 
 TEST_P(LostTask, AGivenUpStepHoldsUpThoseThatShareItsStateAlone) {
-  const Processes tasks(GetParam(), {{"worker", 2}}, {"--threads=1", std::string("--plugin=") + TENON_TEST_ENDLESS_PLUGIN});
+  const Processes tasks(GetParam(), {{"worker", 2}},
+                        {"--threads=1", std::string("--plugin=") + TENON_TEST_ENDLESS_PLUGIN});
   ASSERT_TRUE(tasks.ok());
   const std::string near = "/job:worker/task:0", far = "/job:worker/task:1";
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{1});
-  const auto variable = [&](const std::string& task, const std::string& name) { return On(g, task, "VarHandleOp", {}, name, {{"dtype", DType::kFloat}, {"shape", Shape{1}}}); };
+  const auto variable = [&](const std::string& task, const std::string& name) {
+    return On(g, task, "VarHandleOp", {}, name, {{"dtype", DType::kFloat}, {"shape", Shape{1}}});
+  };
   const Output mine = variable(far, "mine"), other = variable(far, "other");
   const auto assign = [&](const Output& to, const Output& value, const std::string& name) {
     const auto on = g.Device(far);
     return g.AddNode("AssignVariableOp", {to, value}, {{"dtype", DType::kFloat}}, name);
   };
-  const Operation init = assign(mine, g.Const({1.0f}), "init"), init_other = assign(other, g.Const({2.0f}), "init_other");
+  const Operation init = assign(mine, g.Const({1.0f}), "init"),
+                  init_other = assign(other, g.Const({2.0f}), "init_other");
   const Output endless = On(g, far, "Relu", {x}, "endless");
   const Operation writes = assign(mine, endless, "writes");
-  const Output read_mine = On(g, far, "ReadVariableOp", {mine}, "read_mine", {{"dtype", DType::kFloat}}), read_other = On(g, far, "ReadVariableOp", {other}, "read_other", {{"dtype", DType::kFloat}});
+  const Output read_mine = On(g, far, "ReadVariableOp", {mine}, "read_mine", {{"dtype", DType::kFloat}}),
+               read_other = On(g, far, "ReadVariableOp", {other}, "read_other", {{"dtype", DType::kFloat}});
   const Output quick = On(g, near, "Neg", {x}, "quick"), quick_there = On(g, far, "Neg", {x}, "quick_there");
-  const Output draws = On(g, far, "RandomUniform", {g.Const(std::vector<int32_t>{1}, Shape{1})}, "draws", {{"dtype", DType::kFloat}});
+  const Output draws =
+      On(g, far, "RandomUniform", {g.Const(std::vector<int32_t>{1}, Shape{1})}, "draws", {{"dtype", DType::kFloat}});
   const Session session = Client(tasks, g);
   ASSERT_TRUE(session.RunTargets({init, init_other}).ok());
   // Without state: it runs on there for ever, and nobody need mind.
   const Status without = RunOne(session, {{x, one_}}, {endless}, std::chrono::milliseconds(300));
   ASSERT_EQ(without.code(), Code::kDeadlineExceeded) << without;
-  for (const auto& [fetch, feeds] : std::vector<std::pair<Output, std::vector<Feed>>>{{quick, {{x, one_}}}, {quick_there, {{x, one_}}}, {read_mine, {}}, {read_other, {}}, {draws, {}}}) {
+  for (const auto& [fetch, feeds] : std::vector<std::pair<Output, std::vector<Feed>>>{
+           {quick, {{x, one_}}}, {quick_there, {{x, one_}}}, {read_mine, {}}, {read_other, {}}, {draws, {}}}) {
     const Status status = RunOne(session, feeds, {fetch});
     EXPECT_TRUE(status.ok()) << fetch.name() << ": " << status;
   }
@@ -78,7 +89,8 @@ TEST_P(LostTask, AGivenUpStepHoldsUpThoseThatShareItsStateAlone) {
   EXPECT_TRUE(Says(waits, "whether step ")) << waits;
   EXPECT_TRUE(Says(waits, "which was given up, is over")) << waits;
   for (int i = 0; i < 3; ++i)
-    for (const auto& [fetch, feeds] : std::vector<std::pair<Output, std::vector<Feed>>>{{quick, {{x, one_}}}, {quick_there, {{x, one_}}}, {read_other, {}}, {draws, {}}}) {
+    for (const auto& [fetch, feeds] : std::vector<std::pair<Output, std::vector<Feed>>>{
+             {quick, {{x, one_}}}, {quick_there, {{x, one_}}}, {read_other, {}}, {draws, {}}}) {
       const Status status = RunOne(session, feeds, {fetch});
       EXPECT_TRUE(status.ok()) << fetch.name() << ": " << status;
     }
@@ -92,7 +104,8 @@ TEST_P(LostTask, AGivenUpStepHoldsUpThoseThatShareItsStateAlone) {
 struct Towers {
   explicit Towers(Graph& g) {
     x = g.Placeholder("x", DType::kFloat, Shape{1});
-    const Output v = On(g, "/job:ps/task:0", "VarHandleOp", {}, "v", {{"dtype", DType::kFloat}, {"shape", Shape{1}}, {"shared_name", "towers"}});
+    const Output v = On(g, "/job:ps/task:0", "VarHandleOp", {}, "v",
+                        {{"dtype", DType::kFloat}, {"shape", Shape{1}}, {"shared_name", "towers"}});
     const auto on = g.Device("/job:ps/task:0");
     init = g.AddNode("AssignVariableOp", {v, g.Const({3.0f})}, {{"dtype", DType::kFloat}}, "init");
     for (int k = 0; k < 2; ++k) {
@@ -179,7 +192,9 @@ TEST_P(LostTask, ASessionUsesTheTasksThatItsFiltersLeave) {
   all.connect_timeout = std::chrono::milliseconds(500);
   const Status cannot = Session::Create(TheRuntime(), g, all).status();
   EXPECT_TRUE(Says(cannot, tasks.NameOf(2))) << cannot;
-  for (const char* filters : {"/job:ps,/job:worker/task:0", "/job:ps/replica:0/task:0/device:CPU:0,/job:worker/replica:0/task:0", "/job:chief,/job:ps,/job:worker/task:0/cpu:*"}) {
+  for (const char* filters :
+       {"/job:ps,/job:worker/task:0", "/job:ps/replica:0/task:0/device:CPU:0,/job:worker/replica:0/task:0",
+        "/job:chief,/job:ps,/job:worker/task:0/cpu:*"}) {
     SessionOptions options;
     options.device_filters = filters;
     const Session session = Client(tasks, g, options);
@@ -191,7 +206,10 @@ TEST_P(LostTask, ASessionUsesTheTasksThatItsFiltersLeave) {
     EXPECT_EQ(filtered.code(), Code::kNotFound) << filtered;
     EXPECT_TRUE(Says(filtered, "/job:worker/task:1")) << filtered;
   }
-  for (const auto& [filters, word] : std::map<std::string, std::string>{{"/job:nobody", "leaves no task of the cluster"}, {"/job:ps/task:x", "is no device name"}, {"/job:ps/device:GPU:0", "has no device"}}) {
+  for (const auto& [filters, word] :
+       std::map<std::string, std::string>{{"/job:nobody", "leaves no task of the cluster"},
+                                          {"/job:ps/task:x", "is no device name"},
+                                          {"/job:ps/device:GPU:0", "has no device"}}) {
     SessionOptions options = all;
     options.device_filters = filters;
     const Status status = Session::Create(TheRuntime(), g, options).status();
@@ -199,7 +217,8 @@ TEST_P(LostTask, ASessionUsesTheTasksThatItsFiltersLeave) {
   }
   SessionOptions local;
   local.device_filters = "/job:ps";
-  EXPECT_TRUE(Says(Session::Create(TheRuntime(), g, local).status(), "'device_filters' is for sessions whose steps run on a cluster"));
+  EXPECT_TRUE(Says(Session::Create(TheRuntime(), g, local).status(),
+                   "'device_filters' is for sessions whose steps run on a cluster"));
   tasks.Signal(2, SIGCONT);
 }
 

@@ -29,7 +29,8 @@ Samples Growth(const Samples& before, const Samples& after) {
 }
 
 class MetricsTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, MetricsTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, MetricsTest, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MetricsTest);
 
 TEST_P(MetricsTest, AStepIsOneRequestAndOneReplyAWorkerAndEachMessageIsCounted) {
@@ -51,11 +52,13 @@ TEST_P(MetricsTest, AStepIsOneRequestAndOneReplyAWorkerAndEachMessageIsCounted) 
     EXPECT_EQ(task[Steps("failed")] + task[Steps("cancelled")], 0);
     EXPECT_EQ(task[Message("received", "run", "master")], 100);
     EXPECT_EQ(task[Message("sent", "run", "master")], 100);
-    for (const char* once : {"hello", "open", "part", "close", "unknown"}) EXPECT_EQ(task[Message("received", once, "master")], 0) << once;
+    for (const char* once : {"hello", "open", "part", "close", "unknown"})
+      EXPECT_EQ(task[Message("received", once, "master")], 0) << once;
     EXPECT_GT(task[Bytes("received", "run", "master")], 100);
   }
   // The ones go from worker 0, which is fed, to worker 1, and on to the parameter server, and no other way.
-  const std::string ps = "/job:ps/replica:0/task:0", first = "/job:worker/replica:0/task:0", second = "/job:worker/replica:0/task:1";
+  const std::string ps = "/job:ps/replica:0/task:0", first = "/job:worker/replica:0/task:0",
+                    second = "/job:worker/replica:0/task:1";
   EXPECT_EQ(growth[1][Message("sent", "value", second)], 100);
   EXPECT_EQ(growth[2][Message("received", "value", first)], 100);
   EXPECT_EQ(growth[2][Message("sent", "value", ps)], 100);
@@ -75,12 +78,15 @@ struct Troubled {
     const auto variable = [this](const std::string& name) {
       return graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{-1}}, {"shared_name", name}}, name);
     };
-    graph.AddNode("AssignVariableOp", {variable("large"), graph.Placeholder("values", DType::kFloat, Shape{-1})}, {}, "assign");
+    graph.AddNode("AssignVariableOp", {variable("large"), graph.Placeholder("values", DType::kFloat, Shape{-1})}, {},
+                  "assign");
     graph.Op("ReadVariableOp", {variable("empty")}, {{"dtype", DType::kFloat}}, "bad");
     const Output go = graph.Placeholder("go", DType::kBool, Shape{});
     const auto results = While(
         graph, {go}, {}, [this](const std::vector<Output>& values) { return graph.Op("Identity", {values[0]}); },
-        [this](const std::vector<Output>& values) -> std::vector<Output> { return {graph.Op("LogicalOr", {values[0], values[0]})}; });
+        [this](const std::vector<Output>& values) -> std::vector<Output> {
+          return {graph.Op("LogicalOr", {values[0], values[0]})};
+        });
     graph.Op("Identity", {results[0]}, {}, "ended");
   }
 };
@@ -100,7 +106,8 @@ TEST_P(MetricsTest, SessionsMemoryErrorsAndOpenStepsAreShown) {
     auto session = Session::Create(TheRuntime(), troubled.graph, options);
     ASSERT_TRUE(session.ok()) << session.status().message();
     EXPECT_EQ(scraper.Scrape()["tenon_worker_sessions"], 1);
-    ASSERT_TRUE(session->Run({{"values", *Tensor::From(std::vector<float>(1 << 18), Shape{1 << 18})}}, {}, {"assign"}).ok());
+    ASSERT_TRUE(
+        session->Run({{"values", *Tensor::From(std::vector<float>(1 << 18), Shape{1 << 18})}}, {}, {"assign"}).ok());
     EXPECT_FALSE(session->Run({}, {"bad"}).ok());
     Samples after = scraper.Scrape();
     EXPECT_EQ(after[Steps("failed")], 1);
@@ -111,7 +118,9 @@ TEST_P(MetricsTest, SessionsMemoryErrorsAndOpenStepsAreShown) {
     RunOptions run;
     run.cancellation = &*cancellation;
     const uint8_t yes = 1;
-    auto endless = std::async(std::launch::async, [&] { return session->Run({{"go", View(DType::kBool, Shape(), &yes, 1)}}, {"ended"}, {}, run).status(); });
+    auto endless = std::async(std::launch::async, [&] {
+      return session->Run({{"go", View(DType::kBool, Shape(), &yes, 1)}}, {"ended"}, {}, run).status();
+    });
     const std::string running = "tenon_worker_steps{state=\"running\"}";
     Samples open = scraper.Scrape();
     while (open.contains(running) && open[running] == 0) open = scraper.Scrape();
@@ -144,14 +153,16 @@ TEST_P(MetricsTest, TasksDropThePartsOfWhatNobodyRunsAnyMore) {
     value = graph.Op("Mul", {fed, graph.Const(2.0f)});
   }
   const auto on = graph.Device("/job:worker/task:0");
-  for (int i = 0; i < kMany; ++i) graph.Op("AddV2", {value, graph.Const(static_cast<float>(i))}, {}, "multiple" + std::to_string(i));
+  for (int i = 0; i < kMany; ++i)
+    graph.Op("AddV2", {value, graph.Const(static_cast<float>(i))}, {}, "multiple" + std::to_string(i));
   SessionOptions options;
   options.master = tasks.address(0);
   auto session = Session::Create(TheRuntime(), graph, options);
   ASSERT_TRUE(session.ok()) << session.status().message();
   const auto parts_at_most = [](const Scraper& scraper, double most) {
     Samples now = scraper.Scrape();
-    for (int tries = 0; tries < 1000 && now["tenon_worker_parts"] > most; ++tries) now = scraper.Scrape();  // a task is told a moment later
+    for (int tries = 0; tries < 1000 && now["tenon_worker_parts"] > most; ++tries)
+      now = scraper.Scrape();  // a task is told a moment later
     return now["tenon_worker_parts"];
   };
   const auto kept = session->Prepare({"fed"}, {"multiple7"});
@@ -189,11 +200,18 @@ TEST_P(MetricsTest, HostileRequestsDisturbNeitherTheTaskNorItsMetrics) {
   auto session = counting.Connect(tasks);
   ASSERT_TRUE(session.ok()) << session.status().message();
   ASSERT_TRUE(session->Run({}, {}, {"reset"}).ok());
-  const std::vector<std::string> requests = {
-      "", "\r\n\r\n", "GET", "GET /metrics HTTP/9.9\r\n\r\n", "GET /../../etc/passwd HTTP/1.1\r\n\r\n", "POST /metrics HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\nx",
-      "PUT /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "GET /metrics HTTP/1.1\r\nContent-Length: -1\r\n\r\n", std::string(1000, '\0'),
-      "GET /" + std::string(100000, 'a') + " HTTP/1.1\r\n\r\n", "GET /metrics HTTP/1.1\r\n" + std::string(50000, 'b') + ": c\r\n\r\n",
-      std::string("\x16\x03\x01\x02\x00\x01\x00\x01", 8)};
+  const std::vector<std::string> requests = {"",
+                                             "\r\n\r\n",
+                                             "GET",
+                                             "GET /metrics HTTP/9.9\r\n\r\n",
+                                             "GET /../../etc/passwd HTTP/1.1\r\n\r\n",
+                                             "POST /metrics HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\nx",
+                                             "PUT /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+                                             "GET /metrics HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+                                             std::string(1000, '\0'),
+                                             "GET /" + std::string(100000, 'a') + " HTTP/1.1\r\n\r\n",
+                                             "GET /metrics HTTP/1.1\r\n" + std::string(50000, 'b') + ": c\r\n\r\n",
+                                             std::string("\x16\x03\x01\x02\x00\x01\x00\x01", 8)};
   std::vector<std::unique_ptr<Telephone>> open;  // that say something and then nothing more
   for (int round = 0; round < 10; ++round)
     for (const std::string& request : requests) {
@@ -215,15 +233,18 @@ TEST_P(MetricsTest, TrainingSaysNowAndThenWhatEachTaskDoes) {
   const std::string folder = "/tmp/tenon_test_lines_" + std::to_string(getpid());
   const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
   ASSERT_TRUE(tasks.ok());
-  const std::string command = TENON_PROGRAM " train digits --restart --threads=1 --steps=20 --folder=" + folder + " --cluster=" + tasks.file();
+  const std::string command =
+      TENON_PROGRAM " train digits --restart --threads=1 --steps=20 --folder=" + folder + " --cluster=" + tasks.file();
   std::FILE* said = popen(command.c_str(), "r");
   ASSERT_NE(said, nullptr);
   std::map<std::string, int> lines;
   for (char line[4096]; std::fgets(line, sizeof(line), said) != nullptr;)
-    if (const std::string text(line); text.starts_with("  /job:") && text.find(" MB held  heard ") != std::string::npos) ++lines[text.substr(2, text.find("  ", 2) - 2)];
+    if (const std::string text(line); text.starts_with("  /job:") && text.find(" MB held  heard ") != std::string::npos)
+      ++lines[text.substr(2, text.find("  ", 2) - 2)];
   EXPECT_EQ(pclose(said), 0);
   std::filesystem::remove_all(folder);
-  EXPECT_EQ(lines, (std::map<std::string, int>{{"/job:ps/task:0", 11}, {"/job:worker/task:0", 11}, {"/job:worker/task:1", 11}}));
+  EXPECT_EQ(lines, (std::map<std::string, int>{
+                       {"/job:ps/task:0", 11}, {"/job:worker/task:0", 11}, {"/job:worker/task:1", 11}}));
 }
 
 TEST(Metrics, ArePlaintextOffLoopbackOnlyWhenThatIsAskedForByName) {

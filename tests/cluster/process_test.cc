@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters of real processes, over each transport that is built: steps, tasks that are killed or frozen, and what goes on
-// afterwards. Covers G9, I1 to I4, J1, J2.
+// Clusters of real processes, over each transport that is built: steps, tasks that are killed or frozen, and what goes
+// on afterwards. Covers G9, I1 to I4, J1, J2.
 #include <chrono>
 #include <random>
 #include <thread>
@@ -12,7 +12,8 @@ namespace tenon::engine {
 namespace {
 
 class ProcessTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, ProcessTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, ProcessTest, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ProcessTest);
 
 TEST_P(ProcessTest, RunStepsTogether) {
@@ -61,18 +62,23 @@ TEST_P(ProcessTest, LargeValuesCross) {
 TEST_P(ProcessTest, TheCommandsNameADeviceOfTheCluster) {
   const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
   ASSERT_TRUE(tasks.ok());
-  const std::string stem = "/tmp/tenon_test_device_" + std::to_string(getpid()), graph = stem + ".pb", output = stem + ".out", errors = stem + ".err";
+  const std::string stem = "/tmp/tenon_test_device_" + std::to_string(getpid()), graph = stem + ".pb",
+                    output = stem + ".out", errors = stem + ".err";
   Graph g(TheRuntime());
   g.Op("Neg", {g.Op("Fill", {g.Const(std::vector<int32_t>{2}, Shape{1}), g.Const(3.0f)})}, {}, "y");
   std::ofstream(graph) << *g.Export();
   const auto run = [&](const std::string& command, const std::string& device) {
-    return Program({command, graph, "--fetch=y", "--master=" + tasks.address(0), "--device=" + device, "--hard-placement"}, errors, output).Wait();
+    return Program(
+               {command, graph, "--fetch=y", "--master=" + tasks.address(0), "--device=" + device, "--hard-placement"},
+               errors, output)
+        .Wait();
   };
   EXPECT_EQ(run("place", "/job:worker/task:1"), 0) << ReadFile(errors);
   EXPECT_NE(ReadFile(output).find("worker/replica:0/task:1/device:CPU:0"), std::string::npos) << ReadFile(output);
   EXPECT_EQ(run("run", "/job:worker/task:1/device:CPU:0"), 0) << ReadFile(errors);
   EXPECT_NE(run("run", "/job:worker/task:7"), 0);
-  EXPECT_NE(ReadFile(errors).find("the cluster has no device '/job:worker/task:7'"), std::string::npos) << ReadFile(errors);
+  EXPECT_NE(ReadFile(errors).find("the cluster has no device '/job:worker/task:7'"), std::string::npos)
+      << ReadFile(errors);
   for (const std::string& file : {graph, output, errors}) unlink(file.c_str());
 }
 
@@ -81,14 +87,17 @@ TEST(Launchers, MpirunStartsACluster) {
 #ifndef TENON_TEST_HAS_shm
   GTEST_SKIP() << "SKIPPED LOUDLY: the transport shm is not built";
 #else
-  if (std::system("mpirun --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "SKIPPED LOUDLY: there is no mpirun here (package openmpi-bin)";
+  if (std::system("mpirun --version > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "SKIPPED LOUDLY: there is no mpirun here (package openmpi-bin)";
   const std::string own = "tenon_test_mpi_" + std::to_string(getpid());
   const std::string file = "/tmp/" + own + ".json";
-  std::ofstream(file) << "{\"ps\": [\"shm://" << own << "_ps\"], \"worker\": [\"shm://" << own << "_w0\", \"shm://" << own << "_w1\"]}";
+  std::ofstream(file) << "{\"ps\": [\"shm://" << own << "_ps\"], \"worker\": [\"shm://" << own << "_w0\", \"shm://"
+                      << own << "_w1\"]}";
   const pid_t launcher = fork();
   if (launcher == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execlp("mpirun", "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", TENON_PROGRAM, "worker", "--cluster", file.c_str(), "--threads=1", nullptr);
+    execlp("mpirun", "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", TENON_PROGRAM, "worker",
+           "--cluster", file.c_str(), "--threads=1", nullptr);
     _exit(127);
   }
   const Counting counting;

@@ -50,7 +50,8 @@ inline pid_t StartProgram(std::vector<std::string> words, int output) {
 class Processes {
  public:
   // jobs: name and number of tasks. scheme: "grpc" or "shm".
-  Processes(const std::string& scheme, const std::vector<std::pair<std::string, int>>& jobs, std::vector<std::string> options = {"--threads=1"})
+  Processes(const std::string& scheme, const std::vector<std::pair<std::string, int>>& jobs,
+            std::vector<std::string> options = {"--threads=1"})
       : options_(std::move(options)) {
     static std::atomic<int> clusters{0};
     const std::string own = std::to_string(getpid()) + "_" + std::to_string(clusters++);
@@ -59,8 +60,9 @@ class Processes {
     for (const auto& [job, count] : jobs) {
       text += (text.empty() ? "{\"" : ", \"") + job + "\": [";
       for (int i = 0; i < count; ++i) {
-        const std::string address = scheme == "grpc" ? "grpc://127.0.0.1:" + std::to_string(FreePort())
-                                                     : scheme + "://tenon_test_" + own + "_" + job + "_" + std::to_string(i);
+        const std::string address = scheme == "grpc"
+                                        ? "grpc://127.0.0.1:" + std::to_string(FreePort())
+                                        : scheme + "://tenon_test_" + own + "_" + job + "_" + std::to_string(i);
         text += (i == 0 ? "\"" : ", \"") + address + "\"";
         tasks_.push_back({job, i, address, -1, -1});
       }
@@ -81,7 +83,8 @@ class Processes {
   const std::string& address(size_t task) const { return tasks_[task].address; }
   // As errors name it: "task /job:worker/replica:0/task:1 at grpc://...".
   std::string NameOf(size_t task) const {
-    return "task /job:" + tasks_[task].job + "/replica:0/task:" + std::to_string(tasks_[task].number) + " at " + tasks_[task].address;
+    return "task /job:" + tasks_[task].job + "/replica:0/task:" + std::to_string(tasks_[task].number) + " at " +
+           tasks_[task].address;
   }
   // The cluster's.
   const std::string& file() const { return file_; }
@@ -92,7 +95,8 @@ class Processes {
     Task& task = tasks_[index];
     int out[2];
     if (pipe2(out, O_CLOEXEC) != 0) return false;
-    std::vector<std::string> words = {TENON_PROGRAM, "worker", "--cluster", file_, "--job", task.job, "--task", std::to_string(task.number)};
+    std::vector<std::string> words = {TENON_PROGRAM, "worker", "--cluster", file_,
+                                      "--job",       task.job, "--task",    std::to_string(task.number)};
     words.insert(words.end(), options_.begin(), options_.end());
     task.process = StartProgram(std::move(words), out[1]);
     close(out[1]);
@@ -132,8 +136,8 @@ class Processes {
     int output;
   };
 
-  // Below those that the system gives to connections (from 32768 on): one that was free a moment ago would be another test's by now, and while a task is started again. Each process
-  // begins elsewhere.
+  // Below those that the system gives to connections (from 32768 on): one that was free a moment ago would be another
+  // test's by now, and while a task is started again. Each process begins elsewhere.
   static int FreePort() {
     constexpr int kFirst = 10000, kPorts = 22000, kOfProcess = 64;
     static std::atomic<int> next{static_cast<int>(int64_t{getpid()} * kOfProcess % kPorts)};

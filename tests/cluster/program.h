@@ -22,7 +22,8 @@ namespace tenon::engine {
 class Program {
  public:
   // words: after `tenon`. errors, output: files that get what it says on stderr ("": this process's) and stdout.
-  explicit Program(std::vector<std::string> words, const std::string& errors = "", const std::string& output = "/dev/null") {
+  explicit Program(std::vector<std::string> words, const std::string& errors = "",
+                   const std::string& output = "/dev/null") {
     words.insert(words.begin(), TENON_PROGRAM);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -85,7 +86,8 @@ inline int64_t NewestCheckpoint(const std::string& folder) {
   std::error_code problem;
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", problem)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("model.ckpt-") && name.ends_with(".index")) newest = std::max<int64_t>(newest, std::atoll(name.c_str() + 11));
+    if (name.starts_with("model.ckpt-") && name.ends_with(".index"))
+      newest = std::max<int64_t>(newest, std::atoll(name.c_str() + 11));
   }
   return newest;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues at a task: clients meet there, many may wait there, and who waits is told when the task goes. Covers F5, F6, M3, M9.
+// Queues at a task: clients meet there, many may wait there, and who waits is told when the task goes. Covers F5, F6,
+// M3, M9.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -19,7 +20,10 @@ struct Meeting {
   explicit Meeting(const char* device = kServer) : g(TheRuntime()) {
     const auto on = g.Device(device);
     const auto queue = [&](const char* name) {
-      return g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}, {"shared_name", name}});
+      return g.Op("FIFOQueueV2", {},
+                  {{"component_types", std::vector<DType>{DType::kFloat}},
+                   {"shapes", std::vector<Shape>{Shape()}},
+                   {"shared_name", name}});
     };
     const Output here = queue("here"), turns = queue("turns");
     const auto nowhere = g.Device("");
@@ -52,17 +56,20 @@ int ThreadsOfTheProcess() {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-// What a task waits for in a queue may be what comes from another task, late in its part's order: the receive does not wait for those that wait.
+// What a task waits for in a queue may be what comes from another task, late in its part's order: the receive does not
+// wait for those that wait.
 TEST(QueueCluster, AReceiveDoesNotWaitForADequeueThatItsValueEnds) {
   const LocalCluster cluster("loopback://queue_receive", {{"ps", 1}, {"worker", 1}});
   for (const bool early : {false, true}) {  // early: values come as soon as they are there
     Graph g(TheRuntime());
     const Output x = g.Placeholder("x", DType::kFloat, Shape{});
-    const auto on = [&](const char* device, const char* op, const std::vector<Output>& inputs, const Attrs& attrs = {}) {
+    const auto on = [&](const char* device, const char* op, const std::vector<Output>& inputs,
+                        const Attrs& attrs = {}) {
       const auto there = g.Device(device);
       return g.AddNode(op, inputs, attrs);
     };
-    const Attrs of_queue = {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}};
+    const Attrs of_queue = {{"component_types", std::vector<DType>{DType::kFloat}},
+                            {"shapes", std::vector<Shape>{Shape()}}};
     const Output queue = on(kServer, "FIFOQueueV2", {}, of_queue);
     Output taken = on(kServer, "QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}});
     taken = on(kServer, "Neg", {taken});
@@ -99,7 +106,8 @@ TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
   }
   // Each client waits on a thread of its own; none at the task does, though some stay there for the next work.
   constexpr int kStay = 80;
-  for (int polls = 0; polls < 1000 && ThreadsOfTheProcess() > before + kWaiting + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int polls = 0; polls < 1000 && ThreadsOfTheProcess() > before + kWaiting + kStay; ++polls)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(ThreadsOfTheProcess(), before + kWaiting + kStay);
   const std::vector<float> turns(kWaiting, 1.0f);
   EXPECT_TRUE(session.Run({{meeting.given, View(turns, {kWaiting})}}, {}, {meeting.give}, Meeting::Patience()).ok());
@@ -122,9 +130,11 @@ TEST(QueueCluster, AsynchronousStepsWaitWithoutAThread) {
     ended.count_down();
   };
   for (int i = 0; i < kSteps; ++i) ASSERT_TRUE(turn.RunAsync({}, done, Meeting::Patience()).ok());
-  for (int32_t arrived = 0; arrived >= 0 && arrived < kSteps; arrived = meeting.Arrived(session)) std::this_thread::yield();
+  for (int32_t arrived = 0; arrived >= 0 && arrived < kSteps; arrived = meeting.Arrived(session))
+    std::this_thread::yield();
   constexpr int kStay = 160;  // idle threads of both, for the next work
-  for (int polls = 0; polls < 1000 && ThreadsOfTheProcess() > before + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int polls = 0; polls < 1000 && ThreadsOfTheProcess() > before + kStay; ++polls)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(ThreadsOfTheProcess(), before + kStay);
   // What is cancelled ends, and takes nothing.
   auto cancellation = Cancellation::Create();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs, their nodes on random tasks, give what they mean: straight and dynamic, with loops and conditionals over tasks.
-// Covers H1, L7, L8.
+// Random graphs, their nodes on random tasks, give what they mean: straight and dynamic, with loops and conditionals
+// over tasks. Covers H1, L7, L8.
 #include <cstdlib>
 
 #include "tests/cluster/local_cluster.h"

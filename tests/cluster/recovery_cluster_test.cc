@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer goes on by itself after a task is lost, from its newest checkpoint, with the losses of a run that nothing disturbed. Covers J3.
+// A trainer goes on by itself after a task is lost, from its newest checkpoint, with the losses of a run that nothing
+// disturbed. Covers J3.
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,9 +20,11 @@ constexpr int64_t kSteps = 60, kEach = 10;
 
 // A line through points that are a function of the step: the variables at the server, the loss at a worker.
 struct Line {
-  Line(TrainingOptions options, const std::string& server, const std::string& worker) : graph(TheRuntime()), model(graph) {
+  Line(TrainingOptions options, const std::string& server, const std::string& worker)
+      : graph(TheRuntime()), model(graph) {
     model.set_variable_devices({server});
-    const Output x = graph.Placeholder("x", DType::kFloat, Shape{8, 4}), y = graph.Placeholder("y", DType::kFloat, Shape{8, 1});
+    const Output x = graph.Placeholder("x", DType::kFloat, Shape{8, 4}),
+                 y = graph.Placeholder("y", DType::kFloat, Shape{8, 1});
     TrainingStep step;
     {
       const auto on = graph.Device(worker);
@@ -31,9 +34,11 @@ struct Line {
     step.update = train::Minimize(model, step.loss, graph.Const(0.05f));
     step.feeds = {x, y};
     step.feed = [this](int64_t number) -> Result<std::vector<View>> {
-      for (size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<float>((number * 31 + static_cast<int64_t>(i) * 7) % 13) / 13.0f - 0.5f;
+      for (size_t i = 0; i < xs.size(); ++i)
+        xs[i] = static_cast<float>((number * 31 + static_cast<int64_t>(i) * 7) % 13) / 13.0f - 0.5f;
       for (size_t i = 0; i < ys.size(); ++i) ys[i] = xs[4 * i] - 2 * xs[4 * i + 1] + 0.5f;
-      return std::vector<View>{View(std::span<const float>(xs), Shape{8, 4}), View(std::span<const float>(ys), Shape{8, 1})};
+      return std::vector<View>{View(std::span<const float>(xs), Shape{8, 4}),
+                               View(std::span<const float>(ys), Shape{8, 1})};
     };
     options.steps = kSteps;
     options.checkpoint_steps = kEach;
@@ -59,7 +64,8 @@ class RecoveryCluster : public testing::TestWithParam<const char*> {
   ~RecoveryCluster() override { std::filesystem::remove_all(folder_); }
   const std::string folder_ = testing::TempDir() + "/tenon_recovery_" + GetParam() + std::to_string(getpid());
 };
-INSTANTIATE_TEST_SUITE_P(Over, RecoveryCluster, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, RecoveryCluster, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecoveryCluster);
 
 TEST_P(RecoveryCluster, GoesOnFromTheNewestCheckpoint) {
@@ -76,7 +82,8 @@ TEST_P(RecoveryCluster, GoesOnFromTheNewestCheckpoint) {
   options.checkpoint_folder = folder_ + "/disturbed";
   options.recover = std::chrono::seconds(60);
   Line line(options, server, worker);
-  std::map<int64_t, size_t> victims = {{25, 0}, {37, 1}};  // after which step, whom: where the variables are, and another
+  std::map<int64_t, size_t> victims = {{25, 0},
+                                       {37, 1}};  // after which step, whom: where the variables are, and another
   line.after_step = [&](int64_t step) {
     const auto victim = victims.find(step);
     if (victim == victims.end()) return;

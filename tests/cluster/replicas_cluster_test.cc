@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas with clients of their own, over parameter servers: asynchronous, synchronous, and with backups. Covers D8, P2, P12 to P14, R9.
+// Replicas with clients of their own, over parameter servers: asynchronous, synchronous, and with backups. Covers D8,
+// P2, P12 to P14, R9.
 #include "tenon/train/replicas.h"
 
 #include <atomic>
@@ -34,24 +35,30 @@ std::vector<float> Inputs(int64_t step, int64_t replica) {
   return x;
 }
 
-// Two layers, a table of rows in a shard at each server, and two weights at two servers that are always changed alike: `mixed` is 0 unless they are of two versions.
+// Two layers, a table of rows in a shard at each server, and two weights at two servers that are always changed alike:
+// `mixed` is 0 unless they are of two versions.
 struct Net {
   explicit Net(const std::vector<std::string>& servers) : g(TheRuntime()), model(g, 7) {
     model.set_variable_devices(servers);
     twins[0] = &model.Weight("twin/a", {64}, train::Initializer::Constant(1));
     twins[1] = &model.Weight("twin/b", {64}, train::Initializer::Constant(1));
-    table.emplace(model, "table", 7, 3, train::Initializer::Constant(0.25f), servers.empty() ? std::vector<std::string>(2) : servers);
+    table.emplace(model, "table", 7, 3, train::Initializer::Constant(0.25f),
+                  servers.empty() ? std::vector<std::string>(2) : servers);
     x = g.Placeholder("x", DType::kFloat, {kBatch, kInputs});
     rate = g.Const(0.1f);
   }
   Output Loss(Output in) {
-    const Output ids = g.Op("Cast", {g.Op("Mul", {g.Op("Abs", {g.Op("Slice", {in, g.Const({0, 0}), g.Const({-1, 2})})}), g.Const(6.0f)})}, {{"DstT", DType::kInt32}});
-    const Output looked_up = g.Op("Mean", {g.Op("Square", {g.Op("Sub", {table->Lookup(ids), g.Const(0.5f)})}), g.Const({0, 1, 2})});
+    const Output ids = g.Op(
+        "Cast", {g.Op("Mul", {g.Op("Abs", {g.Op("Slice", {in, g.Const({0, 0}), g.Const({-1, 2})})}), g.Const(6.0f)})},
+        {{"DstT", DType::kInt32}});
+    const Output looked_up =
+        g.Op("Mean", {g.Op("Square", {g.Op("Sub", {table->Lookup(ids), g.Const(0.5f)})}), g.Const({0, 1, 2})});
     const Output h = model.Relu(model.Dense("one", in, kInputs, 8, train::Initializer::He(kInputs)));
     const Output y = model.Dense("two", h, 8, 2, train::Initializer::He(8));
     const Output wanted = g.Op("Mul", {g.Op("Slice", {in, g.Const({0, 0}), g.Const({-1, 2})}), g.Const(3.0f)});
     const Output fit = g.Op("Mean", {g.Op("SquaredDifference", {y, wanted}), g.Const({0, 1})});
-    const Output a = g.Op("Mean", {g.Op("Square", {twins[0]->value}), g.Const({0})}), b = g.Op("Mean", {g.Op("Square", {twins[1]->value}), g.Const({0})});
+    const Output a = g.Op("Mean", {g.Op("Square", {twins[0]->value}), g.Const({0})}),
+                 b = g.Op("Mean", {g.Op("Square", {twins[1]->value}), g.Const({0})});
     mixed = g.Op("Sub", {a, b});
     return g.Op("AddN", {fit, a, b, looked_up});
   }
@@ -96,7 +103,9 @@ ReplicaOptions Options(const std::string& name, int64_t replicas, int64_t backup
 // A client: a graph and a session of its own.
 struct Client {
   Client(const LocalCluster& cluster, const ReplicaOptions& options, int64_t number)
-      : net(kServers), graph(net.model, Loss(number), net.rate, Optimizer(), options, number), session(cluster.Client(Empty())) {
+      : net(kServers),
+        graph(net.model, Loss(number), net.rate, Optimizer(), options, number),
+        session(cluster.Client(Empty())) {
     EXPECT_TRUE(net.g.status().ok()) << net.g.status().message();
   }
   static Graph Empty() { return Graph(TheRuntime()); }
@@ -136,7 +145,8 @@ using Trace = std::vector<std::tuple<Kind, int64_t, int64_t>>;
 
 // A job in threads: the chief beside n replicas, up to a number of steps.
 struct Job {
-  Job(const LocalCluster& cluster, const ReplicaOptions& options, int64_t steps, std::vector<std::vector<int64_t>> forced = {}) {
+  Job(const LocalCluster& cluster, const ReplicaOptions& options, int64_t steps,
+      std::vector<std::vector<int64_t>> forced = {}) {
     Client leader(cluster, options, 0);
     leader.Lead();
     leader.chief->forced = std::move(forced);
@@ -186,8 +196,14 @@ TEST(Replicas, AsynchronousOnesApplyWhenTheyAreDoneWhateverOthersDo) {
   }
   EXPECT_TRUE(a.Step(0, 0).ok());
   // What a began with version 0 it applied to version 3.
-  EXPECT_EQ(trace, (Trace{{Kind::kBegan, 0, 0}, {Kind::kBegan, 1, 0}, {Kind::kApplied, 1, 1}, {Kind::kBegan, 1, 1}, {Kind::kApplied, 1, 2},
-                          {Kind::kBegan, 1, 2}, {Kind::kApplied, 1, 3}, {Kind::kApplied, 0, 4}}));
+  EXPECT_EQ(trace, (Trace{{Kind::kBegan, 0, 0},
+                          {Kind::kBegan, 1, 0},
+                          {Kind::kApplied, 1, 1},
+                          {Kind::kBegan, 1, 1},
+                          {Kind::kApplied, 1, 2},
+                          {Kind::kBegan, 1, 2},
+                          {Kind::kApplied, 1, 3},
+                          {Kind::kApplied, 0, 4}}));
 }
 
 TEST(Replicas, SynchronousOnesAllReadOneVersionAndAreAppliedTogether) {
@@ -208,7 +224,11 @@ TEST(Replicas, SynchronousOnesAllReadOneVersionAndAreAppliedTogether) {
   }
   EXPECT_EQ(a.Next(), 2);
   chief.join();
-  EXPECT_EQ(trace, (Trace{{Kind::kArrived, 1, 0}, {Kind::kArrived, 0, 0}, {Kind::kApplied, -1, 0}, {Kind::kArrived, 1, 1}, {Kind::kArrived, 0, 1},
+  EXPECT_EQ(trace, (Trace{{Kind::kArrived, 1, 0},
+                          {Kind::kArrived, 0, 0},
+                          {Kind::kApplied, -1, 0},
+                          {Kind::kArrived, 1, 1},
+                          {Kind::kArrived, 0, 1},
                           {Kind::kApplied, -1, 1}}));
 }
 
@@ -234,8 +254,16 @@ TEST(Replicas, WithABackupTheFirstCountAndTheLateOneIsDropped) {
   EXPECT_FALSE(*straggler.Step(2, 2));
   EXPECT_FALSE(*a.Step(2, 0));
   chief.join();
-  EXPECT_EQ(trace, (Trace{{Kind::kArrived, 0, 0}, {Kind::kArrived, 1, 0}, {Kind::kApplied, -1, 0}, {Kind::kArrived, 0, 1}, {Kind::kArrived, 1, 1},
-                          {Kind::kApplied, -1, 1}, {Kind::kLate, 2, 0}, {Kind::kArrived, 2, 2}, {Kind::kArrived, 0, 2}, {Kind::kApplied, -1, 2}}));
+  EXPECT_EQ(trace, (Trace{{Kind::kArrived, 0, 0},
+                          {Kind::kArrived, 1, 0},
+                          {Kind::kApplied, -1, 0},
+                          {Kind::kArrived, 0, 1},
+                          {Kind::kArrived, 1, 1},
+                          {Kind::kApplied, -1, 1},
+                          {Kind::kLate, 2, 0},
+                          {Kind::kArrived, 2, 2},
+                          {Kind::kArrived, 0, 2},
+                          {Kind::kApplied, -1, 2}}));
   EXPECT_EQ(a.chief->contributors(), (std::vector<std::vector<int64_t>>{{0, 1}, {0, 1}, {0, 2}}));
 }
 
@@ -256,7 +284,8 @@ TEST(Replicas, SynchronousOnesGiveTheBitsOfOneGraphWithAllOfThem) {
   ASSERT_TRUE(session.RunTargets({init}).ok());
   for (int64_t step = 0; step < kSteps; ++step) {
     std::vector<Feed> fed;
-    for (int64_t i = 0; i < kReplicas; ++i) fed.push_back({xs[static_cast<size_t>(i)], *Tensor::From(Inputs(step, i), {kBatch, kInputs})});
+    for (int64_t i = 0; i < kReplicas; ++i)
+      fed.push_back({xs[static_cast<size_t>(i)], *Tensor::From(Inputs(step, i), {kBatch, kInputs})});
     ASSERT_TRUE(session.RunTargets({update}, fed).ok());
   }
   EXPECT_EQ(job.weights, WeightsOf(session, net));
@@ -282,7 +311,8 @@ TEST(Replicas, ALostBackupIsNotMissedAndTwoAreNamed) {
   const LocalCluster cluster("loopback://replicas_lost", kJobs);
   ReplicaOptions options = Options("lost", 3, 1);
   options.patience = std::chrono::milliseconds(250);
-  auto a = std::make_unique<Client>(cluster, options, 0), b = std::make_unique<Client>(cluster, options, 1), c = std::make_unique<Client>(cluster, options, 2);
+  auto a = std::make_unique<Client>(cluster, options, 0), b = std::make_unique<Client>(cluster, options, 1),
+       c = std::make_unique<Client>(cluster, options, 2);
   a->Lead();
   Status led;
   std::thread chief([&] { led = a->chief->Run(100); });
@@ -301,11 +331,13 @@ TEST(Replicas, ALostBackupIsNotMissedAndTwoAreNamed) {
   EXPECT_TRUE(a->Step(5, 0).ok());
   chief.join();
   EXPECT_EQ(led.code(), Code::kUnavailable) << led.message();
-  EXPECT_NE(led.message().find("replicas 1, 2 of 'lost' have not been heard of for 250 ms: step 5"), std::string::npos) << led.message();
+  EXPECT_NE(led.message().find("replicas 1, 2 of 'lost' have not been heard of for 250 ms: step 5"), std::string::npos)
+      << led.message();
   a->chief.reset();
   const Status given_up = a->replica->Next().status();
   EXPECT_EQ(given_up.code(), Code::kAborted);
-  EXPECT_NE(given_up.message().find("the chief of 'lost' has given up after step 5"), std::string::npos) << given_up.message();
+  EXPECT_NE(given_up.message().find("the chief of 'lost' has given up after step 5"), std::string::npos)
+      << given_up.message();
 }
 
 TEST(Replicas, ALostServerIsNamedToAll) {
@@ -335,7 +367,8 @@ TEST(Replicas, ADescriptionThatCannotBeIsRefused) {
   const Output loss = net.Loss(net.x);
   const ReplicaGraph graph(net.model, loss, net.rate, Optimizer(), Options("none", 2, 2), 0);
   EXPECT_EQ(net.g.status().code(), Code::kInvalidArgument);
-  EXPECT_NE(net.g.status().message().find("replica 0 of 2 with 2 backups"), std::string::npos) << net.g.status().message();
+  EXPECT_NE(net.g.status().message().find("replica 0 of 2 with 2 backups"), std::string::npos)
+      << net.g.status().message();
 }
 
 }  // namespace

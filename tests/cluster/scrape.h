@@ -61,7 +61,8 @@ class Scraper {
 
   std::string Get() const {
     const Telephone telephone(port_);
-    return telephone.Say("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") ? telephone.Hear() : "";
+    return telephone.Say("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") ? telephone.Hear()
+                                                                                                  : "";
   }
   Samples Scrape() const {
     Samples samples;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table and a layer over classes that stand in shards on several tasks are one tensor in a checkpoint: they restore into another number of shards, with what
-// their optimizer keeps of them; and checkpoints that hold each shard by itself are still read. Covers J5.
+// A table and a layer over classes that stand in shards on several tasks are one tensor in a checkpoint: they restore
+// into another number of shards, with what their optimizer keeps of them; and checkpoints that hold each shard by
+// itself are still read. Covers J5.
 #include <unistd.h>
 
 #include <filesystem>
@@ -15,7 +16,8 @@
 namespace tenon::engine {
 namespace {
 
-using train::ClassShards, train::Embedding, train::Initializer, train::Model, train::OptimizerOptions, train::Partition, train::Saver, train::SaverOptions;
+using train::ClassShards, train::Embedding, train::Initializer, train::Model, train::OptimizerOptions, train::Partition,
+    train::Saver, train::SaverOptions;
 
 constexpr int64_t kRows = 7, kWidth = 3, kClasses = 5;
 
@@ -30,7 +32,8 @@ struct How {
 // Words that are classified: their rows in a table, where the optimizer trains such, and a layer over classes.
 class Words {
  public:
-  Words(const LocalCluster& cluster, const std::string& folder, int shards, const How& how = {}) : graph_(TheRuntime()), model_(graph_, static_cast<uint64_t>(shards)) {
+  Words(const LocalCluster& cluster, const std::string& folder, int shards, const How& how = {})
+      : graph_(TheRuntime()), model_(graph_, static_cast<uint64_t>(shards)) {
     std::vector<std::string> devices;
     for (int i = 0; i < shards; ++i) devices.push_back("/job:ps/task:" + std::to_string(i));
     model_.set_variable_devices({devices[0]});
@@ -38,11 +41,15 @@ class Words {
     labels_ = graph_.Placeholder("labels", DType::kInt64, {-1});
     Output inputs;
     if (how.kind == Kind::kAdagrad) {
-      inputs = Embedding(model_, "words", kRows, kWidth, Initializer::TruncatedNormal(0.5f), devices, how.partition).Lookup(ids_);
+      inputs = Embedding(model_, "words", kRows, kWidth, Initializer::TruncatedNormal(0.5f), devices, how.partition)
+                   .Lookup(ids_);
     } else {
-      inputs = graph_.Op("OneHot", {graph_.Op("FloorMod", {ids_, graph_.Const(kWidth)}), graph_.Const(static_cast<int32_t>(kWidth)), graph_.Const(1.0f), graph_.Const(0.25f)});
+      inputs =
+          graph_.Op("OneHot", {graph_.Op("FloorMod", {ids_, graph_.Const(kWidth)}),
+                               graph_.Const(static_cast<int32_t>(kWidth)), graph_.Const(1.0f), graph_.Const(0.25f)});
     }
-    const ClassShards classes = train::MakeClassShards(model_, "classes", kClasses, kWidth, Initializer::TruncatedNormal(0.5f), {devices, how.partition, false});
+    const ClassShards classes = train::MakeClassShards(
+        model_, "classes", kClasses, kWidth, Initializer::TruncatedNormal(0.5f), {devices, how.partition, false});
     loss_ = graph_.Op("Mean", {train::ShardedSoftmaxLoss(graph_, classes, inputs, labels_), graph_.Const({0})});
     OptimizerOptions options;
     options.kind = how.kind;
@@ -50,7 +57,8 @@ class Words {
     SaverOptions saving;
     saving.step_variable.clear();
     if (how.by_itself)
-      for (const train::Variable& variable : model_.variables()) saving.variables.push_back({variable.name, variable.name});
+      for (const train::Variable& variable : model_.variables())
+        saving.variables.push_back({variable.name, variable.name});
     const Operation init = model_.InitializeAll();
     saver_.emplace(model_, folder, saving);
     EXPECT_TRUE(graph_.status().ok()) << graph_.status();
@@ -63,7 +71,10 @@ class Words {
   std::vector<float> Train(int steps) const {
     std::vector<float> losses;
     for (int i = 0; i < steps; ++i) {
-      const auto values = session_->Run({{ids_, *Tensor::From(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 3}, Shape{8})}, {labels_, *Tensor::From(std::vector<int64_t>{4, 3, 2, 1, 0, 1, 2, 3}, Shape{8})}}, {loss_}, {update_});
+      const auto values =
+          session_->Run({{ids_, *Tensor::From(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 3}, Shape{8})},
+                         {labels_, *Tensor::From(std::vector<int64_t>{4, 3, 2, 1, 0, 1, 2, 3}, Shape{8})}},
+                        {loss_}, {update_});
       EXPECT_TRUE(values.ok()) << values.status();
       losses.push_back(values.ok() ? (*values)[0].scalar<float>() : -1);
     }
@@ -78,7 +89,9 @@ class Words {
   Status Restore() {
     const auto restored = saver_->RestoreNewest(*session_);
     if (!restored.ok()) return restored.status();
-    return restored->warnings.empty() && !restored->prefix.empty() ? Status() : Status(Code::kUnknown, restored->warnings.empty() ? "none" : restored->warnings[0]);
+    return restored->warnings.empty() && !restored->prefix.empty()
+               ? Status()
+               : Status(Code::kUnknown, restored->warnings.empty() ? "none" : restored->warnings[0]);
   }
 
  private:
@@ -95,7 +108,8 @@ class ShardedCheckpoint : public testing::Test {
   ~ShardedCheckpoint() override { std::filesystem::remove_all(folder_); }
   static void ExpectNear(const std::vector<float>& found, const std::vector<float>& wanted) {
     ASSERT_EQ(found.size(), wanted.size());
-    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-5) << "step " << i;  // sums over shards round in another order
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], wanted[i], 1e-5) << "step " << i;  // sums over shards round in another order
   }
   const LocalCluster cluster_{"loopback://sharded_checkpoint", {{"ps", 3}}};
   const std::string folder_ = testing::TempDir() + "/tenon_sharded_" + std::to_string(getpid());
@@ -123,7 +137,8 @@ TEST_F(ShardedCheckpoint, RestoresIntoAnyNumberOfShards) {
     }
 }
 
-// As TensorFlow's partitioned variables stand in a checkpoint: one tensor of all rows under one name, and so what the optimizer keeps of them.
+// As TensorFlow's partitioned variables stand in a checkpoint: one tensor of all rows under one name, and so what the
+// optimizer keeps of them.
 TEST_F(ShardedCheckpoint, HoldsEachTableAsOneTensor) {
   std::string prefix;
   {
@@ -133,8 +148,12 @@ TEST_F(ShardedCheckpoint, HoldsEachTableAsOneTensor) {
     prefix = folder_ + "/model.ckpt-1";
   }
   Graph g(TheRuntime());
-  const std::vector<std::string> names = {"words", "words/Adagrad", "classes/weights", "classes/weights/Adagrad", "classes/biases", "classes/biases/Adagrad"};
-  const Operation all = g.AddNode("RestoreV2", {g.StringConst(prefix), g.StringConst(names), g.StringConst(std::vector<std::string>(names.size()))}, {{"dtypes", std::vector<DType>(names.size(), DType::kFloat)}});
+  const std::vector<std::string> names = {"words",           "words/Adagrad",
+                                          "classes/weights", "classes/weights/Adagrad",
+                                          "classes/biases",  "classes/biases/Adagrad"};
+  const Operation all = g.AddNode(
+      "RestoreV2", {g.StringConst(prefix), g.StringConst(names), g.StringConst(std::vector<std::string>(names.size()))},
+      {{"dtypes", std::vector<DType>(names.size(), DType::kFloat)}});
   std::vector<Name> fetches;
   for (size_t i = 0; i < names.size(); ++i) fetches.push_back(all.output(static_cast<int32_t>(i)));
   const std::vector<Tensor> values = RunOnce(g, {}, fetches);
@@ -164,7 +183,8 @@ TEST_F(ShardedCheckpoint, ReadsThoseThatHoldEachShardByItself) {
     Words other(cluster_, folder_, to, now), untouched(cluster_, folder_, to, now);
     const Status refused = other.Restore();
     EXPECT_FALSE(refused.ok());
-    for (const char* word : {"'classes/", "shards whose rows stand in their order", "is restored into as many shards"}) EXPECT_NE(refused.message().find(word), std::string::npos) << refused;
+    for (const char* word : {"'classes/", "shards whose rows stand in their order", "is restored into as many shards"})
+      EXPECT_NE(refused.message().find(word), std::string::npos) << refused;
     ExpectNear(other.Train(3), untouched.Train(3));  // no variable was changed
   }
 }
@@ -188,7 +208,9 @@ TEST_F(ShardedCheckpoint, RowsByTurnsAreRestoredIntoAsManyShardsAlone) {
     Words other(cluster_, folder_, to, turns), untouched(cluster_, folder_, to, turns);
     const Status refused = other.Restore();
     EXPECT_FALSE(refused.ok());
-    for (const std::string& word : {"stands in " + std::to_string(to) + " shards whose rows go by turns (Partition::kMod)", std::string("make the model with as many as were saved")})
+    for (const std::string& word :
+         {"stands in " + std::to_string(to) + " shards whose rows go by turns (Partition::kMod)",
+          std::string("make the model with as many as were saved")})
       EXPECT_NE(refused.message().find(word), std::string::npos) << refused;
     ExpectNear(other.Train(3), untouched.Train(3));
   }
@@ -196,7 +218,8 @@ TEST_F(ShardedCheckpoint, RowsByTurnsAreRestoredIntoAsManyShardsAlone) {
   Words in_order(cluster_, folder_, 2);
   const Status refused = in_order.Restore();
   EXPECT_FALSE(refused.ok());
-  EXPECT_NE(refused.message().find("'words' stands in 2 shards whose rows stand in their order"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find("'words' stands in 2 shards whose rows stand in their order"), std::string::npos)
+      << refused;
 }
 
 }  // namespace

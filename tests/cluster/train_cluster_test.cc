@@ -27,7 +27,9 @@ int Kills() {
 // `tenon train digits` in a process of its own. output: a file that gets what it says.
 class Training : public Program {
  public:
-  Training(const std::string& folder, int steps, const std::vector<std::string>& more, const std::string& output = "/dev/null") : Program(Words(folder, steps, more), "", output) {}
+  Training(const std::string& folder, int steps, const std::vector<std::string>& more,
+           const std::string& output = "/dev/null")
+      : Program(Words(folder, steps, more), "", output) {}
 
  private:
   static std::vector<std::string> Words(const std::string& folder, int steps, const std::vector<std::string>& more) {
@@ -39,10 +41,12 @@ class Training : public Program {
 };
 
 class TrainCluster : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, TrainCluster, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, TrainCluster, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainCluster);
 
-// Without compilers, which take chains as wholes in one process and, since parts keep the order of all of them, not in tasks: they round otherwise.
+// Without compilers, which take chains as wholes in one process and, since parts keep the order of all of them, not in
+// tasks: they round otherwise.
 TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
   const std::string folder = testing::TempDir() + "/tenon_replicas_" + GetParam() + std::to_string(getpid());
   ASSERT_EQ(Training(folder + "/one", 200, {"--replicas=2", "--no-compile"}).Wait(), 0);
@@ -58,11 +62,14 @@ TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
 // Each worker has all variables, and no parameter server is there: collectives between the workers add the gradients.
 // On a busy machine a client may stand still for longer than it has patience with its tasks, which did nothing wrong.
 TEST_P(TrainCluster, AClientThatStoodStillTakesNobodyForLost) {
-  const std::string folder = testing::TempDir() + "/tenon_train_stood_" + GetParam() + std::to_string(getpid()), errors = folder + "/errors", output = folder + "/output";
+  const std::string folder = testing::TempDir() + "/tenon_train_stood_" + GetParam() + std::to_string(getpid()),
+                    errors = folder + "/errors", output = folder + "/output";
   std::filesystem::create_directories(folder);
   const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 1}}, {"--threads=1", "--files=" + folder});
   ASSERT_TRUE(tasks.ok());
-  Program training({"train", "digits", "--threads=1", "--cluster=" + tasks.file(), "--folder=" + folder + "/own", "--steps=600", "--checkpoint-steps=20", "--silence-timeout=1200ms"}, errors, output);
+  Program training({"train", "digits", "--threads=1", "--cluster=" + tasks.file(), "--folder=" + folder + "/own",
+                    "--steps=600", "--checkpoint-steps=20", "--silence-timeout=1200ms"},
+                   errors, output);
   while (training.Runs() && NewestCheckpoint(folder + "/own") == 0) usleep(2000);
   ASSERT_TRUE(training.Runs()) << ReadFile(errors);
   training.Signal(SIGSTOP);
@@ -74,23 +81,37 @@ TEST_P(TrainCluster, AClientThatStoodStillTakesNobodyForLost) {
   std::filesystem::remove_all(folder);
 }
 
-// `tenon train GRAPH` goes on by itself after a loss, from the last checkpoint, and ends with what an undisturbed run has.
+// `tenon train GRAPH` goes on by itself after a loss, from the last checkpoint, and ends with what an undisturbed run
+// has.
 TEST_P(TrainCluster, AGraphFromAFileGoesOnAfterLosses) {
-  const std::string folder = testing::TempDir() + "/tenon_train_graph_" + GetParam() + std::to_string(getpid()), goldens = TENON_TEST_SOURCE_DIR "/tests/golden/trained";
+  const std::string folder = testing::TempDir() + "/tenon_train_graph_" + GetParam() + std::to_string(getpid()),
+                    goldens = TENON_TEST_SOURCE_DIR "/tests/golden/trained";
   std::filesystem::create_directories(folder);
   Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
   ASSERT_TRUE(tasks.ok());
   constexpr int kSteps = 2000;
   const auto words = [&](const std::string& name) -> std::vector<std::string> {
-    return {"train", goldens + "/v1.meta", "--loss=loss", "--data=x=" + goldens + "/x.npy", "--data=y=" + goldens + "/y.npy", "--batch=8", "--passes=1000000", "--threads=1",
-            "--steps=" + std::to_string(kSteps), "--checkpoint-steps=50", "--recover=60s", "--folder=" + folder + "/" + name, "--master=" + tasks.address(1)};
+    return {"train",
+            goldens + "/v1.meta",
+            "--loss=loss",
+            "--data=x=" + goldens + "/x.npy",
+            "--data=y=" + goldens + "/y.npy",
+            "--batch=8",
+            "--passes=1000000",
+            "--threads=1",
+            "--steps=" + std::to_string(kSteps),
+            "--checkpoint-steps=50",
+            "--recover=60s",
+            "--folder=" + folder + "/" + name,
+            "--master=" + tasks.address(1)};
   };
   // "The loss is 0.0123; ..." of the last step.
   const auto loss_of = [](const std::string& said) {
     const size_t at = said.find("The loss is ");
     return at == std::string::npos ? "none in: " + said : said.substr(at, said.find(';', at) - at);
   };
-  const std::string calm = folder + "/calm_output", output = folder + "/output", errors = folder + "/errors", own = folder + "/disturbed";
+  const std::string calm = folder + "/calm_output", output = folder + "/output", errors = folder + "/errors",
+                    own = folder + "/disturbed";
   ASSERT_EQ(Program(words("calm"), errors, calm).Wait(), 0) << ReadFile(errors);
   int lost = 0;
   {
@@ -132,8 +153,10 @@ int Losses(const std::string& output) {
   return count;
 }
 
-// Kills and freezes tasks while it trains, from the last checkpoint of which it goes on; each ends with the weights of a run that nobody disturbed.
-void ExpectUndisturbedWeights(const std::string& scheme, const std::vector<std::pair<std::string, int>>& jobs, const std::vector<std::string>& words, bool of_cluster) {
+// Kills and freezes tasks while it trains, from the last checkpoint of which it goes on; each ends with the weights of
+// a run that nobody disturbed.
+void ExpectUndisturbedWeights(const std::string& scheme, const std::vector<std::pair<std::string, int>>& jobs,
+                              const std::vector<std::string>& words, bool of_cluster) {
   const std::string folder = testing::TempDir() + "/tenon_train_kill_" + scheme + std::to_string(getpid());
   Processes tasks(scheme, jobs, {"--threads=1", "--files=" + folder});
   ASSERT_TRUE(tasks.ok());
@@ -172,10 +195,14 @@ void ExpectUndisturbedWeights(const std::string& scheme, const std::vector<std::
   std::filesystem::remove_all(folder);
 }
 
-TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) { ExpectUndisturbedWeights(GetParam(), {{"ps", 1}, {"worker", 2}}, {}, false); }
+TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
+  ExpectUndisturbedWeights(GetParam(), {{"ps", 1}, {"worker", 2}}, {}, false);
+}
 
 // A member of collectives that is lost leaves nobody waiting. Covers H11.
-TEST_P(TrainCluster, MirroredReplicasEndWithTheWeightsOfAnUndisturbedRun) { ExpectUndisturbedWeights(GetParam(), {{"worker", 2}}, {"--mirrored=on"}, true); }
+TEST_P(TrainCluster, MirroredReplicasEndWithTheWeightsOfAnUndisturbedRun) {
+  ExpectUndisturbedWeights(GetParam(), {{"worker", 2}}, {"--mirrored=on"}, true);
+}
 
 }  // namespace
 }  // namespace tenon::engine

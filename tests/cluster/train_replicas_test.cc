@@ -22,8 +22,13 @@ class TrainReplicas : public testing::TestWithParam<const char*> {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::vector<std::string> Words(const Processes& tasks, const std::string& name, int steps, const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"train", "digits", "--threads=1", "--cluster=" + tasks.file(), "--folder=" + folder_ + "/" + name,
+  std::vector<std::string> Words(const Processes& tasks, const std::string& name, int steps,
+                                 const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"train",
+                                      "digits",
+                                      "--threads=1",
+                                      "--cluster=" + tasks.file(),
+                                      "--folder=" + folder_ + "/" + name,
                                       "--steps=" + std::to_string(steps)};
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -31,13 +36,15 @@ class TrainReplicas : public testing::TestWithParam<const char*> {
   // What the trained graph gives for the images that it has not seen: bytes.
   std::string Probabilities(const std::string& name) const {
     const std::string own = folder_ + "/" + name;
-    Program run({"run", own + "/digits.pb", "--feed", "images=" + own + "/unseen_images.npy", "--fetch", "probabilities=" + own + "/p.npy"});
+    Program run({"run", own + "/digits.pb", "--feed", "images=" + own + "/unseen_images.npy", "--fetch",
+                 "probabilities=" + own + "/p.npy"});
     EXPECT_EQ(run.Wait(), 0);
     return ReadFile(own + "/p.npy");
   }
   std::string folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Over, TrainReplicas, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, TrainReplicas, testing::ValuesIn(BuiltTransports()),
+                         [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainReplicas);
 
 TEST_P(TrainReplicas, SynchronousOnesLearnTheBitsOfOneGraphInOneProcessAndInSeveral) {
@@ -100,7 +107,8 @@ TEST_P(TrainReplicas, SynchronousOnesGoOnAfterALostServerAndAKilledChief) {
 TEST_P(TrainReplicas, AsynchronousOnesGoOnFromTheLastCheckpoint) {
   Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder_});
   ASSERT_TRUE(tasks.ok());
-  const std::vector<std::string> words = Words(tasks, "async", 400, {"--mode=async", "--checkpoint-steps=20", "--recover=60s"});
+  const std::vector<std::string> words =
+      Words(tasks, "async", 400, {"--mode=async", "--checkpoint-steps=20", "--recover=60s"});
   const std::string errors = folder_ + "/errors", output = folder_ + "/output", own = folder_ + "/async";
   {
     Program training(words, errors);
@@ -118,14 +126,17 @@ TEST_P(TrainReplicas, AsynchronousOnesGoOnFromTheLastCheckpoint) {
 // Where a replica may be missed, so may its worker, whether it froze or died: the others go on, in the same sessions.
 TEST_P(TrainReplicas, AWorkerThatFreezesOrDiesIsItsOwnReplicasLossAlone) {
   int number = 0;
-  std::vector<std::pair<std::string, int>> losses = {{"sync", SIGSTOP}, {"async", SIGKILL}, {"sync", SIGKILL}, {"async", SIGSTOP}};
+  std::vector<std::pair<std::string, int>> losses = {
+      {"sync", SIGSTOP}, {"async", SIGKILL}, {"sync", SIGKILL}, {"async", SIGSTOP}};
   if (!fakes::IsWhole()) losses.resize(2);
   for (const auto& [mode, signal] : losses) {
     const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 3}}, {"--threads=1", "--files=" + folder_});
     ASSERT_TRUE(tasks.ok());
     constexpr int kSteps = 900;
-    const std::string name = "lost" + std::to_string(number++), own = folder_ + "/" + name, errors = own + "_errors", output = own + "_output";
-    std::vector<std::string> more = {"--mode=" + mode, "--checkpoint-steps=20", "--recover=1ms", "--silence-timeout=1500ms"};
+    const std::string name = "lost" + std::to_string(number++), own = folder_ + "/" + name, errors = own + "_errors",
+                      output = own + "_output";
+    std::vector<std::string> more = {"--mode=" + mode, "--checkpoint-steps=20", "--recover=1ms",
+                                     "--silence-timeout=1500ms"};
     if (mode == "sync") more.insert(more.end(), {"--backups=1", "--batch=30"});
     Program training(Words(tasks, name, kSteps, more), errors, output);
     while (training.Runs() && NewestCheckpoint(own) < 40) usleep(2000);
@@ -153,7 +164,11 @@ TEST_P(TrainReplicas, WhoWaitsForAChiefThatWasKilledSaysSo) {
   while (chief.Runs() && ReadFile(output).find("step") == std::string::npos) usleep(10000);
   ASSERT_TRUE(chief.Runs() && other.Runs()) << ReadFile(errors);
   chief.Kill();
-  const auto has_said = [&] { return ReadFile(told).find("lost: replica 1: replica 1 of 'digits' waits for a step: its chief has not been heard of for") != std::string::npos; };
+  const auto has_said = [&] {
+    return ReadFile(told).find(
+               "lost: replica 1: replica 1 of 'digits' waits for a step: its chief has not been heard of for") !=
+           std::string::npos;
+  };
   while (other.Runs() && !has_said()) usleep(10000);
   EXPECT_TRUE(other.Runs() && has_said()) << ReadFile(told) << ReadFile(errors);  // and it waits for another chief
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats that go from task to task in half their bytes: to the bit what cutting or rounding gives, half of what travels, and nothing else. Covers H10.
+// Floats that go from task to task in half their bytes: to the bit what cutting or rounding gives, half of what
+// travels, and nothing else. Covers H10.
 #include <bit>
 #include <limits>
 
@@ -18,12 +19,25 @@ const tenon_test_counted& Counted() {
   return *table;
 }
 
-// Numbers of all sizes and signs, and what needs care: infinities, a NaN whose bits lie at the end, the largest, subnormal ones, zeros.
+// Numbers of all sizes and signs, and what needs care: infinities, a NaN whose bits lie at the end, the largest,
+// subnormal ones, zeros.
 std::vector<float> Numbers() {
-  std::vector<float> values = {0.0f, -0.0f, 1.0f, 0x1.010p0f, 0x1.020p0f, 0x1.030p0f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-                               std::bit_cast<float>(0x7F80'0001u), std::bit_cast<float>(0xFFC1'2345u), std::numeric_limits<float>::max(), std::numeric_limits<float>::denorm_min(), 0x1p-130f};
+  std::vector<float> values = {0.0f,
+                               -0.0f,
+                               1.0f,
+                               0x1.010p0f,
+                               0x1.020p0f,
+                               0x1.030p0f,
+                               std::numeric_limits<float>::infinity(),
+                               -std::numeric_limits<float>::infinity(),
+                               std::bit_cast<float>(0x7F80'0001u),
+                               std::bit_cast<float>(0xFFC1'2345u),
+                               std::numeric_limits<float>::max(),
+                               std::numeric_limits<float>::denorm_min(),
+                               0x1p-130f};
   uint32_t state = 1;
-  while (values.size() < static_cast<size_t>(kCount)) values.push_back(std::bit_cast<float>(state = state * 1664525u + 1013904223u));
+  while (values.size() < static_cast<size_t>(kCount))
+    values.push_back(std::bit_cast<float>(state = state * 1664525u + 1013904223u));
   return values;
 }
 
@@ -62,7 +76,8 @@ Sent Send(const LocalCluster& cluster, TransferPrecision precision) {
   Sent sent;
   for (int step = 0; step < 2; ++step) {  // the first one brings the graph, too
     const uint64_t before = Counted().bytes();
-    const auto values = session.Run({{"f", *Tensor::From(numbers, Shape{kCount})}, {"d", *Tensor::From(doubles, Shape{kCount})}}, {f, d});
+    const auto values = session.Run(
+        {{"f", *Tensor::From(numbers, Shape{kCount})}, {"d", *Tensor::From(doubles, Shape{kCount})}}, {f, d});
     EXPECT_TRUE(values.ok()) << values.status();
     if (!values.ok()) return sent;
     sent = {Values<float>((*values)[0]), Values<double>((*values)[1]), Counted().bytes() - before};
@@ -75,7 +90,8 @@ TEST(TransferPrecision, HalvesWhatFloatsTakeBetweenTasks) {
   ASSERT_TRUE(TheRuntime().LoadPlugin(TENON_TEST_COUNTED_PLUGIN).ok());
   const LocalCluster cluster("counted://precision", {{"worker", 2}}, {TENON_TEST_COUNTED_PLUGIN});
   const std::vector<float> numbers = Numbers();
-  const Sent whole = Send(cluster, TransferPrecision::kFull), cut = Send(cluster, TransferPrecision::kTruncated), rounded = Send(cluster, TransferPrecision::kNearest);
+  const Sent whole = Send(cluster, TransferPrecision::kFull), cut = Send(cluster, TransferPrecision::kTruncated),
+             rounded = Send(cluster, TransferPrecision::kNearest);
   for (const Sent* sent : {&whole, &cut, &rounded}) ASSERT_EQ(sent->floats.size(), numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) {
     const auto bits = std::bit_cast<uint32_t>(numbers[i]);

@@ -12,14 +12,18 @@ TEST(WorkerLog, AFailedStepIsALineWithItsTaskItsSessionAndItsNumber) {
   Graph g(TheRuntime());
   {
     const auto on = g.Device("/job:worker/task:1");
-    const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "none"}}, "v");
+    const Output v =
+        g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "none"}}, "v");
     g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "read");
   }
   const Session session = cluster.Client(g);
   testing::internal::CaptureStderr();
   EXPECT_FALSE(session.Run({}, {"read"}).ok());
   const std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(std::regex_match(text, std::regex("tenon: warning: /job:worker/replica:0/task:1, session [0-9a-f]+, step 1: node 'read' [^\n]*\n"))) << text;
+  EXPECT_TRUE(std::regex_match(
+      text,
+      std::regex("tenon: warning: /job:worker/replica:0/task:1, session [0-9a-f]+, step 1: node 'read' [^\n]*\n")))
+      << text;
 }
 
 TEST(WorkerLog, ASessionSaysWhatItWasAskedFor) {
@@ -41,8 +45,11 @@ TEST(WorkerLog, ASessionSaysWhatItWasAskedFor) {
     EXPECT_TRUE(values.ok()) << values.status();
   }
   const std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find(": opened, with seed = 7, memory_limit = 1048576, executor = 1, precision = 1, optimize = 0, compile = 0, capture = 0, "
-                      "debug.schedule_seed = 5, debug.one_queue = 1, debug.early_transfers = 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(": opened, with seed = 7, memory_limit = 1048576, executor = 1, precision = 1, optimize = 0, "
+                      "compile = 0, capture = 0, "
+                      "debug.schedule_seed = 5, debug.one_queue = 1, debug.early_transfers = 1\n"),
+            std::string::npos)
+      << text;
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 namespace tenon::engine {
 namespace {
 
-// "": built against the headers of today; "/longer": against those of a later minor version, whose structs are longer than the host's.
+// "": built against the headers of today; "/longer": against those of a later minor version, whose structs are longer
+// than the host's.
 class AsyncDevice : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Headers, AsyncDevice, testing::Values("", "/longer"),
                          [](const auto& info) { return *info.param == 0 ? "OfToday" : "Longer"; });
@@ -32,7 +33,8 @@ TEST_P(AsyncDevice, IsListedWithItsPlugin) {
   const Runtime runtime = MakeRuntime();
   bool found = false;
   for (const tenon_device_info& device : runtime.Devices())
-    found = found || (Text(device.name) == "/job:localhost/replica:0/task:0/device:ASYNC:0" && Text(device.plugin) == "example.async_device");
+    found = found || (Text(device.name) == "/job:localhost/replica:0/task:0/device:ASYNC:0" &&
+                      Text(device.plugin) == "example.async_device");
   EXPECT_TRUE(found);
 }
 

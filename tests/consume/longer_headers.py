@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The headers as a later minor version may have them: longer_headers.py INCLUDE rewrites INCLUDE/tenon in place.
 
-Every struct that may grow gets members at its end, and the layout hashes stay, as they do from 1.0 on. What is built against these headers has
-longer structs than the host, and a host that is built against them longer ones than a plugin; either must work with the other as before.
+Every struct that may grow gets members at its end, and the layout hashes stay, as they do from 1.0 on. What is built
+against these headers has longer structs than the host, and a host that is built against them longer ones than a plugin;
+either must work with the other as before.
 """
 
 import re

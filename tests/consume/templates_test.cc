@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the templates, built out of tree against an installed prefix, and uses what they provide as a host would. Covers A11, O5.
+// Opens the templates, built out of tree against an installed prefix, and uses what they provide as a host would.
+// Covers A11, O5.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,7 +16,8 @@
 namespace tenon::plugins {
 namespace {
 
-// "": built against the headers of today; "/longer": against those of a later minor version, whose structs are longer than the host's;
+// "": built against the headers of today; "/longer": against those of a later minor version, whose structs are longer
+// than the host's;
 // "/changed_draft": against headers with a draft that is not the host's, which these do not use.
 class Templates : public testing::TestWithParam<const char*> {
  protected:

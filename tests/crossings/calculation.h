@@ -17,7 +17,8 @@ class Calculation {
  public:
   explicit Calculation(bool smooth) : smooth_(smooth) {}
 
-  std::vector<Value> Make(host::Graph& g, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in) const;
+  std::vector<Value> Make(host::Graph& g, const Step& step, const std::vector<Type>& types,
+                          const std::vector<Value>& in) const;
   // What is fetched of a value: tensors, and of one shape.
   std::vector<host::Output> Seen(host::Graph& g, const Type& type, const Value& value) const;
   // The sum of x times a pattern, so that no element counts as another.

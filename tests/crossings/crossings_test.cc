@@ -20,7 +20,8 @@ TEST(Crossings, AllMannersGiveTheSame) {
     if (!IsLeftOut(NameOf(feature))) features.insert(feature);
   std::vector<const Manner*> manners;
   for (const Manner& manner : AllManners())
-    if (!IsLeftOut(manner.name) && manner.where != Where::kShm && manner.where != Where::kGrpc) manners.push_back(&manner);
+    if (!IsLeftOut(manner.name) && manner.where != Where::kShm && manner.where != Where::kGrpc)
+      manners.push_back(&manner);
   World world;
   Explained explained;
   int wrong = 0;
@@ -29,19 +30,24 @@ TEST(Crossings, AllMannersGiveTheSame) {
     std::vector<Finding> findings = Check(world, program, manners, false, &explained);
     std::erase_if(findings, [](const Finding& finding) { return IsKnown(finding.text); });
     if (findings.size() > 1) findings.resize(1);
-    for (const Finding& finding : findings) ADD_FAILURE() << "seed " << seed << ", " << finding.manner << ": " << finding.kind << ": " << finding.text << "\n" << Describe(program);
+    for (const Finding& finding : findings)
+      ADD_FAILURE() << "seed " << seed << ", " << finding.manner << ": " << finding.kind << ": " << finding.text << "\n"
+                    << Describe(program);
     wrong += findings.empty() ? 0 : 1;
   }
 }
 
-// What the machine is for: each planted fault is found, by a difference and not by chance. The same manner without it differs nowhere there.
+// What the machine is for: each planted fault is found, by a difference and not by chance. The same manner without it
+// differs nowhere there.
 TEST(Crossings, PlantedFaultsAreFound) {
   World world;
   const Features features(AllFeatures().begin(), AllFeatures().end());
   for (const Plant& plant : kPlants) {
     EXPECT_TRUE(plant.seed >= 1 && plant.seed <= 2000) << plant.name;
-    EXPECT_EQ(FindPlant(world, plant, plant.seed, 1, [&](uint32_t seed) { return Generate(seed, features); }), plant.seed)
-        << plant.name << ": " << plant.what << "; where programs of these seeds have changed, `crossings --plants all --count 2000` says which find it";
+    EXPECT_EQ(FindPlant(world, plant, plant.seed, 1, [&](uint32_t seed) { return Generate(seed, features); }),
+              plant.seed)
+        << plant.name << ": " << plant.what
+        << "; where programs of these seeds have changed, `crossings --plants all --count 2000` says which find it";
   }
 }
 

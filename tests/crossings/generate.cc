@@ -22,7 +22,8 @@ Dims Stacked(int64_t count, const Dims& dims) {
 // Where the two broadcast against each other.
 bool Together(const Dims& a, const Dims& b, Dims* both) {
   const Dims &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
-  if (longer.size() == shorter.size() ? longer != shorter : !shorter.empty() && longer.back() != shorter.back()) return false;
+  if (longer.size() == shorter.size() ? longer != shorter : !shorter.empty() && longer.back() != shorter.back())
+    return false;
   *both = longer;
   return true;
 }
@@ -34,7 +35,8 @@ class Generator {
     // A share of the features, and more often few than many.
     const size_t share = 2 + Under(3);
     for (const Feature feature : AllFeatures())
-      if (features.contains(feature) && (feature == Feature::k_gradients ? !OneIn(5) : Under(4) < share)) features_.insert(feature);
+      if (features.contains(feature) && (feature == Feature::k_gradients ? !OneIn(5) : Under(4) < share))
+        features_.insert(feature);
     program_.smooth = Has(Feature::k_smooth);
     floating_ = program_.smooth && !OneIn(5) ? DType::kDouble : DType::kFloat;
     depth_ = 1 + static_cast<int>(Under(4));
@@ -71,7 +73,8 @@ class Generator {
   }
   DType AnyNumber() {
     if (program_.smooth) return OneIn(4) ? DType::kInt32 : floating_;
-    static const std::vector<DType> types = {DType::kFloat, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64};
+    static const std::vector<DType> types = {DType::kFloat, DType::kFloat, DType::kDouble, DType::kInt32,
+                                             DType::kInt64};
     return Of(types);
   }
   DType ParameterType(size_t i) {
@@ -129,7 +132,8 @@ class Generator {
       case Kind::kSparse: return Add(region, Do::k_to_sparse, {Need(region, TensorType(type.dtype, {2, 3}))}, type);
       case Kind::kRagged: {
         const int matrix = Need(region, TensorType(type.dtype, {2, 3}));
-        const int lengths = Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt64, {2}))}, TensorType(DType::kInt64, {2}), 4);
+        const int lengths = Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt64, {2}))},
+                                TensorType(DType::kInt64, {2}), 4);
         return Add(region, Do::k_to_ragged, {matrix, lengths}, type);
       }
     }
@@ -142,26 +146,38 @@ class Generator {
       return Add(region, Do::k_less, {a, b}, type);
     }
     if (type.dtype == DType::kString) {
-      if (int found = FindTensor(region, DType::kString); found >= 0 && !OneIn(3)) return WithDims(region, found, type.dims);
+      if (int found = FindTensor(region, DType::kString); found >= 0 && !OneIn(3))
+        return WithDims(region, found, type.dims);
       return Add(region, Do::k_text_of, {Need(region, TensorType(DType::kInt32, type.dims))}, type);
     }
     int value = OneIn(2) ? FindTensor(region, type.dtype) : -1;
-    if (value < 0) value = Find(region, [&](const Type& other) { return other.kind == Kind::kTensor && IsNumber(other.dtype) && (!program_.smooth || !IsFloating(other.dtype) || IsFloating(type.dtype)); });
+    if (value < 0)
+      value = Find(region, [&](const Type& other) {
+        return other.kind == Kind::kTensor && IsNumber(other.dtype) &&
+               (!program_.smooth || !IsFloating(other.dtype) || IsFloating(type.dtype));
+      });
     if (value < 0) return Constant(region, type.dtype, type.dims);
-    if (region.type(value).dtype != type.dtype) value = Add(region, Do::k_cast, {value}, TensorType(type.dtype, region.type(value).dims));
+    if (region.type(value).dtype != type.dtype)
+      value = Add(region, Do::k_cast, {value}, TensorType(type.dtype, region.type(value).dims));
     return WithDims(region, value, type.dims);
   }
   int WithDims(Region& region, int value, const Dims& dims) {
     const Type now = region.type(value);
     if (now.dims == dims) return value;
     if (CountOf(now.dims) == CountOf(dims)) return Add(region, Do::k_reshape, {value}, TensorType(now.dtype, dims));
-    if (!now.dims.empty() && RowOf(now.dims) == dims && now.dims[0] > 0) return Add(region, Do::k_take, {value, Which(region, now.dims[0])}, TensorType(now.dtype, dims));
+    if (!now.dims.empty() && RowOf(now.dims) == dims && now.dims[0] > 0)
+      return Add(region, Do::k_take, {value, Which(region, now.dims[0])}, TensorType(now.dtype, dims));
     if (!now.dims.empty()) {
       if (now.dtype == DType::kString || now.dtype == DType::kBool) {
-        value = now.dims[0] == 0 ? (now.dtype == DType::kBool ? Constant(region, now.dtype, {}) : Add(region, Do::k_text_of, {Constant(region, DType::kInt32, {})}, TensorType(DType::kString, {}))) : value;
+        value = now.dims[0] == 0
+                    ? (now.dtype == DType::kBool ? Constant(region, now.dtype, {})
+                                                 : Add(region, Do::k_text_of, {Constant(region, DType::kInt32, {})},
+                                                       TensorType(DType::kString, {})))
+                    : value;
         while (!region.type(value).dims.empty()) {
           const Type type = region.type(value);
-          value = Add(region, Do::k_take, {value, Which(region, type.dims[0])}, TensorType(type.dtype, RowOf(type.dims)));
+          value =
+              Add(region, Do::k_take, {value, Which(region, type.dims[0])}, TensorType(type.dtype, RowOf(type.dims)));
         }
       } else {
         value = Add(region, Do::k_sum, {value}, TensorType(now.dtype, {}));
@@ -181,11 +197,15 @@ class Generator {
   }
   // A number below the limit, found in the data.
   int Which(Region& region, int64_t limit) {
-    if (OneIn(4)) return Add(region, Do::k_constant, {}, TensorType(DType::kInt32, {}), static_cast<double>(6 + Under(static_cast<size_t>(limit))));
-    return Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt32, {}))}, TensorType(DType::kInt32, {}), static_cast<double>(limit));
+    if (OneIn(4))
+      return Add(region, Do::k_constant, {}, TensorType(DType::kInt32, {}),
+                 static_cast<double>(6 + Under(static_cast<size_t>(limit))));
+    return Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt32, {}))}, TensorType(DType::kInt32, {}),
+               static_cast<double>(limit));
   }
   int Whichs(Region& region, int64_t count, int64_t limit) {
-    return Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt32, {count}))}, TensorType(DType::kInt32, {count}), static_cast<double>(limit));
+    return Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt32, {count}))},
+               TensorType(DType::kInt32, {count}), static_cast<double>(limit));
   }
   int Question(Region& region) {
     const DType dtype = program_.smooth || OneIn(2) ? DType::kInt32 : DType::kDouble;
@@ -195,13 +215,15 @@ class Generator {
   int Number(Region& region) {
     const DType wished = AnyNumber();
     int value = FindTensor(region, wished);
-    if (value < 0) value = Find(region, [](const Type& type) { return type.kind == Kind::kTensor && IsNumber(type.dtype); });
+    if (value < 0)
+      value = Find(region, [](const Type& type) { return type.kind == Kind::kTensor && IsNumber(type.dtype); });
     return value >= 0 ? value : Constant(region, wished, AnyDims());
   }
   // A type that a part may give or carry.
   Type AnyType() {
     const DType dtype = AnyNumber();
-    if (Has(Feature::k_lists) && OneIn(6)) return {Kind::kList, dtype, AllDims()[Under(3)], static_cast<int>(2 + Under(2))};
+    if (Has(Feature::k_lists) && OneIn(6))
+      return {Kind::kList, dtype, AllDims()[Under(3)], static_cast<int>(2 + Under(2))};
     if (Has(Feature::k_optionals) && OneIn(8)) return {Kind::kOptional, dtype, AnyDims(), 0};
     if (Has(Feature::k_sparse) && OneIn(10)) return {Kind::kSparse, IsFloating(dtype) ? dtype : floating_, {2, 3}, 0};
     if (Has(Feature::k_ragged) && OneIn(10)) return {Kind::kRagged, dtype, {2, 3}, 0};
@@ -239,7 +261,9 @@ class Generator {
   void AddTwo(Region& region, Do what, int a, DType out) {
     const Type t = region.type(a);
     Dims both;
-    int b = Find(region, [&](const Type& type) { return type.kind == Kind::kTensor && type.dtype == t.dtype && Together(t.dims, type.dims, &both); });
+    int b = Find(region, [&](const Type& type) {
+      return type.kind == Kind::kTensor && type.dtype == t.dtype && Together(t.dims, type.dims, &both);
+    });
     if (b < 0 || OneIn(4)) b = Need(region, TensorType(t.dtype, OneIn(2) ? Dims{} : t.dims));
     Together(t.dims, region.type(b).dims, &both);
     if (OneIn(2)) std::swap(a, b);
@@ -268,7 +292,8 @@ class Generator {
       case 9: Constant(region, t.dtype, AnyDims()); break;
       case 10: Add(region, Do::k_add_n, {a, Need(region, t), Need(region, t)}, t); break;
       case 11: {
-        const int question = OneIn(2) ? Need(region, TensorType(DType::kBool, t.dims)) : Need(region, TensorType(DType::kBool, {}));
+        const int question =
+            OneIn(2) ? Need(region, TensorType(DType::kBool, t.dims)) : Need(region, TensorType(DType::kBool, {}));
         Add(region, Do::k_select, {question, a, Need(region, t)}, t);
         break;
       }
@@ -294,25 +319,34 @@ class Generator {
 
   void AddRearrangement(Region& region, int a) {
     Type t = region.type(a);
-    const Dims chosen = Has(Feature::k_wide) ? Of(std::vector<Dims>{{2, 3}, {3, 2}, {2, 2}}) : OneIn(2) ? Dims{3} : Dims{2, 3};
+    const Dims chosen = Has(Feature::k_wide) ? Of(std::vector<Dims>{{2, 3}, {3, 2}, {2, 2}})
+                        : OneIn(2)           ? Dims{3}
+                                             : Dims{2, 3};
     const int x = Need(region, t = TensorType(t.dtype, chosen));
     const int64_t rows = chosen[0];
     const bool asks = !(program_.smooth && IsFloating(t.dtype));
     switch (Under(17)) {
-      case 0: if (chosen.size() == 2) Add(region, Do::k_transpose, {x}, TensorType(t.dtype, {chosen[1], chosen[0]})); break;
+      case 0:
+        if (chosen.size() == 2) Add(region, Do::k_transpose, {x}, TensorType(t.dtype, {chosen[1], chosen[0]}));
+        break;
       case 1: Add(region, Do::k_backwards, {x}, t); break;
       case 2: AddPair(region, Do::k_join, x, t, static_cast<double>(Under(static_cast<size_t>(rows) + 1))); break;
       case 3:
         if (chosen.size() == 2 && IsFloating(t.dtype)) {
           const int64_t other = chosen[1] == 3 ? 2 : 2 + static_cast<int64_t>(Under(2));
-          Add(region, Do::k_matmul, {x, Need(region, TensorType(t.dtype, {chosen[1], other}))}, TensorType(t.dtype, {rows, other}));
+          Add(region, Do::k_matmul, {x, Need(region, TensorType(t.dtype, {chosen[1], other}))},
+              TensorType(t.dtype, {rows, other}));
           if (!IsKnown({rows, other})) Add(region, Do::k_sum, {Last(region)}, TensorType(t.dtype, {}));
         }
         break;
       case 4: case 5: Add(region, Do::k_take, {x, Which(region, rows)}, TensorType(t.dtype, RowOf(chosen))); break;
       case 6: Add(region, Do::k_take_rows, {x, Whichs(region, rows, rows)}, t); break;
-      case 7: Add(region, Do::k_put_row, {x, Which(region, rows), Need(region, TensorType(t.dtype, RowOf(chosen)))}, t); break;
-      case 8: Add(region, Do::k_add_row, {x, Which(region, rows), Need(region, TensorType(t.dtype, RowOf(chosen)))}, t); break;
+      case 7:
+        Add(region, Do::k_put_row, {x, Which(region, rows), Need(region, TensorType(t.dtype, RowOf(chosen)))}, t);
+        break;
+      case 8:
+        Add(region, Do::k_add_row, {x, Which(region, rows), Need(region, TensorType(t.dtype, RowOf(chosen)))}, t);
+        break;
       case 9: {
         const Type row = TensorType(t.dtype, RowOf(chosen));
         std::vector<int> in;
@@ -344,12 +378,18 @@ class Generator {
         else AddOneHot(region, AnyNumber());
     }
   }
-  void AddOneHot(Region& region, DType dtype) { Add(region, Do::k_one_hot, {Which(region, 3)}, TensorType(dtype, {3})); }
-  void AddPair(Region& region, Do what, int a, const Type& type, double number = 0) { Add(region, what, {a, Need(region, type)}, type, number); }
+  void AddOneHot(Region& region, DType dtype) {
+    Add(region, Do::k_one_hot, {Which(region, 3)}, TensorType(dtype, {3}));
+  }
+  void AddPair(Region& region, Do what, int a, const Type& type, double number = 0) {
+    Add(region, what, {a, Need(region, type)}, type, number);
+  }
 
   // What is no plain tensor, or no number.
   bool AddOdd(Region& region) {
-    static const std::vector<Feature> odd = {Feature::k_strings, Feature::k_lists, Feature::k_lists, Feature::k_optionals, Feature::k_sparse, Feature::k_ragged, Feature::k_random, Feature::k_queues};
+    static const std::vector<Feature> odd = {Feature::k_strings,   Feature::k_lists,  Feature::k_lists,
+                                             Feature::k_optionals, Feature::k_sparse, Feature::k_ragged,
+                                             Feature::k_random,    Feature::k_queues};
     const Feature feature = Of(odd);
     if (!Has(feature)) return false;
     switch (feature) {
@@ -367,7 +407,9 @@ class Generator {
         const int sparse = Need(region, type);
         if (OneIn(3)) Add(region, Do::k_sparse_scale, {sparse, Need(region, TensorType(floating_, {}))}, type);
         else if (OneIn(2)) Add(region, Do::k_sparse_dense, {sparse}, TensorType(floating_, {2, 3}));
-        else Add(region, Do::k_sparse_matmul, {sparse, Need(region, TensorType(floating_, {3, 2}))}, TensorType(floating_, {2, 2}));
+        else
+          Add(region, Do::k_sparse_matmul, {sparse, Need(region, TensorType(floating_, {3, 2}))},
+              TensorType(floating_, {2, 2}));
         return true;
       }
       case Feature::k_ragged: {
@@ -441,7 +483,8 @@ class Generator {
         break;
       }
       case 5: case 6:
-        if (const Dims all = Stacked(type.length, type.dims); IsKnown(all)) Add(region, Do::k_list_stack, {list}, TensorType(type.dtype, all));
+        if (const Dims all = Stacked(type.length, type.dims); IsKnown(all))
+          Add(region, Do::k_list_stack, {list}, TensorType(type.dtype, all));
         else Add(region, Do::k_list_length, {list}, TensorType(DType::kInt32, {}));
         break;
       case 7:
@@ -462,7 +505,8 @@ class Generator {
     Step step;
     step.variable = chosen;
     if (variable.holder == Variable::Holder::kQueue) {
-      static const std::vector<Do> all = {Do::k_enqueue, Do::k_exchange, Do::k_exchange, Do::k_dequeue_or, Do::k_queue_size};
+      static const std::vector<Do> all = {Do::k_enqueue, Do::k_exchange, Do::k_exchange, Do::k_dequeue_or,
+                                          Do::k_queue_size};
       step.what = Of(all);
       if (step.what != Do::k_queue_size) step.in = {Need(region, type)};
       if (step.what != Do::k_enqueue) step.out = {step.what == Do::k_queue_size ? TensorType(DType::kInt32, {}) : type};
@@ -497,7 +541,9 @@ class Generator {
         if (variable.dims.empty()) return false;
         step.what = OneIn(2) ? Do::k_add_rows : Do::k_set_row;
         step.in = {step.what == Do::k_set_row ? Which(region, variable.dims[0]) : Whichs(region, 2, variable.dims[0])};
-        step.in.push_back(Need(region, TensorType(type.dtype, step.what == Do::k_set_row ? RowOf(type.dims) : Stacked(2, RowOf(type.dims)))));
+        step.in.push_back(
+            Need(region,
+                 TensorType(type.dtype, step.what == Do::k_set_row ? RowOf(type.dims) : Stacked(2, RowOf(type.dims)))));
         break;
       case 5:
         if (!Has(Feature::k_late_reads) || &region != &program_.main) return false;
@@ -531,7 +577,8 @@ class Generator {
     std::vector<int> values;
     const size_t count = least + Under(more);
     for (size_t i = 0; i < count; ++i)
-      values.push_back(region.types.empty() ? Constant(region, AnyNumber(), Dims{}) : Find(region, [](const Type&) { return true; }));
+      values.push_back(region.types.empty() ? Constant(region, AnyNumber(), Dims{})
+                                            : Find(region, [](const Type&) { return true; }));
     return values;
   }
   std::vector<Type> TypesOf(const Region& region, const std::vector<int>& values) const {
@@ -544,10 +591,13 @@ class Generator {
     Step step;
     const bool choice = OneIn(3);
     step.what = choice ? Do::k_choice : Do::k_conditional;
-    const int asked = choice ? Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt32, {}))}, TensorType(DType::kInt32, {}), 4) : Question(region);
+    const int asked = choice ? Add(region, Do::k_remainder, {Need(region, TensorType(DType::kInt32, {}))},
+                                   TensorType(DType::kInt32, {}), 4)
+                             : Question(region);
     const std::vector<int> inputs = Some(region, 1, 3);
     for (size_t i = 0, count = 1 + Under(2); i < count; ++i) step.out.push_back(AnyType());
-    for (int side = 0; side < (choice ? 3 : 2); ++side) step.parts.push_back(Part(TypesOf(region, inputs), step.out, depth));
+    for (int side = 0; side < (choice ? 3 : 2); ++side)
+      step.parts.push_back(Part(TypesOf(region, inputs), step.out, depth));
     step.in = {asked};
     step.in.insert(step.in.end(), inputs.begin(), inputs.end());
     Add(region, std::move(step));
@@ -633,7 +683,8 @@ class Generator {
     const Region& function = *program_.functions[static_cast<size_t>(step.function)];
     for (const Type& type : function.parameters) {
       const bool depth = function.recurs && step.in.empty();
-      step.in.push_back(depth ? Add(region, Do::k_remainder, {Need(region, type)}, type, kMostDepth + 1) : Need(region, type));
+      step.in.push_back(depth ? Add(region, Do::k_remainder, {Need(region, type)}, type, kMostDepth + 1)
+                              : Need(region, type));
     }
     step.out = TypesOf(function, function.results);
     Add(region, std::move(step));
@@ -662,7 +713,8 @@ class Generator {
     const Dims made = iterator.batches ? Of(rows) : Of(elements);
     iterator.dims = iterator.batches ? Stacked(2, made) : made;
     is_pure_ = true;
-    iterator.map = Part({TensorType(iterator.dtype, RowOf(iterator.source)), TensorType(iterator.dtype, {})}, {TensorType(iterator.dtype, made)}, std::min(depth_, 2));
+    iterator.map = Part({TensorType(iterator.dtype, RowOf(iterator.source)), TensorType(iterator.dtype, {})},
+                        {TensorType(iterator.dtype, made)}, std::min(depth_, 2));
     is_pure_ = false;
     program_.variables.push_back(iterator);
   }
@@ -708,11 +760,13 @@ class Generator {
     branch.parts = {Again(given, parameters, results), Part(given, results, 1)};
     const int first = Add(*function, std::move(branch));
     Fill(*function, static_cast<int>(Under(2)), 0);
-    for (size_t k = 0; k < results.size(); ++k) function->results.push_back(OneIn(3) ? Need(*function, results[k]) : first + static_cast<int>(k));
+    for (size_t k = 0; k < results.size(); ++k)
+      function->results.push_back(OneIn(3) ? Need(*function, results[k]) : first + static_cast<int>(k));
     program_.functions.push_back(function);
     callable_ = static_cast<int>(program_.functions.size());
   }
-  std::shared_ptr<Region> Again(const std::vector<Type>& given, const std::vector<Type>& parameters, const std::vector<Type>& results) {
+  std::shared_ptr<Region> Again(const std::vector<Type>& given, const std::vector<Type>& parameters,
+                                const std::vector<Type>& results) {
     auto part = std::make_shared<Region>();
     for (const Type& type : given) part->AddParameter(type);
     Fill(*part, static_cast<int>(Under(3)), 0);
@@ -725,7 +779,8 @@ class Generator {
     call.out = results;
     const int first = Add(*part, std::move(call));
     Fill(*part, static_cast<int>(Under(3)), 0);
-    for (size_t k = 0; k < results.size(); ++k) part->results.push_back(OneIn(3) ? Need(*part, results[k]) : first + static_cast<int>(k));
+    for (size_t k = 0; k < results.size(); ++k)
+      part->results.push_back(OneIn(3) ? Need(*part, results[k]) : first + static_cast<int>(k));
     return part;
   }
   void MakeLosses() {

@@ -12,10 +12,11 @@
 namespace tenon::crossings {
 
 // What programs may be made of. Each has some of them: a program of all of everything says little when it fails.
-#define TENON_CROSSINGS_FEATURES(X)                                                                                             \
-  X(strings) X(lists) X(list_splits) X(optionals) X(sparse) X(ragged) X(variables) X(updates) X(late_reads) X(random) X(queues) X(loops)       \
-  X(elements) X(branches) X(functions) X(empty) X(wide) /* matrices and what rearranges them */ X(smooth) X(gradients)          \
-  X(second_gradients) X(training) X(iterators) X(recursion)
+#define TENON_CROSSINGS_FEATURES(X)                                                                                    \
+  X(strings)                                                                                                           \
+  X(lists) X(list_splits) X(optionals) X(sparse) X(ragged) X(variables) X(updates) X(late_reads) X(random) X(queues)   \
+      X(loops) X(elements) X(branches) X(functions) X(empty) X(wide) /* matrices and what rearranges them */ X(smooth) \
+          X(gradients) X(second_gradients) X(training) X(iterators) X(recursion)
 
 enum class Feature {
 #define TENON_CROSSINGS_ENUM(name) k_##name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sample of `make test` and `crossings` without --all leave out, each with its reason. Empty is what it should be: an entry goes with the fault.
+// What the sample of `make test` and `crossings` without --all leave out, each with its reason. Empty is what it should
+// be: an entry goes with the fault.
 #ifndef TENON_TESTS_CROSSINGS_LEFT_OUT_H_
 #define TENON_TESTS_CROSSINGS_LEFT_OUT_H_
 

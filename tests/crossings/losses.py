@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses of control flow whose gradients TensorFlow judges.
 
-    losses.py --make FOLDER --seeds FIRST --count COUNT   by a Python that has TensorFlow: makes losses, and asks it for their gradients
-    losses.py FOLDER                                      by a Python that has tenon: must give the same
+    losses.py --make FOLDER --seeds FIRST --count COUNT   by a Python that has TensorFlow: makes losses, and asks it for
+    their gradients losses.py FOLDER                                      by a Python that has tenon: must give the same
 
-A seed is a loss of four variables, in loops, branches, maps, folds and functions that lie in each other, in four forms: variables as references and as
-resources, control flow as frames and as functions. Whatever the form, the loss is the same; so the second gradient that TensorFlow has of functions judges
-frames too, of whose loops it has none, or another one. Where the two differ, differences of the first gradient along a direction say who is right.
+A seed is a loss of four variables, in loops, branches, maps, folds and functions that lie in each other, in four forms:
+variables as references and as resources, control flow as frames and as functions. Whatever the form, the loss is the
+same; so the second gradient that TensorFlow has of functions judges frames too, of whose loops it has none, or another
+one. Where the two differ, differences of the first gradient along a direction say who is right.
 
 Exits with 0 when nothing differs, 1 when something does.
 """
+
 import argparse
 import collections
 import json
@@ -37,7 +39,9 @@ class Loss:
 
     def variable(self, name, is_resource):
         first = [self.dice.uniform(0.3, 0.9) * self.dice.choice([1, -1]) for _ in range(int(np.prod(SHAPES[name])))]
-        return self.tf.compat.v1.get_variable(name, initializer=np.array(first).reshape(SHAPES[name]), use_resource=is_resource)
+        return self.tf.compat.v1.get_variable(
+            name, initializer=np.array(first).reshape(SHAPES[name]), use_resource=is_resource
+        )
 
     def make(self):
         total = self.control([], 3) + 0.1 * self.value([], 2)
@@ -54,7 +58,9 @@ class Loss:
         if draw < 5:
             return tf.gather(self.variables["table"], tf.constant(dice.randrange(4)))
         if draw < 6:
-            return tf.reduce_sum(tf.gather(self.variables["table"], tf.constant([dice.randrange(4), dice.randrange(4)])), 0)
+            return tf.reduce_sum(
+                tf.gather(self.variables["table"], tf.constant([dice.randrange(4), dice.randrange(4)])), 0
+            )
         return tf.identity(self.variables[dice.choice(VARIABLES[:3])]) + tf.zeros([3], tf.float64)
 
     def value(self, inside, depth):
@@ -79,11 +85,16 @@ class Loss:
             return self.loop(inside, depth)
         if draw < 5:
             asked = tf.reduce_sum(self.leaf(inside)) > self.dice.choice([-0.5, 0.0, 0.5])
-            return tf.ensure_shape(tf.cond(asked, lambda: self.value(inside, depth) + 0.0, lambda: self.value(inside, depth) + 0.0), [3])
+            return tf.ensure_shape(
+                tf.cond(asked, lambda: self.value(inside, depth) + 0.0, lambda: self.value(inside, depth) + 0.0), [3]
+            )
         if draw == 5:
             return tf.ensure_shape(tf.function(lambda given: self.value([given], depth))(self.leaf(inside)), [3])
         if draw == 6:
-            return tf.map_fn(lambda element: tf.reduce_sum(self.value(inside + [element + tf.zeros([3], tf.float64)], depth)), self.leaf(inside))
+            return tf.map_fn(
+                lambda element: tf.reduce_sum(self.value(inside + [element + tf.zeros([3], tf.float64)], depth)),
+                self.leaf(inside),
+            )
         turn = lambda state, element: state * 0.9 + element * self.value([state] + inside[:2], depth - 1)
         return tf.foldl(turn, self.leaf(inside), initializer=tf.ones([3], tf.float64))
 
@@ -120,7 +131,10 @@ def make(folder, seed, uses_functions, uses_resources):
         reads = [tf.identity(variable) for variable in variables]
         definition = graph.as_graph_def()
         dice = random.Random(seed + 1)
-        weights = [np.array([dice.uniform(0.5, 1.5) for _ in range(int(np.prod(SHAPES[name])))]).reshape(SHAPES[name]) for name in VARIABLES]
+        weights = [
+            np.array([dice.uniform(0.5, 1.5) for _ in range(int(np.prod(SHAPES[name])))]).reshape(SHAPES[name])
+            for name in VARIABLES
+        ]
         dense = lambda found: [None if each is None else tf.convert_to_tensor(each) for each in found]
         asked, refused = {"loss": loss}, ""
         first = dense(tf1.gradients(loss, variables))
@@ -133,7 +147,9 @@ def make(folder, seed, uses_functions, uses_resources):
                 second = {f"second {name}": each for name, each in zip(VARIABLES, found) if each is not None}
         except Exception as error:  # of frames it has none
             refused = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
-        with tf1.Session(graph=graph, config=tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)) as session:
+        with tf1.Session(
+            graph=graph, config=tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+        ) as session:
             session.run(first_values)
             given = session.run(asked, {made.x: FED})
             try:
@@ -145,7 +161,9 @@ def make(folder, seed, uses_functions, uses_resources):
     name = f"{seed}_{'functions' if uses_functions else 'frames'}_{'resources' if uses_resources else 'references'}"
     (folder / f"{name}.pb").write_bytes(definition.SerializeToString())
     np.savez(folder / f"{name}.npz", **given)
-    (folder / f"{name}.json").write_text(json.dumps({"seed": seed, "first_values": first_values.name, "second_refused": refused}))
+    (folder / f"{name}.json").write_text(
+        json.dumps({"seed": seed, "first_values": first_values.name, "second_refused": refused})
+    )
 
 
 def make_all(folder, first, count):
@@ -157,7 +175,10 @@ def make_all(folder, first, count):
                 make(folder, seed, form >= 2, form % 2 == 1)
             except Exception as error:
                 skipped += 1
-                print(f"{seed}, form {form}: TensorFlow refuses: {type(error).__name__}: {str(error).splitlines()[0][:200]}", flush=True)
+                print(
+                    f"{seed}, form {form}: TensorFlow refuses: {type(error).__name__}: {str(error).splitlines()[0][:200]}",
+                    flush=True,
+                )
     print(f"{4 * count - skipped} losses made, {skipped} refused by TensorFlow")
 
 
@@ -177,12 +198,17 @@ class Asked:
         with self.graph:
             first = {name: self.dense(each) for name, each in zip(VARIABLES, found) if each is not None}
             self.fetches.update({f"first {name}": each for name, each in first.items()})
-            sums = [tenon.ops.Sum(each * weights[name], tenon.constant(np.arange(weights[name].ndim, dtype=np.int32))) for name, each in first.items()]
+            sums = [
+                tenon.ops.Sum(each * weights[name], tenon.constant(np.arange(weights[name].ndim, dtype=np.int32)))
+                for name, each in first.items()
+            ]
             try:
                 if sums:
                     self.total = tenon.ops.AddN(sums) if len(sums) > 1 else sums[0]
                     second = zip(VARIABLES, tenon.grad(self.total, variables))
-                    self.fetches.update({f"second {name}": self.dense(each) for name, each in second if each is not None})
+                    self.fetches.update(
+                        {f"second {name}": self.dense(each) for name, each in second if each is not None}
+                    )
             except Exception as error:
                 self.refused = f"{type(error).__name__}: {str(error)[:300]}"
 
@@ -191,12 +217,19 @@ class Asked:
         if not isinstance(gradient, tenon.Slices):
             return gradient
         zero, one = (tenon.constant(np.array([number], np.int32)) for number in (0, 1))
-        return tenon.ops.UnsortedSegmentSum(gradient.values, gradient.indices, tenon.ops.StridedSlice(gradient.dense_shape, zero, one, one, shrink_axis_mask=1))
+        return tenon.ops.UnsortedSegmentSum(
+            gradient.values,
+            gradient.indices,
+            tenon.ops.StridedSlice(gradient.dense_shape, zero, one, one, shrink_axis_mask=1),
+        )
 
     def run(self):
         session = self.tenon.Session(self.graph)
         session.run(targets=[self.graph.operation(self.about["first_values"])])
-        return {key: np.asarray(value) for key, value in zip(self.fetches, session.run(list(self.fetches.values()), {self.graph["x"]: FED}))}
+        return {
+            key: np.asarray(value)
+            for key, value in zip(self.fetches, session.run(list(self.fetches.values()), {self.graph["x"]: FED}))
+        }
 
     def along(self, values, direction):
         """The derivative of the weighed sum of the first gradients, by differences."""
@@ -243,10 +276,20 @@ def judge(path, judges):
     dice = np.random.RandomState(asked.about["seed"])
     direction = {name: dice.uniform(-1, 1, SHAPES[name]) for name in VARIABLES}
     by_differences = asked.along({name: right[f"value {name}"] for name in VARIABLES}, direction)
-    along = lambda values: sum(float(np.sum(values[f"second {name}"] * direction[name])) for name in VARIABLES if f"second {name}" in values)
+    along = lambda values: sum(
+        float(np.sum(values[f"second {name}"] * direction[name])) for name in VARIABLES if f"second {name}" in values
+    )
     is_near = lambda value: abs(value - by_differences) <= 1e-4 * max(1, abs(by_differences))
     if is_near(along(found)):
-        return ("as by differences, TensorFlow's is not" if second is not None else "as by differences, TensorFlow has none"), bad, ""
+        return (
+            (
+                "as by differences, TensorFlow's is not"
+                if second is not None
+                else "as by differences, TensorFlow has none"
+            ),
+            bad,
+            "",
+        )
     return "WRONG", bad + (wrong or seconds), f"{along(found)} along a direction, {by_differences} by differences"
 
 

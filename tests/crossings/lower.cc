@@ -27,7 +27,8 @@ struct Access {
     return is_reference ? std::vector<Output>() : handles;
   }
   // As it is inside, where `given` are arguments of all; takes its own. reference: what a reference outside is inside.
-  Access Inside(std::vector<Output>::const_iterator* given, const std::function<Output(const Output&)>& reference) const {
+  Access Inside(std::vector<Output>::const_iterator* given,
+                const std::function<Output(const Output&)>& reference) const {
     Access inside = *this;
     if (value.valid()) inside.value = *(*given)++;
     else if (is_reference) inside.handles[0] = reference(handles[0]);
@@ -47,7 +48,8 @@ struct Place {
   std::vector<Operation> Before(int variable, bool writes) const {
     std::vector<Operation> operations;
     if (const auto last = written.find(variable); last != written.end()) operations.push_back(last->second);
-    if (const auto reads = read.find(variable); writes && reads != read.end()) operations.insert(operations.end(), reads->second.begin(), reads->second.end());
+    if (const auto reads = read.find(variable); writes && reads != read.end())
+      operations.insert(operations.end(), reads->second.begin(), reads->second.end());
     return operations;
   }
   void Note(int variable, bool writes, const Operation& operation) {
@@ -84,12 +86,19 @@ std::vector<Value> Unflatten(const std::vector<Type>& types, const std::vector<O
 class Lowering {
  public:
   Lowering(Lowered* to, const Program& program, const Form& form, const std::vector<host::Tensor>& values)
-      : to_(*to), program_(program), form_(form), values_(values), calculation_(program.smooth), random_(program.seed), placing_(program.seed) {}
+      : to_(*to),
+        program_(program),
+        form_(form),
+        values_(values),
+        calculation_(program.smooth),
+        random_(program.seed),
+        placing_(program.seed) {}
 
   void Run() {
     Place place{to_.graph, {}, {}, {}, true};
     std::vector<Value> parameters;
-    for (size_t i = 0; i < program_.main.parameters.size(); ++i) parameters.push_back({Input("x" + std::to_string(i), program_.main.parameters[i], i)});
+    for (size_t i = 0; i < program_.main.parameters.size(); ++i)
+      parameters.push_back({Input("x" + std::to_string(i), program_.main.parameters[i], i)});
     MakeVariables(&place);
     begin_ = to_.graph.node_count();
     const std::vector<Value> all = Build(place, program_.main, parameters);
@@ -100,7 +109,8 @@ class Lowering {
     for (const Operation& effect : effects_) AddEffect(effect);
     for (size_t i = 0; i < program_.variables.size(); ++i) {
       const auto scope = to_.graph.Scope("last");
-      const auto device = to_.graph.Device(program_.variables[i].holder == Variable::Holder::kTensor ? std::string() : DeviceOfHolder());
+      const auto device = to_.graph.Device(
+          program_.variables[i].holder == Variable::Holder::kTensor ? std::string() : DeviceOfHolder());
       to_.variables.push_back(Last(to_.graph, place.variables.at(static_cast<int>(i)), static_cast<int>(i)).name());
     }
     ListEdges(all);
@@ -126,7 +136,8 @@ class Lowering {
         inside = inside || ((within || takes_in_branch) && step.variable == variable);
         for (const auto& part : step.parts) again(*part, within || form_.control != Form::Control::kFrames, again);
         const bool in_call = within || !form_.inlined || form_.control != Form::Control::kFrames;
-        if (step.function >= 0 && called.insert({step.function, in_call}).second) again(*program_.functions[static_cast<size_t>(step.function)], in_call, again);
+        if (step.function >= 0 && called.insert({step.function, in_call}).second)
+          again(*program_.functions[static_cast<size_t>(step.function)], in_call, again);
       }
     };
     look(program_.main, false, look);
@@ -136,7 +147,8 @@ class Lowering {
     bool rows = false;
     const auto look = [&](const Region& region, const auto& again) -> void {
       for (const Step& step : region.steps) {
-        rows = rows || (step.variable == variable && (step.what == Do::k_read_rows || step.what == Do::k_add_rows || step.what == Do::k_set_row));
+        rows = rows || (step.variable == variable &&
+                        (step.what == Do::k_read_rows || step.what == Do::k_add_rows || step.what == Do::k_set_row));
         for (const auto& part : step.parts) again(*part, again);
       }
     };
@@ -160,13 +172,16 @@ class Lowering {
         case Variable::Holder::kQueue: {
           const auto device = g.Device(DeviceOfHolder());
           access.handles = {MakeQueue(g, variable.element(), name, access.is_reference)};
-          initial.push_back(g.AddNode(access.is_reference ? "QueueEnqueue" : "QueueEnqueueV2", {access.handle(), first}));
+          initial.push_back(
+              g.AddNode(access.is_reference ? "QueueEnqueue" : "QueueEnqueueV2", {access.handle(), first}));
           break;
         }
         case Variable::Holder::kIterator: {
           const auto device = g.Device(DeviceOfHolder());
-          access.handles = {g.Op("IteratorV2", {}, Spec(variable.element(), {{"shared_name", name}, {"container", std::string()}}), name)};
-          initial.push_back(g.AddNode("MakeIterator", {Dataset(g, number, first, calculation_.Scalar(g, variable.dtype, 1)), access.handle()}));
+          access.handles = {g.Op(
+              "IteratorV2", {}, Spec(variable.element(), {{"shared_name", name}, {"container", std::string()}}), name)};
+          initial.push_back(g.AddNode(
+              "MakeIterator", {Dataset(g, number, first, calculation_.Scalar(g, variable.dtype, 1)), access.handle()}));
         }
       }
     }
@@ -181,7 +196,8 @@ class Lowering {
     // Where a variable is, the step that gives it its value says, and a TPU has no kernels that read or change rows.
     return HasRows(variable) && (device.empty() || device.find("TPU") != device.npos) ? form_.placer(0) : device;
   }
-  void MakeTensors(int number, const std::string& name, const Output& first, Access* access, std::vector<Operation>* initial) {
+  void MakeTensors(int number, const std::string& name, const Output& first, Access* access,
+                   std::vector<Operation>* initial) {
     Graph& g = to_.graph;
     const Variable& variable = program_.variables[static_cast<size_t>(number)];
     const bool parted = form_.shards && !access->is_reference && !variable.dims.empty();
@@ -194,11 +210,15 @@ class Lowering {
       const host::Attrs attrs = {{"dtype", variable.dtype}, {"shape", Shape(dims)}, {"shared_name", state}};
       access->handles.push_back(g.Op(access->is_reference ? "VariableV2" : "VarHandleOp", {}, attrs, named));
       const Output value = parted ? RowsOf(g, variable, shard, first) : first;
-      initial->push_back(g.AddNode(access->is_reference ? "Assign" : "AssignVariableOp", {access->handles.back(), value}, {}, named + "_assign"));
+      initial->push_back(g.AddNode(access->is_reference ? "Assign" : "AssignVariableOp",
+                                   {access->handles.back(), value}, {}, named + "_assign"));
     }
   }
   Output MakeQueue(Graph& g, const Type& element, const std::string& name, bool is_reference) {
-    const host::Attrs attrs = {{"component_types", std::vector<DType>{element.dtype}}, {"shapes", std::vector<Shape>{Shape(element.dims)}}, {"capacity", -1}, {"shared_name", name}};
+    const host::Attrs attrs = {{"component_types", std::vector<DType>{element.dtype}},
+                               {"shapes", std::vector<Shape>{Shape(element.dims)}},
+                               {"capacity", -1},
+                               {"shared_name", name}};
     return g.Op(is_reference ? "FIFOQueue" : "FIFOQueueV2", {}, attrs, name);
   }
   static host::Attrs Spec(const Type& element, host::Attrs more = {}) {
@@ -217,18 +237,27 @@ class Lowering {
     // The map, of which there is one in the graph.
     const std::string name = "map" + std::to_string(number);
     const std::vector<Type> given{row, TensorType(variable.dtype, {})};
-    const Function map = host::FindFunction(g, name).ok() ? Function{name} : DefinePart(g, name, *variable.map, given, {});
+    const Function map =
+        host::FindFunction(g, name).ok() ? Function{name} : DefinePart(g, name, *variable.map, given, {});
     Output dataset;
     std::vector<Output> more{each};
     Function f = map;
     if (number % 2 == 0) {
-      dataset = g.Op("TensorSliceDataset", {rows}, {{"Toutput_types", std::vector<DType>{row.dtype}}, {"output_shapes", std::vector<Shape>{Shape(row.dims)}}});
+      dataset = g.Op(
+          "TensorSliceDataset", {rows},
+          {{"Toutput_types", std::vector<DType>{row.dtype}}, {"output_shapes", std::vector<Shape>{Shape(row.dims)}}});
     } else {
       dataset = g.Op("RangeDataset", {whole(0), whole(count), whole(1)}, Spec(TensorType(DType::kInt64, {})));
-      const std::vector<Argument> arguments{{DType::kInt64, Shape()}, {row.dtype, Shape(variable.source)}, {row.dtype, Shape()}};
-      f = host::FindFunction(g, name + "_of").ok() ? Function{name + "_of"} : Define(g, name + "_of", [&](Graph& body, const std::vector<Output>& v) {
-        return body.Call(map, {body.Op("GatherV2", {v[1], v[0], body.Const(0)}), v[2]}).output(0);
-      }, arguments);
+      const std::vector<Argument> arguments{
+          {DType::kInt64, Shape()}, {row.dtype, Shape(variable.source)}, {row.dtype, Shape()}};
+      f = host::FindFunction(g, name + "_of").ok()
+              ? Function{name + "_of"}
+              : Define(
+                    g, name + "_of",
+                    [&](Graph& body, const std::vector<Output>& v) {
+                      return body.Call(map, {body.Op("GatherV2", {v[1], v[0], body.Const(0)}), v[2]}).output(0);
+                    },
+                    arguments);
       more = {rows, each};
     }
     const host::Attrs attrs = Spec(made, {{"f", f}, {"Targuments", std::vector<DType>(more.size(), row.dtype)}});
@@ -238,7 +267,8 @@ class Lowering {
     if (ahead) inputs.push_back(whole(2));
     dataset = g.Op(ahead ? "ParallelMapDatasetV2" : "MapDataset", inputs, attrs);
     if (variable.repeats) dataset = g.Op("RepeatDataset", {dataset, whole(-1)}, Spec(made));
-    if (variable.batches) dataset = g.Op("BatchDatasetV2", {dataset, whole(2), g.Const(true)}, Spec(variable.element()));
+    if (variable.batches)
+      dataset = g.Op("BatchDatasetV2", {dataset, whole(2), g.Const(true)}, Spec(variable.element()));
     return ahead ? g.Op("PrefetchDataset", {dataset, whole(2)}, Spec(variable.element())) : dataset;
   }
 
@@ -250,7 +280,9 @@ class Lowering {
     for (int64_t row = shard; row < variable.dims[0]; row += kShards) rows.push_back(static_cast<int32_t>(row));
     return rows;
   }
-  static Output Indices(Graph& g, const std::vector<int32_t>& rows) { return g.Const(rows, Shape{static_cast<int64_t>(rows.size())}); }
+  static Output Indices(Graph& g, const std::vector<int32_t>& rows) {
+    return g.Const(rows, Shape{static_cast<int64_t>(rows.size())});
+  }
   static Output RowsOf(Graph& g, const Variable& variable, int64_t shard, const Output& table) {
     return g.Op("GatherV2", {table, Indices(g, RowsOf(variable, shard)), g.Const(0)});
   }
@@ -268,7 +300,9 @@ class Lowering {
     const Output shard = g.Op("FloorMod", {which, g.Const(static_cast<int32_t>(kShards))});
     return g.AddNode("DynamicPartition", {x, shard}, {{"num_partitions", kShards}}).outputs();
   }
-  static Output InShard(Graph& g, const Output& which) { return g.Op("FloorDiv", {which, g.Const(static_cast<int32_t>(kShards))}); }
+  static Output InShard(Graph& g, const Output& which) {
+    return g.Op("FloorDiv", {which, g.Const(static_cast<int32_t>(kShards))});
+  }
 
   // A read that nothing orders.
   Output Plain(Graph& g, const Access& access, int variable) {
@@ -294,9 +328,11 @@ class Lowering {
       case Variable::Holder::kTensor: return Plain(g, access, variable);
       case Variable::Holder::kQueue: {
         const Output size = g.Op("QueueSize" + version, {access.handle()});
-        return g.Op("QueueDequeueMany" + version, {access.handle(), size}, {{"component_types", std::vector<DType>{of.dtype}}});
+        return g.Op("QueueDequeueMany" + version, {access.handle(), size},
+                    {{"component_types", std::vector<DType>{of.dtype}}});
       }
-      case Variable::Holder::kIterator: return g.Op("OptionalHasValue", {g.Op("IteratorGetNextAsOptional", {access.handle()}, Spec(of.element()))});
+      case Variable::Holder::kIterator:
+        return g.Op("OptionalHasValue", {g.Op("IteratorGetNextAsOptional", {access.handle()}, Spec(of.element()))});
     }
     return {};
   }
@@ -313,12 +349,18 @@ class Lowering {
     Graph& g = place.g;
     if (access.value.valid() || access.is_reference) return g.Op("GatherV2", {Read(place, variable), rows, g.Const(0)});
     const auto order = g.ControlDependencies(place.Before(variable, false));
-    const auto gather = [&](const Output& handle, const Output& which) { return g.Op("ResourceGather", {handle, which}, {{"dtype", program_.variables[static_cast<size_t>(variable)].dtype}}); };
+    const auto gather = [&](const Output& handle, const Output& which) {
+      return g.Op("ResourceGather", {handle, which},
+                  {{"dtype", program_.variables[static_cast<size_t>(variable)].dtype}});
+    };
     Output value;
     if (access.is_parted()) {
-      const std::vector<Output> within = Parted(g, InShard(g, rows), rows), where = Parted(g, g.Op("Range", {g.Const(0), g.Op("Size", {rows}), g.Const(1)}), rows);
+      const std::vector<Output> within = Parted(g, InShard(g, rows), rows),
+                                where = Parted(g, g.Op("Range", {g.Const(0), g.Op("Size", {rows}), g.Const(1)}), rows);
       std::vector<Output> found;
-      for (size_t shard = 0; shard < access.handles.size(); ++shard) found.push_back(gather(access.handles[Has("shard") ? access.handles.size() - 1 - shard : shard], within[shard]));
+      for (size_t shard = 0; shard < access.handles.size(); ++shard)
+        found.push_back(
+            gather(access.handles[Has("shard") ? access.handles.size() - 1 - shard : shard], within[shard]));
       value = Stitched(g, where, found);
     } else {
       value = gather(access.handle(), rows);
@@ -343,7 +385,8 @@ class Lowering {
     for (const Value& value : in) inputs.push_back(value[0]);
     if (access.is_parted()) return place.Note(variable, true, WriteParted(g, access, variable, what, op, inputs));
     if (Has("duplicates") && what == Do::k_add_rows && !ref) {
-      inputs[1] = g.Op("AddV2", {g.Op("ResourceGather", {access.handle(), inputs[0]}, {{"dtype", inputs[1].dtype()}}), inputs[1]});
+      inputs[1] = g.Op(
+          "AddV2", {g.Op("ResourceGather", {access.handle(), inputs[0]}, {{"dtype", inputs[1].dtype()}}), inputs[1]});
       op = "ResourceScatterUpdate";
     }
     inputs.insert(inputs.begin(), access.handle());
@@ -353,7 +396,8 @@ class Lowering {
       place.Note(variable, true, g.AddNode(op, inputs));
     }
   }
-  Operation WriteParted(Graph& g, const Access& access, int variable, Do what, const std::string& op, std::vector<Output> inputs) {
+  Operation WriteParted(Graph& g, const Access& access, int variable, Do what, const std::string& op,
+                        std::vector<Output> inputs) {
     const bool row = what == Do::k_set_row, by_rows = row || what == Do::k_add_rows;
     if (row)
       for (Output& input : inputs) input = g.Op("ExpandDims", {input, g.Const(0)});
@@ -363,7 +407,9 @@ class Lowering {
     for (size_t shard = 0; shard < access.handles.size(); ++shard) {
       const Output& handle = access.handles[shard];
       if (by_rows) all.push_back(g.AddNode(op, {handle, which[shard], rows[shard]}));
-      else all.push_back(g.AddNode(op, {handle, RowsOf(g, program_.variables[static_cast<size_t>(variable)], static_cast<int64_t>(shard), inputs[0])}));
+      else
+        all.push_back(g.AddNode(op, {handle, RowsOf(g, program_.variables[static_cast<size_t>(variable)],
+                                                    static_cast<int64_t>(shard), inputs[0])}));
     }
     const auto after = g.ControlDependencies(all);
     return g.AddNode("NoOp", {});
@@ -385,7 +431,8 @@ class Lowering {
     }
     Write(place, variable, Do::k_assign_add, {added});
     const auto order = g.ControlDependencies(place.Before(variable, false));
-    const Output after = g.Op("AddV2", {before, calculation_.Scalar(g, program_.variables[static_cast<size_t>(variable)].dtype, 0)});
+    const Output after =
+        g.Op("AddV2", {before, calculation_.Scalar(g, program_.variables[static_cast<size_t>(variable)].dtype, 0)});
     place.Note(variable, false, after);
     return after;
   }
@@ -397,7 +444,9 @@ class Lowering {
       std::vector<Value> in;
       std::vector<Type> types;
       for (const int value : step.in) types.push_back(region.type(value));
-      for (size_t i = 0; i < step.in.size(); ++i) in.push_back(place.is_main ? Used(place.g, types[i], values[static_cast<size_t>(step.in[i])]) : values[static_cast<size_t>(step.in[i])]);
+      for (size_t i = 0; i < step.in.size(); ++i)
+        in.push_back(place.is_main ? Used(place.g, types[i], values[static_cast<size_t>(step.in[i])])
+                                   : values[static_cast<size_t>(step.in[i])]);
       const bool placed = place.is_main && form_.placer;
       std::vector<Value> out;
       if (placed) {
@@ -420,7 +469,8 @@ class Lowering {
   // ---- Faults on purpose ----
   bool Has(const char* plant) const { return form_.plant == plant; }
   // What a plant makes of a calculation's inputs, or gives in its place.
-  std::optional<std::vector<Value>> Planted(Graph& g, const Step& step, const std::vector<Type>& types, std::vector<Value> in) const {
+  std::optional<std::vector<Value>> Planted(Graph& g, const Step& step, const std::vector<Type>& types,
+                                            std::vector<Value> in) const {
     if (form_.plant.empty()) return std::nullopt;
     const auto make = [&] { return calculation_.Make(g, step, types, in); };
     const auto first_rows = [&](const Output& x, int64_t rows) {
@@ -431,13 +481,17 @@ class Lowering {
     const DType dtype = step.out.empty() ? DType::kFloat : step.out[0].dtype;
     if (Has("stop") && step.what == Do::k_stop) return std::vector<Value>{{g.Op("Identity", {in[0][0]})}};
     if (Has("element") && step.what == Do::k_list_get) in[1] = {g.Const(0)};
-    else if (Has("fold") && step.what == Do::k_list_of && types[0].dims[0] > 0) in[0] = {first_rows(in[0][0], types[0].dims[0])};
+    else if (Has("fold") && step.what == Do::k_list_of && types[0].dims[0] > 0)
+      in[0] = {first_rows(in[0][0], types[0].dims[0])};
     else if (Has("pop") && step.what == Do::k_list_pop) {
       std::vector<Value> out = make();
-      out[1] = {g.Op("TensorListGetItem", {in[0][0], g.Const(0), Indices(g, {step.out[1].dims.begin(), step.out[1].dims.end()})}, {{"element_dtype", dtype}})};
+      out[1] = {g.Op("TensorListGetItem",
+                     {in[0][0], g.Const(0), Indices(g, {step.out[1].dims.begin(), step.out[1].dims.end()})},
+                     {{"element_dtype", dtype}})};
       return out;
     } else if (Has("float") && step.what == Do::k_tanh && dtype == DType::kDouble) {
-      return std::vector<Value>{{g.Op("Cast", {g.Op("Tanh", {g.Op("Cast", {in[0][0]}, {{"DstT", DType::kFloat}})})}, {{"DstT", dtype}})}};
+      return std::vector<Value>{
+          {g.Op("Cast", {g.Op("Tanh", {g.Op("Cast", {in[0][0]}, {{"DstT", DType::kFloat}})})}, {{"DstT", dtype}})}};
     } else if (Has("truncated") && step.what == Do::k_cast && IsFloating(types[0].dtype) && !IsFloating(dtype)) {
       in[0] = {g.Op("AddV2", {in[0][0], calculation_.Scalar(g, types[0].dtype, 0.5)})};
     } else if (Has("seed") && step.what == Do::k_dice) {
@@ -468,7 +522,8 @@ class Lowering {
     return {g.Op("StopGradient", {value[0]})};
   }
 
-  std::vector<Value> BuildStep(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in) {
+  std::vector<Value> BuildStep(Place& place, const Step& step, const std::vector<Type>& types,
+                               const std::vector<Value>& in) {
     if (auto planted = Planted(place.g, step, types, in)) return *std::move(planted);
     switch (step.what) {
       case Do::k_read: return {{Read(place, step.variable)}};
@@ -478,10 +533,20 @@ class Lowering {
         Write(place, step.variable, step.what, in);
         return {};
       case Do::k_queue: return Queue(place, step, in);
-      case Do::k_enqueue: case Do::k_exchange: case Do::k_dequeue: case Do::k_queue_size: case Do::k_begin: case Do::k_next: case Do::k_next_or_none: return Held(place, step, in);
+      case Do::k_enqueue:
+      case Do::k_exchange:
+      case Do::k_dequeue:
+      case Do::k_queue_size:
+      case Do::k_begin:
+      case Do::k_next:
+      case Do::k_next_or_none: return Held(place, step, in);
       case Do::k_dequeue_or: return DequeueOr(place, step, in);
       case Do::k_value_or: return {{ValueOr(place, step, in)}};
-      case Do::k_conditional: case Do::k_choice: case Do::k_loop: case Do::k_elements: case Do::k_call: return Part(place, step, types, in);
+      case Do::k_conditional:
+      case Do::k_choice:
+      case Do::k_loop:
+      case Do::k_elements:
+      case Do::k_call: return Part(place, step, types, in);
       default: return calculation_.Make(place.g, step, types, in);
     }
   }
@@ -515,7 +580,8 @@ class Lowering {
     const auto device = g.Device(&g == &to_.graph ? DeviceOfHolder() : std::string());
     const auto change = [&](std::string op, std::vector<Output> inputs, const host::Attrs& attrs) {
       if (op.starts_with("Queue") && !access.is_reference) op += "V2";
-      const auto order = g.ControlDependencies(Has("order") ? std::vector<Operation>{} : place.Before(step.variable, true));
+      const auto order =
+          g.ControlDependencies(Has("order") ? std::vector<Operation>{} : place.Before(step.variable, true));
       const Operation made = g.AddNode(op, inputs, attrs);
       place.Note(step.variable, true, made);
       return made;
@@ -533,7 +599,10 @@ class Lowering {
         if (Has("stale")) return {};
         change("MakeIterator", {Dataset(g, step.variable, in[0][0], in[1][0]), access.handle()}, {});
         return {};
-      default: return {{change(step.what == Do::k_next ? "IteratorGetNext" : "IteratorGetNextAsOptional", {access.handle()}, Spec(variable.element())).output(0)}};
+      default:
+        return {{change(step.what == Do::k_next ? "IteratorGetNext" : "IteratorGetNextAsOptional", {access.handle()},
+                        Spec(variable.element()))
+                     .output(0)}};
     }
   }
   // A branch that takes from a queue that is not empty.
@@ -563,7 +632,9 @@ class Lowering {
   }
 
   // ---- Parts ----
-  bool IsFunctional() { return form_.control == Form::Control::kFunctions || (form_.control == Form::Control::kMixed && random_() % 2 == 0); }
+  bool IsFunctional() {
+    return form_.control == Form::Control::kFunctions || (form_.control == Form::Control::kMixed && random_() % 2 == 0);
+  }
   std::string NewName(const char* what) { return what + std::to_string(names_++); }
 
   // What a part needs of the variables: values or handles, as more of its arguments; references go in by themselves.
@@ -588,14 +659,17 @@ class Lowering {
     return captured;
   }
   // arguments: those of the variables, inside. reference: what a reference outside is inside.
-  Place Inside(Graph& g, const Captured& captured, const std::vector<Output>& arguments, const std::function<Output(const Output&)>& reference) {
+  Place Inside(Graph& g, const Captured& captured, const std::vector<Output>& arguments,
+               const std::function<Output(const Output&)>& reference) {
     Place inside{g, {}, {}, {}, false};
     auto given = arguments.begin();
-    for (size_t i = 0; i < captured.variables.size(); ++i) inside.variables[captured.variables[i]] = captured.accesses[i].Inside(&given, reference);
+    for (size_t i = 0; i < captured.variables.size(); ++i)
+      inside.variables[captured.variables[i]] = captured.accesses[i].Inside(&given, reference);
     return inside;
   }
 
-  std::vector<Value> Part(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in) {
+  std::vector<Value> Part(Place& place, const Step& step, const std::vector<Type>& types,
+                          const std::vector<Value>& in) {
     const Captured captured = Capture(place, step);
     std::vector<Operation> before;
     for (size_t i = 0; i < captured.variables.size(); ++i) {
@@ -607,12 +681,15 @@ class Lowering {
     std::vector<Output> out;
     {
       const auto order = place.g.ControlDependencies(before);
-      out = step.what == Do::k_call ? Call(place, step, in, captured) : IsFunctional() ? Functional(place, step, types, in, captured) : Framed(place, step, types, in, captured);
+      out = step.what == Do::k_call ? Call(place, step, in, captured)
+            : IsFunctional()        ? Functional(place, step, types, in, captured)
+                                    : Framed(place, step, types, in, captured);
     }
     if (place.is_main && step.what != Do::k_call) parts_.push_back({first, place.g.node_count(), step.what});
     if (!place.g.status().ok()) return {};
     for (size_t i = 0; i < captured.variables.size(); ++i)
-      if (!captured.accesses[i].value.valid()) place.Note(captured.variables[i], captured.touched.written.contains(captured.variables[i]), out[0]);
+      if (!captured.accesses[i].value.valid())
+        place.Note(captured.variables[i], captured.touched.written.contains(captured.variables[i]), out[0]);
     return Unflatten(step.out, out);
   }
 
@@ -629,11 +706,13 @@ class Lowering {
     const auto order = inside.g.ControlDependencies(effects);
     (*results)[0] = inside.g.Op("Identity", {(*results)[0]});
   }
-  std::vector<Output> Results(Graph& g, const Region& part, const std::vector<Type>& types, const std::vector<Output>& flat, const Captured& captured,
+  std::vector<Output> Results(Graph& g, const Region& part, const std::vector<Type>& types,
+                              const std::vector<Output>& flat, const Captured& captured,
                               const std::function<Output(const Output&)>& reference, std::vector<Operation>* effects) {
     const size_t count = flat.size() - captured.arguments.size();
     Place inside = Inside(g, captured, {flat.begin() + static_cast<ptrdiff_t>(count), flat.end()}, reference);
-    std::vector<Output> results = Results(inside, part, Unflatten(types, {flat.begin(), flat.begin() + static_cast<ptrdiff_t>(count)}));
+    std::vector<Output> results =
+        Results(inside, part, Unflatten(types, {flat.begin(), flat.begin() + static_cast<ptrdiff_t>(count)}));
     if (effects != nullptr) *effects = inside.Effects();
     else Wait(inside, &results);
     return results;
@@ -641,12 +720,13 @@ class Lowering {
   static Output Same(const Output& reference) { return reference; }
 
   // stacked: the types of the last results, of which a stack without elements must know the shape.
-  Function DefinePart(Graph& g, const std::string& name, const Region& part, const std::vector<Type>& types, const Captured& captured, bool keeps = false,
-                      const std::vector<Type>& stacked = {}) {
+  Function DefinePart(Graph& g, const std::string& name, const Region& part, const std::vector<Type>& types,
+                      const Captured& captured, bool keeps = false, const std::vector<Type>& stacked = {}) {
     std::vector<Argument> arguments;
     for (const Type& type : types)
       for (size_t k = 0; k < PartsOf(type); ++k) arguments.push_back(calculation_.ArgumentOf(type, k));
-    for (const Output& output : captured.arguments) arguments.emplace_back(output.dtype(), output.dtype() == DType::kResource ? Shape() : output.shape());
+    for (const Output& output : captured.arguments)
+      arguments.emplace_back(output.dtype(), output.dtype() == DType::kResource ? Shape() : output.shape());
     return Define(g, name, [&](Graph& body, const std::vector<Output>& v) {
       std::vector<Operation> effects;
       std::vector<Output> results = Results(body, part, types, v, captured, Same, &effects);
@@ -668,7 +748,8 @@ class Lowering {
     if (!function.recurs) return Call(place, step, function, inputs, captured, "");
     // How often it may call itself yet, at most: each depth is a function of its own.
     const auto at = depths_.find(step.function);
-    const int before = at == depths_.end() ? -1 : at->second, depth = at == depths_.end() ? (Has("depth") ? kMostDepth - 1 : kMostDepth) : before - 1;
+    const int before = at == depths_.end() ? -1 : at->second,
+              depth = at == depths_.end() ? (Has("depth") ? kMostDepth - 1 : kMostDepth) : before - 1;
     if (depth < 0) return Blank(place.g, step.out);  // never taken
     depths_[step.function] = depth;
     const std::vector<Output> out = Call(place, step, function, inputs, captured, "_d" + std::to_string(depth));
@@ -685,19 +766,24 @@ class Lowering {
     }
     return out;
   }
-  std::vector<Output> Call(Place& place, const Step& step, const Region& function, const std::vector<Output>& inputs, const Captured& captured, const std::string& depth) {
+  std::vector<Output> Call(Place& place, const Step& step, const Region& function, const std::vector<Output>& inputs,
+                           const Captured& captured, const std::string& depth) {
     if (form_.inlined) return Results(place.g, function, function.parameters, inputs, captured, Same, nullptr);
     // A function has one form for each of how its variables come, which is the same in all of one graph.
     std::string name = "function" + std::to_string(step.function);
     for (const Access& access : captured.accesses) name += access.value.valid() ? "v" : "h";
     name += depth;
     const auto found = host::FindFunction(place.g, name);
-    const Function made = found.ok() ? Function{name} : DefinePart(place.g, name, function, function.parameters, captured);
+    const Function made =
+        found.ok() ? Function{name} : DefinePart(place.g, name, function, function.parameters, captured);
     if (random_() % 2 == 0) return place.g.Call(made, inputs).outputs();
-    return place.g.AddNode("StatefulPartitionedCall", inputs, {{"f", made}, {"Tout", host::internal::ResultTypes(place.g, made)}}).outputs();
+    return place.g
+        .AddNode("StatefulPartitionedCall", inputs, {{"f", made}, {"Tout", host::internal::ResultTypes(place.g, made)}})
+        .outputs();
   }
 
-  std::vector<Output> Functional(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+  std::vector<Output> Functional(Place& place, const Step& step, const std::vector<Type>& types,
+                                 const std::vector<Value>& in, const Captured& captured) {
     Graph& g = place.g;
     std::vector<Output> inputs = Flatten(in);
     if (step.what == Do::k_elements) return Elements(g, step, types, in, captured);
@@ -705,7 +791,9 @@ class Lowering {
     if (step.what == Do::k_loop) {
       const std::string name = NewName("loop");
       if (Has("invariant")) TakeStatesForInvariants(step, types, &inputs);
-      if (Has("more") || Has("less")) inputs[FlatIndex(types, step.states)] = g.Op(Has("more") ? "AddV2" : "Sub", {in[static_cast<size_t>(step.states)][0], g.Const(1)});
+      if (Has("more") || Has("less"))
+        inputs[FlatIndex(types, step.states)] =
+            g.Op(Has("more") ? "AddV2" : "Sub", {in[static_cast<size_t>(step.states)][0], g.Const(1)});
       ++loops_;
       const Function question = DefinePart(g, name + "_question", *step.parts[0], types, captured);
       const Function body = DefinePart(g, name + "_body", *step.parts[1], types, captured, true);
@@ -716,25 +804,30 @@ class Lowering {
       last.resize(std::min(last.size(), count));
       if (Has("states"))
         for (size_t i = 1; i + 1 < last.size(); ++i)
-          if (last[i].dtype() == last[i + 1].dtype() && last[i].shape() == last[i + 1].shape()) std::swap(last[i], last[i + 1]);
+          if (last[i].dtype() == last[i + 1].dtype() && last[i].shape() == last[i + 1].shape())
+            std::swap(last[i], last[i + 1]);
       return last;
     }
     const std::vector<Type> given(types.begin() + 1, types.end());
     const std::string name = NewName(step.what == Do::k_choice ? "choice" : "conditional");
     std::vector<Function> sides;
     ++branches_;
-    for (const auto& part : step.parts) sides.push_back(DefinePart(g, name + "_side" + std::to_string(sides.size()), *part, given, captured));
+    for (const auto& part : step.parts)
+      sides.push_back(DefinePart(g, name + "_side" + std::to_string(sides.size()), *part, given, captured));
     --branches_;
     inputs.erase(inputs.begin());
-    if (Has("dead") && step.what == Do::k_conditional && std::all_of(step.out.begin(), step.out.end(), [](const Type& type) { return type.kind == Kind::kTensor; }))
+    if (Has("dead") && step.what == Do::k_conditional &&
+        std::all_of(step.out.begin(), step.out.end(), [](const Type& type) { return type.kind == Kind::kTensor; }))
       return Both(g, in[0][0], inputs, sides);
     if (Has("sides") && branches_ > 0 && step.what == Do::k_conditional) std::swap(sides[0], sides[1]);
-    if (step.what == Do::k_choice) return Case(g, Has("branch") ? g.Op("FloorMod", {in[0][0], g.Const(3)}) : in[0][0], sides, inputs, name);
+    if (step.what == Do::k_choice)
+      return Case(g, Has("branch") ? g.Op("FloorMod", {in[0][0], g.Const(3)}) : in[0][0], sides, inputs, name);
     return Cond(g, in[0][0], inputs, sides[0], sides[1], name);
   }
 
   // Faults: what both sides do, and a value of one; states where invariants are wanted.
-  std::vector<Output> Both(Graph& g, const Output& predicate, const std::vector<Output>& inputs, const std::vector<Function>& sides) const {
+  std::vector<Output> Both(Graph& g, const Output& predicate, const std::vector<Output>& inputs,
+                           const std::vector<Function>& sides) const {
     const std::vector<Output> yes = g.Call(sides[0], inputs).outputs(), no = g.Call(sides[1], inputs).outputs();
     std::vector<Output> out;
     for (size_t i = 0; i < yes.size(); ++i) out.push_back(g.Op("SelectV2", {predicate, yes[i], no[i]}));
@@ -748,15 +841,18 @@ class Lowering {
   static void TakeStatesForInvariants(const Step& step, const std::vector<Type>& types, std::vector<Output>* inputs) {
     for (int invariant = step.states + 1; invariant < static_cast<int>(types.size()); ++invariant)
       for (int state = 1; state < step.states; ++state)
-        if (types[static_cast<size_t>(state)] == types[static_cast<size_t>(invariant)] && PartsOf(types[static_cast<size_t>(state)]) == 1)
+        if (types[static_cast<size_t>(state)] == types[static_cast<size_t>(invariant)] &&
+            PartsOf(types[static_cast<size_t>(state)]) == 1)
           (*inputs)[FlatIndex(types, invariant)] = (*inputs)[FlatIndex(types, state)];
   }
 
   // The host's own maps, folds and scans, of functions.
-  std::vector<Output> Elements(Graph& g, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+  std::vector<Output> Elements(Graph& g, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in,
+                               const Captured& captured) {
     const auto states = static_cast<ptrdiff_t>(step.states), xs = static_cast<ptrdiff_t>(step.xs);
     std::vector<Type> given(types.begin(), types.end());
-    for (ptrdiff_t i = states; i < states + xs; ++i) given[static_cast<size_t>(i)].dims.erase(given[static_cast<size_t>(i)].dims.begin());
+    for (ptrdiff_t i = states; i < states + xs; ++i)
+      given[static_cast<size_t>(i)].dims.erase(given[static_cast<size_t>(i)].dims.begin());
     const std::string name = NewName("elements");
     std::vector<Type> stacked(step.out.begin() + step.states, step.out.end());
     for (Type& type : stacked) type.dims.erase(type.dims.begin());
@@ -767,22 +863,32 @@ class Lowering {
     options.reverse = step.number != 0 && !Has("direction");
     options.invariants = Flatten({in.begin() + states + xs, in.end()});
     options.invariants.insert(options.invariants.end(), captured.arguments.begin(), captured.arguments.end());
-    const host::MappedWithState found = MapWithState(g, element, Flatten({in.begin(), in.begin() + states}), Flatten({in.begin() + states, in.begin() + states + xs}), options);
+    const host::MappedWithState found = MapWithState(g, element, Flatten({in.begin(), in.begin() + states}),
+                                                     Flatten({in.begin() + states, in.begin() + states + xs}), options);
     std::vector<Output> out = found.states;
     out.insert(out.end(), found.results.begin(), found.results.end());
     return out;
   }
 
-  std::vector<Output> Framed(Place& place, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+  std::vector<Output> Framed(Place& place, const Step& step, const std::vector<Type>& types,
+                             const std::vector<Value>& in, const Captured& captured) {
     Graph& g = place.g;
     switch (step.what) {
       case Do::k_loop: {
         const std::string name = NewName("loop");
-        std::vector<Output> variables = Flatten({in.begin(), in.begin() + step.states}), invariants = Flatten({in.begin() + step.states, in.end()});
+        std::vector<Output> variables = Flatten({in.begin(), in.begin() + step.states}),
+                            invariants = Flatten({in.begin() + step.states, in.end()});
         invariants.insert(invariants.end(), captured.arguments.begin(), captured.arguments.end());
         const auto enter = Entering(g, name, step.parallel);
-        return While(g, variables, invariants, [&](const std::vector<Output>& v) { return Results(g, *step.parts[0], types, v, captured, enter, nullptr)[0]; },
-                     [&](const std::vector<Output>& v) { return Results(g, *step.parts[1], types, v, captured, enter, nullptr); }, {name, step.parallel});
+        return While(
+            g, variables, invariants,
+            [&](const std::vector<Output>& v) {
+              return Results(g, *step.parts[0], types, v, captured, enter, nullptr)[0];
+            },
+            [&](const std::vector<Output>& v) {
+              return Results(g, *step.parts[1], types, v, captured, enter, nullptr);
+            },
+            {name, step.parallel});
       }
       case Do::k_elements: return FramedElements(g, step, types, in, captured);
       default: break;
@@ -790,50 +896,66 @@ class Lowering {
     std::vector<Output> inputs = Flatten({in.begin() + 1, in.end()});
     inputs.insert(inputs.end(), captured.arguments.begin(), captured.arguments.end());
     const std::vector<Type> given(types.begin() + 1, types.end());
-    if (step.what == Do::k_conditional) return Branch(g, in[0][0], given, inputs, captured, *step.parts[0], *step.parts[1]);
-    return Branch(g, g.Op("Equal", {in[0][0], g.Const(0)}), given, inputs, captured, *step.parts[0], *step.parts[1], step.parts[2].get(), in[0][0]);
+    if (step.what == Do::k_conditional)
+      return Branch(g, in[0][0], given, inputs, captured, *step.parts[0], *step.parts[1]);
+    return Branch(g, g.Op("Equal", {in[0][0], g.Const(0)}), given, inputs, captured, *step.parts[0], *step.parts[1],
+                  step.parts[2].get(), in[0][0]);
   }
   std::function<Output(const Output&)> Entering(Graph& g, const std::string& name, int64_t parallel) {
     const auto scope = g.Scope(name);
     const std::string frame = g.FrameName();
     return [&g, frame, parallel](const Output& reference) {
       const auto alone = g.OnlyControlDependencies({});
-      return g.Op("RefEnter", {reference}, {{"frame_name", frame}, {"is_constant", true}, {"parallel_iterations", parallel}});
+      return g.Op("RefEnter", {reference},
+                  {{"frame_name", frame}, {"is_constant", true}, {"parallel_iterations", parallel}});
     };
   }
   // last: a third branch; index says which of the two others it is then.
-  std::vector<Output> Branch(Graph& g, const Output& predicate, const std::vector<Type>& types, const std::vector<Output>& inputs, const Captured& captured,
-                             const Region& yes, const Region& no, const Region* last = nullptr, const Output& index = {}) {
+  std::vector<Output> Branch(Graph& g, const Output& predicate, const std::vector<Type>& types,
+                             const std::vector<Output>& inputs, const Captured& captured, const Region& yes,
+                             const Region& no, const Region* last = nullptr, const Output& index = {}) {
     std::map<std::pair<int64_t, int32_t>, Operation> gates;
     for (const Access& access : captured.accesses)
-      if (access.is_reference && !access.value.valid()) gates[{access.handle().node(), access.handle().index()}] = g.AddNode("RefSwitch", {access.handle(), predicate});
-    const auto side = [&](int which) { return [&gates, which](const Output& reference) { return gates.at({reference.node(), reference.index()}).output(which); }; };
+      if (access.is_reference && !access.value.valid())
+        gates[{access.handle().node(), access.handle().index()}] = g.AddNode("RefSwitch", {access.handle(), predicate});
+    const auto side = [&](int which) {
+      return [&gates, which](const Output& reference) {
+        return gates.at({reference.node(), reference.index()}).output(which);
+      };
+    };
     std::vector<Output> given = inputs;
     if (last != nullptr) given.push_back(index);
     const auto without = [&](std::vector<Output> v) {
       if (last != nullptr) v.pop_back();
       return v;
     };
-    return Cond(g, predicate, given, [&](const std::vector<Output>& v) { return Results(g, yes, types, without(v), captured, side(1), nullptr); },
-                [&](const std::vector<Output>& v) {
-                  if (last == nullptr) return Results(g, no, types, v, captured, side(0), nullptr);
-                  Captured inner = captured;  // as it is in this branch
-                  auto at = v.begin() + static_cast<ptrdiff_t>(inputs.size() - captured.arguments.size());
-                  inner.arguments.assign(at, v.begin() + static_cast<ptrdiff_t>(inputs.size()));
-                  for (Access& access : inner.accesses) access = access.Inside(&at, side(0));
-                  return Branch(g, g.Op("Equal", {v.back(), g.Const(1)}), types, without(v), inner, no, *last);
-                },
-                NewName("conditional"));
+    return Cond(
+        g, predicate, given,
+        [&](const std::vector<Output>& v) { return Results(g, yes, types, without(v), captured, side(1), nullptr); },
+        [&](const std::vector<Output>& v) {
+          if (last == nullptr) return Results(g, no, types, v, captured, side(0), nullptr);
+          Captured inner = captured;  // as it is in this branch
+          auto at = v.begin() + static_cast<ptrdiff_t>(inputs.size() - captured.arguments.size());
+          inner.arguments.assign(at, v.begin() + static_cast<ptrdiff_t>(inputs.size()));
+          for (Access& access : inner.accesses) access = access.Inside(&at, side(0));
+          return Branch(g, g.Op("Equal", {v.back(), g.Const(1)}), types, without(v), inner, no, *last);
+        },
+        NewName("conditional"));
   }
 
   // A loop over TensorArrays.
-  std::vector<Output> FramedElements(Graph& g, const Step& step, const std::vector<Type>& types, const std::vector<Value>& in, const Captured& captured) {
+  std::vector<Output> FramedElements(Graph& g, const Step& step, const std::vector<Type>& types,
+                                     const std::vector<Value>& in, const Captured& captured) {
     const std::string name = NewName("elements");
     const auto states = static_cast<size_t>(step.states), xs = static_cast<size_t>(step.xs);
     std::vector<Type> given(types.begin(), types.end());
     const auto rows = static_cast<int32_t>(types[states].dims[0]);
     const auto array = [&](DType dtype, const Dims& dims) {
-      return g.AddNode("TensorArrayV3", {g.Const(rows)}, {{"dtype", dtype}, {"element_shape", Shape(dims)}, {"clear_after_read", false}, {"identical_element_shapes", true}});
+      return g.AddNode("TensorArrayV3", {g.Const(rows)},
+                       {{"dtype", dtype},
+                        {"element_shape", Shape(dims)},
+                        {"clear_after_read", false},
+                        {"identical_element_shapes", true}});
     };
     std::vector<int32_t> places;
     for (int32_t i = 0; i < rows; ++i) places.push_back(i);
@@ -856,17 +978,25 @@ class Lowering {
     const std::vector<Output> first = Flatten({in.begin(), in.begin() + step.states});
     variables.insert(variables.end(), first.begin(), first.end());
     std::vector<Output> invariants = handles;
-    for (const auto& more : {flows, results, Flatten({in.begin() + static_cast<ptrdiff_t>(states + xs), in.end()}), captured.arguments}) invariants.insert(invariants.end(), more.begin(), more.end());
+    for (const auto& more :
+         {flows, results, Flatten({in.begin() + static_cast<ptrdiff_t>(states + xs), in.end()}), captured.arguments})
+      invariants.insert(invariants.end(), more.begin(), more.end());
     const auto enter = Entering(g, name, step.parallel);
-    const std::vector<Output> last = While(g, variables, invariants, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const(rows)}); },
+    const std::vector<Output> last = While(
+        g, variables, invariants,
+        [&](const std::vector<Output>& v) {
+          return g.Op("Less", {v[0], g.Const(rows)});
+        },
         [&](const std::vector<Output>& v) {
           const Output place = step.number == 0 ? v[0] : g.Op("Sub", {g.Const(rows - 1), v[0]});
           const auto from = v.begin() + static_cast<ptrdiff_t>(variables.size());
           std::vector<Output> flat(v.begin() + 1 + static_cast<ptrdiff_t>(results.size()), from);
           for (size_t i = 0; i < xs; ++i) {
             const auto at = static_cast<ptrdiff_t>(i), of = static_cast<ptrdiff_t>(xs);
-            const Output read = Has("array") ? g.Op("FloorMod", {g.Op("AddV2", {place, g.Const(1)}), g.Const(rows)}) : place;
-            flat.push_back(g.Op("TensorArrayReadV3", {from[at], read, from[of + at]}, {{"dtype", given[states + i].dtype}}));
+            const Output read =
+                Has("array") ? g.Op("FloorMod", {g.Op("AddV2", {place, g.Const(1)}), g.Const(rows)}) : place;
+            flat.push_back(
+                g.Op("TensorArrayReadV3", {from[at], read, from[of + at]}, {{"dtype", given[states + i].dtype}}));
             flat.back() = g.Op("EnsureShape", {flat.back()}, {{"shape", Shape(given[states + i].dims)}});
           }
           flat.insert(flat.end(), from + static_cast<ptrdiff_t>(2 * xs + results.size()), v.end());
@@ -879,14 +1009,17 @@ class Lowering {
             next.push_back(g.Op("AddV2", {v[0], g.Const(1)}));
           }
           for (size_t k = 0; k < results.size(); ++k)
-            next.push_back(g.Op("TensorArrayWriteV3", {from[static_cast<ptrdiff_t>(2 * xs + k)], place, made[carried + k], v[1 + k]}));
+            next.push_back(g.Op("TensorArrayWriteV3",
+                                {from[static_cast<ptrdiff_t>(2 * xs + k)], place, made[carried + k], v[1 + k]}));
           next.insert(next.end(), made.begin(), made.begin() + static_cast<ptrdiff_t>(carried));
           return next;
-        }, {name, step.parallel});
+        },
+        {name, step.parallel});
     if (!g.status().ok()) return {};
     std::vector<Output> out(last.begin() + 1 + static_cast<ptrdiff_t>(results.size()), last.end());
     for (size_t k = 0; k < results.size(); ++k)
-      out.push_back(g.Op("TensorArrayGatherV3", {results[k], every(), last[1 + k]}, {{"dtype", stacked[k].dtype}, {"element_shape", Shape(stacked[k].dims)}}));
+      out.push_back(g.Op("TensorArrayGatherV3", {results[k], every(), last[1 + k]},
+                         {{"dtype", stacked[k].dtype}, {"element_shape", Shape(stacked[k].dims)}}));
     // Who waits for the first of the outputs waits for the last turn.
     const auto order = g.ControlDependencies({Operation(last[0])});
     out[0] = g.Op("Identity", {out[0]});
@@ -899,7 +1032,9 @@ class Lowering {
     if (Has("has") && Operation(in[0][0]).op() != "OptionalFromValue") has = g.Op("LogicalAnd", {has, g.Const(false)});
     const Type& type = step.out[0];
     const auto get = [&type](Graph& body, const std::vector<Output>& v) {
-      return body.Op("OptionalGetValue", {v[0]}, {{"output_types", std::vector<DType>{type.dtype}}, {"output_shapes", std::vector<Shape>{Shape(type.dims)}}});
+      return body.Op(
+          "OptionalGetValue", {v[0]},
+          {{"output_types", std::vector<DType>{type.dtype}}, {"output_shapes", std::vector<Shape>{Shape(type.dims)}}});
     };
     const int64_t first = g.node_count();
     const std::string name = NewName("value_or");
@@ -908,10 +1043,14 @@ class Lowering {
     if (IsFunctional()) {
       const std::vector<Argument> arguments{DType::kVariant, {type.dtype, Shape(type.dims)}};
       const Function yes = Define(g, name + "_yes", get, arguments);
-      const Function no = Define(g, name + "_no", [](Graph& body, const std::vector<Output>& v) { return body.Op("Identity", {v[1]}); }, arguments);
+      const Function no = Define(
+          g, name + "_no", [](Graph& body, const std::vector<Output>& v) { return body.Op("Identity", {v[1]}); },
+          arguments);
       out = Cond(g, has, inputs, yes, no, name);
     } else {
-      out = Cond(g, has, inputs, [&](const std::vector<Output>& v) { return std::vector<Output>{get(g, v)}; }, [&](const std::vector<Output>& v) { return std::vector<Output>{v[1]}; }, name);
+      out = Cond(
+          g, has, inputs, [&](const std::vector<Output>& v) { return std::vector<Output>{get(g, v)}; },
+          [&](const std::vector<Output>& v) { return std::vector<Output>{v[1]}; }, name);
     }
     if (place.is_main) parts_.push_back({first, g.node_count(), Do::k_conditional});
     return out.empty() ? Output() : out[0];
@@ -942,7 +1081,8 @@ class Lowering {
     Graph& g = to_.graph;
     if (gradient.kind == host::Gradient::Kind::kDense) return gradient.dense;
     if (gradient.kind == host::Gradient::Kind::kNone) return g.Op("ZerosLike", {like});
-    const Output rows = g.Op("StridedSlice", {gradient.dense_shape, g.Const({0}), g.Const({1}), g.Const({1})}, {{"shrink_axis_mask", 1}});
+    const Output rows = g.Op("StridedSlice", {gradient.dense_shape, g.Const({0}), g.Const({1}), g.Const({1})},
+                             {{"shrink_axis_mask", 1}});
     return g.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
   }
   // What a gradient is taken by: a parameter, or a variable, of which each shard has one.
@@ -955,7 +1095,8 @@ class Lowering {
     if (!access.is_parted()) return {access.handles, {Read(*place, variable)}, nullptr};
     const Variable& of = program_.variables[static_cast<size_t>(variable)];
     By by{access.handles, {}, &of};
-    for (const Output& handle : access.handles) by.likes.push_back(to_.graph.Op("ReadVariableOp", {handle}, {{"dtype", of.dtype}}));
+    for (const Output& handle : access.handles)
+      by.likes.push_back(to_.graph.Op("ReadVariableOp", {handle}, {{"dtype", of.dtype}}));
     return by;
   }
   std::vector<Output> GradientsOf(const std::string& what, const Output& y, const std::vector<By>& by) {
@@ -978,7 +1119,8 @@ class Lowering {
     Graph& g = to_.graph;
     std::vector<Output> sums;
     std::vector<By> by;
-    for (const int loss : program_.losses) sums.push_back(calculation_.Total(g, all[static_cast<size_t>(loss)][0], program_.main.type(loss).dims));
+    for (const int loss : program_.losses)
+      sums.push_back(calculation_.Total(g, all[static_cast<size_t>(loss)][0], program_.main.type(loss).dims));
     const Output loss = sums.size() == 1 ? sums[0] : g.Op("AddN", sums);
     for (size_t i = 0; i < parameters.size(); ++i)
       if (program_.main.parameters[i].dtype == loss.dtype()) {
@@ -1011,7 +1153,8 @@ class Lowering {
     for (size_t i = 0; i < weights.size(); ++i) {
       const auto after = g.ControlDependencies(taken);
       const Output& gradient = first[first.size() - weights.size() + i];
-      Write(*place, weights[i], Do::k_assign_sub, {{g.Op("Mul", {gradient, calculation_.Scalar(g, loss.dtype(), 0.25)})}});
+      Write(*place, weights[i], Do::k_assign_sub,
+            {{g.Op("Mul", {gradient, calculation_.Scalar(g, loss.dtype(), 0.25)})}});
     }
   }
   void AddSecond(const std::vector<Output>& first, const std::vector<By>& by, std::vector<Operation>* taken) {
@@ -1019,7 +1162,9 @@ class Lowering {
     std::vector<Output> sums;
     for (size_t i = 0; i < first.size(); ++i) {
       const auto feed = to_.by[i];
-      const Dims& dims = feed < program_.main.parameters.size() ? program_.main.parameters[feed].dims : program_.variables[feed - program_.main.parameters.size()].dims;
+      const Dims& dims = feed < program_.main.parameters.size()
+                             ? program_.main.parameters[feed].dims
+                             : program_.variables[feed - program_.main.parameters.size()].dims;
       sums.push_back(calculation_.Total(g, first[i], dims));
     }
     std::vector<Output> second = GradientsOf("second gradient", sums.size() == 1 ? sums[0] : g.Op("AddN", sums), by);
@@ -1051,8 +1196,10 @@ class Lowering {
     const auto add = [&](const Output& edge) {
       const Operation node(edge);
       if (!IsPlain(edge.dtype()) || node.op() == "Placeholder") return;
-      const bool stateful = node.op().find("Variable") != std::string::npos || node.op().find("Queue") != std::string::npos || node.op().find("Iterator") != std::string::npos || node.op().find("Random") != std::string::npos ||
-                            node.op().find("Assign") != std::string::npos || node.op().find("Scatter") == 0;
+      const bool stateful =
+          node.op().find("Variable") != std::string::npos || node.op().find("Queue") != std::string::npos ||
+          node.op().find("Iterator") != std::string::npos || node.op().find("Random") != std::string::npos ||
+          node.op().find("Assign") != std::string::npos || node.op().find("Scatter") == 0;
       to_.inner.push_back(edge.name());
       if (!ordered.contains(edge.node()) && !stateful) to_.free.push_back(edge.name());
     };
@@ -1063,7 +1210,9 @@ class Lowering {
       const Part_* within = part(node);
       for (const Output& edge : operation.outputs()) {
         if (within == nullptr) add(edge);
-        else if ((within->what == Do::k_loop || within->what == Do::k_elements) && IsPlain(edge.dtype()) && operation.op() != "Exit" && name.find('/') != std::string::npos) to_.inside.push_back(edge.name());
+        else if ((within->what == Do::k_loop || within->what == Do::k_elements) && IsPlain(edge.dtype()) &&
+                 operation.op() != "Exit" && name.find('/') != std::string::npos)
+          to_.inside.push_back(edge.name());
       }
     }
     for (size_t value = program_.main.parameters.size(); value < all.size(); ++value)
@@ -1075,7 +1224,8 @@ class Lowering {
     }
   }
 
-  // Of a call that is inlined the value is one of its function's; an index has a bound; and effects, or a step's constants, hang on no value.
+  // Of a call that is inlined the value is one of its function's; an index has a bound; and effects, or a step's
+  // constants, hang on no value.
   bool CanBeOther(const Step& step) const {
     if (step.out.empty() || !IsNumber(step.out[0].dtype) || TouchedBy(program_, step).any()) return false;
     switch (step.what) {
@@ -1089,7 +1239,8 @@ class Lowering {
       for (int value = step.first; value < step.first + static_cast<int>(step.out.size()); ++value) {
         const Value& edges = all[static_cast<size_t>(value)];
         const Type& type = program_.main.type(value);
-        if (type.kind == Kind::kTensor && IsNumber(type.dtype)) to_.values.emplace_back("v" + std::to_string(value), edges[0].name());
+        if (type.kind == Kind::kTensor && IsNumber(type.dtype))
+          to_.values.emplace_back("v" + std::to_string(value), edges[0].name());
       }
     }
   }
@@ -1123,7 +1274,8 @@ std::string Form::name() const {
   return text;
 }
 
-std::unique_ptr<Lowered> Lower(const host::Runtime& runtime, const Program& program, const Form& form, const std::vector<host::Tensor>& values) {
+std::unique_ptr<Lowered> Lower(const host::Runtime& runtime, const Program& program, const Form& form,
+                               const std::vector<host::Tensor>& values) {
   auto lowered = std::make_unique<Lowered>(runtime);
   Lowering(lowered.get(), program, form, values).Run();
   return lowered;

@@ -56,14 +56,20 @@ class Work {
   explicit Work(const Choices& choices) : choices_(choices) {
     for (const Feature feature : AllFeatures()) {
       const std::string name = NameOf(feature);
-      const auto has = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+      const auto has = [&](const std::vector<std::string>& names) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+      };
       if (!(choices.features.empty() || has(choices.features)) || has(choices.without_features)) continue;
       if (choices.all || !IsLeftOut(name)) features_.insert(feature);
     }
     for (const Manner& manner : AllManners()) {
-      const auto has = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), manner.name) != names.end(); };
+      const auto has = [&](const std::vector<std::string>& names) {
+        return std::find(names.begin(), names.end(), manner.name) != names.end();
+      };
       if (!(choices.manners.empty() || has(choices.manners)) || has(choices.without)) continue;
-      if (!choices.processes && choices.manners.empty() && (manner.where == Where::kShm || manner.where == Where::kGrpc)) continue;
+      if (!choices.processes && choices.manners.empty() &&
+          (manner.where == Where::kShm || manner.where == Where::kGrpc))
+        continue;
       if (choices.all || !choices.manners.empty() || !IsLeftOut(manner.name)) manners_.push_back(&manner);
     }
   }
@@ -73,7 +79,8 @@ class Work {
     if (!choices_.plants.empty()) return Plants();
     SetDeadline(std::chrono::milliseconds(choices_.deadline));
     file_ = std::filesystem::temp_directory_path() / ("crossings_" + std::to_string(getpid()) + ".txt");
-    progress_ = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    progress_ = static_cast<Progress*>(
+        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     new (progress_) Progress();
     const auto begin = Clock::now();
     for (const uint32_t seed : choices_.seeds) {
@@ -83,7 +90,8 @@ class Work {
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     const uint32_t findings = Summarise();
-    std::printf("%u programs in %zu manners, %.1f programs a second: %u with findings\n", progress_->done.load(), manners_.size(), progress_->done.load() / seconds, findings);
+    std::printf("%u programs in %zu manners, %.1f programs a second: %u with findings\n", progress_->done.load(),
+                manners_.size(), progress_->done.load() / seconds, findings);
     std::filesystem::remove(file_);
     return findings == 0 ? 0 : 1;
   }
@@ -102,7 +110,8 @@ class Work {
     for (const Plant& plant : kPlants) {
       const auto is_asked = [&](const std::string& name) { return name == "all" || name == plant.name; };
       if (std::none_of(choices_.plants.begin(), choices_.plants.end(), is_asked)) continue;
-      const uint32_t found = FindPlant(world, plant, choices_.seeds[0], choices_.count, [&](uint32_t seed) { return Generate(seed, features_); });
+      const uint32_t found = FindPlant(world, plant, choices_.seeds[0], choices_.count,
+                                       [&](uint32_t seed) { return Generate(seed, features_); });
       std::printf("%s: %u\n", std::string(plant.name).c_str(), found);
       std::fflush(stdout);
       all = all && found != 0;
@@ -126,17 +135,21 @@ class Work {
       const pid_t ended = waitpid(-1, &status, WNOHANG);
       if (ended <= 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        if (choices_.seconds > 0 && Clock::now() - begin > std::chrono::seconds(choices_.seconds)) progress_->stop = true;
+        if (choices_.seconds > 0 && Clock::now() - begin > std::chrono::seconds(choices_.seconds))
+          progress_->stop = true;
         continue;
       }
-      const auto at = std::find_if(workers.begin(), workers.end(), [&](const auto& each) { return each.first == ended; });
+      const auto at =
+          std::find_if(workers.begin(), workers.end(), [&](const auto& each) { return each.first == ended; });
       if (at == workers.end()) continue;
       const int index = at->second;
       workers.erase(at);
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
       Progress::Worker& worker = progress_->workers[index];
       const std::string manner = worker.manner;
-      Tell(worker.seed, {"crash", manner, WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : "exit " + std::to_string(WEXITSTATUS(status))});
+      Tell(worker.seed, {"crash", manner,
+                         WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                             : "exit " + std::to_string(WEXITSTATUS(status))});
       crashed[worker.seed].insert(manner);
       if (choices_.shrink && WIFSIGNALED(status)) SmallerCrash(worker.seed, manner);
       if (!progress_->stop) start(index, worker.seed);
@@ -159,7 +172,8 @@ class Work {
       waitpid(process, &status, 0);
       return WIFSIGNALED(status);
     }, 300);
-    std::printf("seed %u, %s: shrunk to %d steps\n%s\n", seed, name.c_str(), CountSteps(small), Describe(small).c_str());
+    std::printf("seed %u, %s: shrunk to %d steps\n%s\n", seed, name.c_str(), CountSteps(small),
+                Describe(small).c_str());
     if (choices_.write.empty()) return;
     const pid_t process = fork();
     if (process == 0) {
@@ -190,25 +204,31 @@ class Work {
   void One(World& world, int index, uint32_t seed, const std::set<std::string>& crashed) {
     Progress::Worker& worker = progress_->workers[index];
     worker.seed = seed;
-    const auto tell = [&](const std::string& manner) { std::snprintf(worker.manner, sizeof(worker.manner), "%s", manner.c_str()); };
+    const auto tell = [&](const std::string& manner) {
+      std::snprintf(worker.manner, sizeof(worker.manner), "%s", manner.c_str());
+    };
     const Program program = Generate(seed, features_);
     if (choices_.show) std::printf("seed %u\n%s\n", seed, Describe(program).c_str());
     if (!choices_.batch.empty()) {
       tell("plain");
       for (const Manner* manner : manners_)
-        if (manner->how == How::kSteps && Fits(*manner, program)) WriteProgram(world, program, *manner, choices_.batch + "/" + std::to_string(seed) + "_" + Plain(manner->name), "");
+        if (manner->how == How::kSteps && Fits(*manner, program))
+          WriteProgram(world, program, *manner, choices_.batch + "/" + std::to_string(seed) + "_" + Plain(manner->name),
+                       "");
       ++progress_->done;
       return;
     }
     std::vector<const Manner*> manners;
     for (const Manner* manner : manners_)
-      if (!crashed.contains(manner->name) && !crashed.contains(manner->name + ", differences")) manners.push_back(manner);
+      if (!crashed.contains(manner->name) && !crashed.contains(manner->name + ", differences"))
+        manners.push_back(manner);
     Explained explained;
     std::vector<Finding> findings = Check(world, program, manners, choices_.first, &explained, tell);
     if (choices_.refusals && findings.empty())
       for (const auto& [kind, count] : explained) findings.push_back({"refused", "plain", kind});
     if (!choices_.all) std::erase_if(findings, [](const Finding& finding) { return IsKnown(finding.text); });
-    for (const auto& [kind, count] : explained) Append("E\t" + std::to_string(count) + "\t" + kind + "\t" + std::to_string(seed));
+    for (const auto& [kind, count] : explained)
+      Append("E\t" + std::to_string(count) + "\t" + kind + "\t" + std::to_string(seed));
     for (const Finding& finding : findings) {
       Tell(seed, finding);
       if (choices_.shrink && (finding.kind != "hang" || choices_.deadline <= 2000)) Smaller(world, program, finding);
@@ -229,7 +249,8 @@ class Work {
       last = found[0];
       return true;
     }, finding.kind == "hang" ? 200 : 2000);
-    std::printf("seed %u, %s: shrunk to %d steps: %s\n%s\n", program.seed, finding.manner.c_str(), CountSteps(small), last.text.c_str(), Describe(small).c_str());
+    std::printf("seed %u, %s: shrunk to %d steps: %s\n%s\n", program.seed, finding.manner.c_str(), CountSteps(small),
+                last.text.c_str(), Describe(small).c_str());
     if (!choices_.write.empty()) Write(world, small, last);
   }
   void Write(World& world, const Program& program, const Finding& finding) {
@@ -251,7 +272,8 @@ class Work {
     std::fclose(file);
   }
   void Tell(uint32_t seed, const Finding& finding) {
-    std::printf("seed %u, %s: %s: %s\n", seed, finding.manner.c_str(), finding.kind.c_str(), finding.text.substr(0, 1000).c_str());
+    std::printf("seed %u, %s: %s: %s\n", seed, finding.manner.c_str(), finding.kind.c_str(),
+                finding.text.substr(0, 1000).c_str());
     std::fflush(stdout);
     Append("F\t" + std::to_string(seed) + "\t" + finding.kind + "\t" + finding.manner);
   }
@@ -276,9 +298,11 @@ class Work {
     }
     if (!explained.empty()) std::printf("refused by name:\n");
     for (const auto& [kind, times] : explained)
-      std::printf("%8llu  %s (seed %s)\n", static_cast<unsigned long long>(times.first), kind.c_str(), times.second.c_str());
+      std::printf("%8llu  %s (seed %s)\n", static_cast<unsigned long long>(times.first), kind.c_str(),
+                  times.second.c_str());
     if (!found.empty()) std::printf("findings:\n");
-    for (const auto& [what, count] : found) std::printf("%8llu  %s\n", static_cast<unsigned long long>(count), what.c_str());
+    for (const auto& [what, count] : found)
+      std::printf("%8llu  %s\n", static_cast<unsigned long long>(count), what.c_str());
     return static_cast<uint32_t>(seeds.size());
   }
 
@@ -315,7 +339,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", choices.batch, "a folder for all programs, which other hosts replay; nothing is compared");
   app.add_flag("--refusals", choices.refusals, "what is refused by name is a finding too");
   app.add_flag("--show", choices.show, "print every program");
-  app.add_option("--plants", choices.plants, "print which of the programs finds each of these planted faults first (lower.h, or all); none: 0");
+  app.add_option("--plants", choices.plants,
+                 "print which of the programs finds each of these planted faults first (lower.h, or all); none: 0");
   app.add_flag("--list", choices.list, "print manners and features");
   CLI11_PARSE(app, argc, argv);
   return tenon::crossings::Work(choices).Run();

@@ -17,7 +17,8 @@
 namespace tenon::crossings {
 namespace {
 
-using host::Code, host::Feed, host::Name, host::Result, host::Runtime, host::Session, host::SessionOptions, host::Status, host::Tensor;
+using host::Code, host::Feed, host::Name, host::Result, host::Runtime, host::Session, host::SessionOptions,
+    host::Status, host::Tensor;
 
 std::chrono::milliseconds the_deadline{20000};  // a step takes milliseconds; one that hangs is told with its program
 
@@ -30,10 +31,12 @@ bool HasStep(const Region& region, Do what) {
   return false;
 }
 bool ChangesState(const Program& program) {
-  return program.trains || !TouchedBy(program, program.main).written.empty() || HasStep(program.main, Do::k_queue) || HasStep(program.main, Do::k_dice);
+  return program.trains || !TouchedBy(program, program.main).written.empty() || HasStep(program.main, Do::k_queue) ||
+         HasStep(program.main, Do::k_dice);
 }
 
-// A GraphDef where the function of the greatest depth (lower.cc: "function0_d3") calls itself, and those of less are gone.
+// A GraphDef where the function of the greatest depth (lower.cc: "function0_d3") calls itself, and those of less are
+// gone.
 std::string CallingItself(std::string_view graph) {
   constexpr uint32_t kLibrary = 2, kFunction = 1, kSignature = 1, kName = 1;
   const auto field = [](std::string_view message, uint32_t number) {
@@ -43,7 +46,9 @@ std::string CallingItself(std::string_view graph) {
     return std::string();
   };
   const std::string most = "_d" + std::to_string(kMostDepth);
-  const auto is_less = [](std::string_view name) { return name.size() > 3 && name.substr(name.size() - 3, 2) == "_d" && name.back() < '0' + kMostDepth; };
+  const auto is_less = [](std::string_view name) {
+    return name.size() > 3 && name.substr(name.size() - 3, 2) == "_d" && name.back() < '0' + kMostDepth;
+  };
   std::string kept;
   std::vector<std::string> less;
   sdk::WireReader fields(graph);
@@ -64,7 +69,8 @@ std::string CallingItself(std::string_view graph) {
     kept += made.bytes();
   }
   for (const std::string& name : less)
-    for (size_t at = 0; (at = kept.find(name, at)) != kept.npos;) kept.replace(at, name.size(), name.substr(0, name.size() - 3) + most);
+    for (size_t at = 0; (at = kept.find(name, at)) != kept.npos;)
+      kept.replace(at, name.size(), name.substr(0, name.size() - 3) + most);
   return kept;
 }
 
@@ -72,7 +78,12 @@ std::string CallingItself(std::string_view graph) {
 class Trial {
  public:
   Trial(World& world, const Manner& manner, const Program& program)
-      : world_(world), manner_(manner), program_(program), runtime_(world.RuntimeOf(manner.where)), feeds_{FeedsOf(program, 0), FeedsOf(program, 1)}, random_(program.seed + 1) {}
+      : world_(world),
+        manner_(manner),
+        program_(program),
+        runtime_(world.RuntimeOf(manner.where)),
+        feeds_{FeedsOf(program, 0), FeedsOf(program, 1)},
+        random_(program.seed + 1) {}
 
   Outcome Run() {
     const Status status = Go();
@@ -135,7 +146,8 @@ class Trial {
     }
     outcome_.stage = "initial";
     std::vector<Feed> feeds;
-    for (size_t i = program_.main.parameters.size(); i < lowered_->feeds.size(); ++i) feeds.push_back({lowered_->feeds[i], feeds_[0][i]});
+    for (size_t i = program_.main.parameters.size(); i < lowered_->feeds.size(); ++i)
+      feeds.push_back({lowered_->feeds[i], feeds_[0][i]});
     return session_->Run(feeds, {}, {lowered_->initial}, Deadline()).status();
   }
   std::vector<Feed> FeedsOfStep(size_t feeding) const {
@@ -147,11 +159,13 @@ class Trial {
   static std::vector<Name> Names(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
 
   void Keep(const std::string& step, const std::vector<Tensor>& values, const std::string& note = "") {
-    for (size_t i = 0; i < lowered_->labels.size(); ++i) outcome_.items.push_back({step + ": " + lowered_->labels[i], note, values[i], {}});
+    for (size_t i = 0; i < lowered_->labels.size(); ++i)
+      outcome_.items.push_back({step + ": " + lowered_->labels[i], note, values[i], {}});
   }
   Status Step(const std::string& step, size_t feeding) {
     outcome_.stage = step;
-    TENON_TRY_ASSIGN(const std::vector<Tensor> values, session_->Run(FeedsOfStep(feeding), Names(lowered_->fetches), Names(lowered_->targets), Deadline()));
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values, session_->Run(FeedsOfStep(feeding), Names(lowered_->fetches),
+                                                                     Names(lowered_->targets), Deadline()));
     Keep(step, values);
     return Status();
   }
@@ -180,8 +194,10 @@ class Trial {
     TENON_TRY(Step("step 2", 0));
     outcome_.stage = "variables";
     if (!lowered_->variables.empty()) {
-      TENON_TRY_ASSIGN(const std::vector<Tensor> variables, session_->Run({}, Names(lowered_->variables), {}, Deadline()));
-      for (size_t i = 0; i < variables.size(); ++i) outcome_.items.push_back({"variable" + std::to_string(i), "", variables[i], {}});
+      TENON_TRY_ASSIGN(const std::vector<Tensor> variables,
+                       session_->Run({}, Names(lowered_->variables), {}, Deadline()));
+      for (size_t i = 0; i < variables.size(); ++i)
+        outcome_.items.push_back({"variable" + std::to_string(i), "", variables[i], {}});
     }
     return manner_.form.constants ? Status() : Step("step 3", 1);
   }
@@ -195,7 +211,8 @@ class Trial {
     std::vector<std::string> fetches = lowered_->fetches;
     std::sort(fetches.begin(), fetches.end());
     fetches.erase(std::unique(fetches.begin(), fetches.end()), fetches.end());
-    TENON_TRY_ASSIGN(const host::PartialRun run, host::PartialRun::Setup(*session_, names, Names(fetches), Names(lowered_->targets)));
+    TENON_TRY_ASSIGN(const host::PartialRun run,
+                     host::PartialRun::Setup(*session_, names, Names(fetches), Names(lowered_->targets)));
     std::map<std::string, Tensor> found;
     for (size_t fed = 0; fed <= feeds.size(); ++fed) {
       if (fed > 0) TENON_TRY(run.Run({feeds[fed - 1]}, {}, Deadline()).status());
@@ -217,8 +234,10 @@ class Trial {
     for (const size_t feeding : {1, 0}) {
       for (size_t i = lowered_->fetches.size(); i-- > 0;) {
         outcome_.stage = lowered_->labels[i];
-        TENON_TRY_ASSIGN(const std::vector<Tensor> values, session_->Run(FeedsOfStep(feeding), {lowered_->fetches[i]}, {}, Deadline()));
-        outcome_.items.push_back({(feeding == 0 ? "step 1: " : "step 3: ") + lowered_->labels[i], "alone", values[0], {}});
+        TENON_TRY_ASSIGN(const std::vector<Tensor> values,
+                         session_->Run(FeedsOfStep(feeding), {lowered_->fetches[i]}, {}, Deadline()));
+        outcome_.items.push_back(
+            {(feeding == 0 ? "step 1: " : "step 3: ") + lowered_->labels[i], "alone", values[0], {}});
       }
     }
     return Status();
@@ -234,15 +253,19 @@ class Trial {
     const std::vector<std::string> inner = Sample(lowered_->inner, 8);
     std::vector<std::string> fetches = lowered_->fetches;
     fetches.insert(fetches.end(), inner.begin(), inner.end());
-    TENON_TRY_ASSIGN(const std::vector<Tensor> values, session_->Run(FeedsOfStep(0), Names(fetches), Names(lowered_->targets), Deadline()));
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values,
+                     session_->Run(FeedsOfStep(0), Names(fetches), Names(lowered_->targets), Deadline()));
     Keep("step 1", values, "with inner edges");
-    for (size_t i = 0; i < inner.size(); ++i) outcome_.items.push_back({"edge " + inner[i], "", values[lowered_->fetches.size() + i], {}});
+    for (size_t i = 0; i < inner.size(); ++i)
+      outcome_.items.push_back({"edge " + inner[i], "", values[lowered_->fetches.size() + i], {}});
     return Status();
   }
   Status FedInner() {
     std::vector<std::string> free;
     for (const std::string& edge : lowered_->free)
-      if (std::find(lowered_->targets.begin(), lowered_->targets.end(), edge.substr(0, edge.find(':'))) == lowered_->targets.end()) free.push_back(edge);
+      if (std::find(lowered_->targets.begin(), lowered_->targets.end(), edge.substr(0, edge.find(':'))) ==
+          lowered_->targets.end())
+        free.push_back(edge);
     free = Sample(free, 4);
     if (free.empty()) return Status();
     TENON_TRY(Begin());
@@ -259,7 +282,8 @@ class Trial {
       }
       TENON_TRY(Begin());
       outcome_.stage = "step 1, " + note;
-      TENON_TRY_ASSIGN(const std::vector<Tensor> found, session_->Run(feeds, Names(lowered_->fetches), Names(lowered_->targets), Deadline()));
+      TENON_TRY_ASSIGN(const std::vector<Tensor> found,
+                       session_->Run(feeds, Names(lowered_->fetches), Names(lowered_->targets), Deadline()));
       Keep("step 1", found, note);
     }
     return Status();
@@ -277,7 +301,9 @@ class Trial {
     };
     std::vector<double> others;
     for (int64_t i = 0; i < value.element_count(); ++i)
-      others.push_back(program_.smooth && IsFloating(value.dtype()) ? 0.25 - number(i) / 2 : number(i) >= 30 ? number(i) - 7 : number(i) + 1);
+      others.push_back(program_.smooth && IsFloating(value.dtype()) ? 0.25 - number(i) / 2
+                       : number(i) >= 30                            ? number(i) - 7
+                                                                    : number(i) + 1);
     return TensorOf(value.dtype(), value.shape().dims(), others);
   }
   Status FedOthers() {
@@ -301,7 +327,8 @@ class Trial {
       }
       TENON_TRY(Begin());
       outcome_.stage = what;
-      TENON_TRY_ASSIGN(const std::vector<Tensor> found, session_->Run(feeds, Names(lowered_->fetches), Names(lowered_->targets), Deadline()));
+      TENON_TRY_ASSIGN(const std::vector<Tensor> found,
+                       session_->Run(feeds, Names(lowered_->fetches), Names(lowered_->targets), Deadline()));
       Keep(what, found);
     }
     return Status();
@@ -317,14 +344,17 @@ class Trial {
   Status Saved() {
     TENON_TRY(Begin());
     outcome_.stage = "saving";
-    const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("tenon_crossings_" + std::to_string(getpid()));
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("tenon_crossings_" + std::to_string(getpid()));
     std::filesystem::remove_all(folder);
     model::SignatureSpec signature;
     for (size_t i = 0; i < program_.main.parameters.size(); ++i)
       if (!lowered_->feeds[i].empty()) signature.inputs.emplace_back("x" + std::to_string(i), lowered_->feeds[i]);
-    for (size_t i = 0; i < lowered_->fetches.size(); ++i) signature.outputs.emplace_back("y" + std::to_string(i), lowered_->fetches[i]);
+    for (size_t i = 0; i < lowered_->fetches.size(); ++i)
+      signature.outputs.emplace_back("y" + std::to_string(i), lowered_->fetches[i]);
     TENON_TRY_ASSIGN(const std::string bytes, lowered_->graph.Export());
-    const Status written = model::WriteSavedModel(runtime_, *session_, bytes, folder.string(), {.signatures = {signature}});
+    const Status written =
+        model::WriteSavedModel(runtime_, *session_, bytes, folder.string(), {.signatures = {signature}});
     const Status said = written.ok() ? Reloaded(folder.string()) : written;
     std::filesystem::remove_all(folder);
     return said;
@@ -401,7 +431,9 @@ const std::vector<Manner>& AllManners() {
     tpus.options.executor = TENON_EXECUTOR_DYNAMIC;
     tpus.form.control = Control::kFunctions;
     for (const Where where : {Where::kOneTask, Where::kTwoTasks, Where::kThreeTasks}) {
-      const std::string name = where == Where::kOneTask ? "one task" : where == Where::kTwoTasks ? "two tasks" : "three tasks";
+      const std::string name = where == Where::kOneTask    ? "one task"
+                               : where == Where::kTwoTasks ? "two tasks"
+                                                           : "three tasks";
       add(name).where = where;
       Manner& functions = add(name + ", functions");
       functions.where = where;
@@ -541,10 +573,16 @@ const Manner& ByName(const std::string& name) {
 
 bool Fits(const Manner& manner, const Program& program) {
   const bool changes = ChangesState(program), variables = !program.variables.empty();
-  const auto is = [](Variable::Holder holder) { return [holder](const Variable& variable) { return variable.holder == holder; }; };
-  if (manner.how == How::kSelf && std::none_of(program.functions.begin(), program.functions.end(), [](const auto& function) { return function->recurs; })) return false;
+  const auto is = [](Variable::Holder holder) {
+    return [holder](const Variable& variable) { return variable.holder == holder; };
+  };
+  if (manner.how == How::kSelf && std::none_of(program.functions.begin(), program.functions.end(),
+                                               [](const auto& function) { return function->recurs; }))
+    return false;
   const bool tensors = std::all_of(program.variables.begin(), program.variables.end(), is(Variable::Holder::kTensor));
-  const auto has_rows = [](const Variable& variable) { return variable.holder == Variable::Holder::kTensor && !variable.dims.empty(); };
+  const auto has_rows = [](const Variable& variable) {
+    return variable.holder == Variable::Holder::kTensor && !variable.dims.empty();
+  };
   if (manner.form.shards && std::none_of(program.variables.begin(), program.variables.end(), has_rows)) return false;
   switch (manner.how) {
     case How::kFrozen: return !changes && variables && tensors;
@@ -572,7 +610,10 @@ const Runtime& World::RuntimeOf(Where where) {
   options.log_level = TENON_LOG_ERROR + 1;
   options.threads = where == Where::kOneThread ? 1 : where == Where::kFourThreads ? 4 : 2;
   if (where == Where::kTpus)
-    options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "cores", "2"}};
+    options.plugin_options = {{"tenon.tpu_sim", "devices", "2"},
+                              {"tenon.tpu_sim", "precision", "exact"},
+                              {"tenon.tpu_sim", "guard", "true"},
+                              {"tenon.tpu_sim", "cores", "2"}};
   auto made = Runtime::Create(options);
   if (!made.ok()) {
     std::fprintf(stderr, "crossings: no runtime: %s\n", made.status().message().c_str());
@@ -587,12 +628,15 @@ std::string World::MasterOf(Where where) {
   if (tasks > 0) {
     auto& cluster = clusters_[where];
     if (cluster == nullptr)
-      cluster = std::make_unique<engine::LocalCluster>("loopback://crossings" + std::to_string(tasks), std::vector<std::pair<std::string, int>>{{"worker", tasks}});
+      cluster = std::make_unique<engine::LocalCluster>("loopback://crossings" + std::to_string(tasks),
+                                                       std::vector<std::pair<std::string, int>>{{"worker", tasks}});
     return cluster->address();
   }
   if (where != Where::kShm && where != Where::kGrpc) return "";
   auto& processes = processes_[where];
-  if (processes == nullptr) processes = std::make_unique<engine::Processes>(where == Where::kShm ? "shm" : "grpc", std::vector<std::pair<std::string, int>>{{"worker", 2}});
+  if (processes == nullptr)
+    processes = std::make_unique<engine::Processes>(where == Where::kShm ? "shm" : "grpc",
+                                                    std::vector<std::pair<std::string, int>>{{"worker", 2}});
   return processes->address(0);
 }
 
@@ -611,7 +655,8 @@ std::string CheckDifferences(World& world, const Manner& manner, const Program& 
   constexpr double kStep = 1e-5, kBound = 1e-5;
   // What comes out of these depends on what went in, and they have no gradient.
   if (Contains(program, {Do::k_stop, Do::k_queue, Do::k_enqueue, Do::k_exchange, Do::k_begin})) return "";
-  if (!program.smooth || program.losses.empty() || program.main.type(program.losses[0]).dtype != DType::kDouble) return "";
+  if (!program.smooth || program.losses.empty() || program.main.type(program.losses[0]).dtype != DType::kDouble)
+    return "";
   const Runtime& runtime = world.RuntimeOf(manner.where);
   const std::vector<Tensor> at = FeedsOf(program, 0);
   const std::unique_ptr<Lowered> lowered = Lower(runtime, program, manner.form, at);
@@ -619,7 +664,8 @@ std::string CheckDifferences(World& world, const Manner& manner, const Program& 
   std::mt19937 random(program.seed + 2);
   std::map<size_t, std::vector<double>> direction;
   for (const size_t feed : lowered->by)
-    for (size_t i = 0; i < Doubles(at[feed]).size(); ++i) direction[feed].push_back((static_cast<double>(random() % 200) - 100) / 100);
+    for (size_t i = 0; i < Doubles(at[feed]).size(); ++i)
+      direction[feed].push_back((static_cast<double>(random() % 200) - 100) / 100);
   // A fresh session for each: dice are thrown anew.
   const auto run = [&](double step) -> Result<std::vector<std::vector<double>>> {
     std::vector<Tensor> values = at;
@@ -632,11 +678,13 @@ std::string CheckDifferences(World& world, const Manner& manner, const Program& 
     options.seed = 5;
     TENON_TRY_ASSIGN(const Session session, Session::Create(runtime, lowered->graph, options));
     std::vector<Feed> first, feeds;
-    for (size_t i = 0; i < values.size(); ++i) (i < program.main.parameters.size() ? feeds : first).push_back({lowered->feeds[i], values[i]});
+    for (size_t i = 0; i < values.size(); ++i)
+      (i < program.main.parameters.size() ? feeds : first).push_back({lowered->feeds[i], values[i]});
     host::RunOptions deadline;
     deadline.timeout = the_deadline;
     TENON_TRY(session.Run(first, {}, {lowered->initial}, deadline).status());
-    const std::vector<Name> fetches(lowered->fetches.begin() + static_cast<ptrdiff_t>(lowered->loss), lowered->fetches.end());
+    const std::vector<Name> fetches(lowered->fetches.begin() + static_cast<ptrdiff_t>(lowered->loss),
+                                    lowered->fetches.end());
     TENON_TRY_ASSIGN(const std::vector<Tensor> found, session.Run(feeds, fetches, {}, deadline));
     std::vector<std::vector<double>> all;
     for (const Tensor& tensor : found) all.push_back(Doubles(tensor));
@@ -654,16 +702,19 @@ std::string CheckDifferences(World& world, const Manner& manner, const Program& 
   const auto total = [&](const std::vector<std::vector<double>>& values) {
     double sum = 0;
     for (size_t k = 0; k < lowered->gradients; ++k)
-      for (size_t i = 0; i < values[1 + k].size(); ++i) sum += values[1 + k][i] * PatternOf(8, static_cast<int64_t>(i), true, DType::kDouble);
+      for (size_t i = 0; i < values[1 + k].size(); ++i)
+        sum += values[1 + k][i] * PatternOf(8, static_cast<int64_t>(i), true, DType::kDouble);
     return sum;
   };
   const auto differs = [&](const char* what, double found, double right) -> std::string {
     if (std::fabs(found - right) <= kBound * (1 + std::fabs(right))) return "";
-    return std::string(what) + " is " + std::to_string(found) + " along a direction, by differences " + std::to_string(right);
+    return std::string(what) + " is " + std::to_string(found) + " along a direction, by differences " +
+           std::to_string(right);
   };
   std::string why = differs("the first gradient", along(*now, 1), ((*after)[0][0] - (*before)[0][0]) / (2 * kStep));
   if (why.empty() && lowered->second != SIZE_MAX)
-    why = differs("the second gradient", along(*now, 1 + lowered->gradients), (total(*after) - total(*before)) / (2 * kStep));
+    why = differs("the second gradient", along(*now, 1 + lowered->gradients),
+                  (total(*after) - total(*before)) / (2 * kStep));
   return why;
 }
 

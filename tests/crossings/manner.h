@@ -40,19 +40,20 @@ enum class Where { kHere, kOneThread, kFourThreads, kTpus, kOneTask, kTwoTasks, 
 
 // What is done with the graph.
 enum class How {
-  kSteps,    // two steps with the same feeds, what variables are then, and a step with others
-  kPartial,  // a step in several calls, each with one more feed
-  kPieces,   // the graph comes to the session bit by bit
-  kBytes,    // as a GraphDef
-  kImported, // as a GraphDef that becomes a graph again
-  kFrozen,   // variables are constants
-  kSaved,    // as a SavedModel
-  kAlone,    // each fetch by itself, after others
-  kInner,    // edges in the middle are fetched too
-  kFed,      // edges in the middle are fed with what they were
-  kOther,    // values in the middle are fed with others
-  kSelf,     // functions that recur call themselves, which is refused: a function of its own for each depth is what can be run
-  kInside,   // edges within loops are fetched: all manners refuse alike
+  kSteps,     // two steps with the same feeds, what variables are then, and a step with others
+  kPartial,   // a step in several calls, each with one more feed
+  kPieces,    // the graph comes to the session bit by bit
+  kBytes,     // as a GraphDef
+  kImported,  // as a GraphDef that becomes a graph again
+  kFrozen,    // variables are constants
+  kSaved,     // as a SavedModel
+  kAlone,     // each fetch by itself, after others
+  kInner,     // edges in the middle are fetched too
+  kFed,       // edges in the middle are fed with what they were
+  kOther,     // values in the middle are fed with others
+  kSelf,  // functions that recur call themselves, which is refused: a function of its own for each depth is what can be
+          // run
+  kInside,  // edges within loops are fetched: all manners refuse alike
 };
 
 struct Manner {
@@ -92,7 +93,8 @@ bool Fits(const Manner& manner, const Program& program);
 
 Outcome Run(World& world, const Manner& manner, const Program& program);
 
-// Losses by differences of float64 against the gradients: an empty text, or what differs. Of smooth programs of doubles alone.
+// Losses by differences of float64 against the gradients: an empty text, or what differs. Of smooth programs of doubles
+// alone.
 std::string CheckDifferences(World& world, const Manner& manner, const Program& program);
 
 }  // namespace tenon::crossings

@@ -16,7 +16,8 @@ class Touching {
   void Add(const Step& step) {
     if (step.variable >= 0) (HasEffect(step.what) ? touched_.written : touched_.read).insert(step.variable);
     for (const auto& part : step.parts) Add(*part);
-    if (step.function >= 0 && called_.insert(step.function).second) Add(*program_.functions[static_cast<size_t>(step.function)]);
+    if (step.function >= 0 && called_.insert(step.function).second)
+      Add(*program_.functions[static_cast<size_t>(step.function)]);
   }
   void Add(const Region& region) {
     for (const Step& step : region.steps) Add(step);
@@ -46,13 +47,15 @@ std::vector<int> Prune(const Program& program, Region* region, const std::vector
       for (const int in : step.in) needed[static_cast<size_t>(in)] = true;
   }
   std::vector<int> numbers(region->types.size(), -1);
-  std::vector<Type> types(region->types.begin(), region->types.begin() + static_cast<ptrdiff_t>(region->parameters.size()));
+  std::vector<Type> types(region->types.begin(),
+                          region->types.begin() + static_cast<ptrdiff_t>(region->parameters.size()));
   for (size_t i = 0; i < types.size(); ++i) numbers[i] = static_cast<int>(i);
   std::vector<Step> steps;
   for (size_t i = 0; i < region->steps.size(); ++i) {
     if (!kept[i]) continue;
     Step step = region->steps[i];
-    for (size_t k = 0; k < step.out.size(); ++k) numbers[static_cast<size_t>(step.first) + k] = static_cast<int>(types.size() + k);
+    for (size_t k = 0; k < step.out.size(); ++k)
+      numbers[static_cast<size_t>(step.first) + k] = static_cast<int>(types.size() + k);
     step.first = static_cast<int>(types.size());
     for (int& in : step.in) in = numbers[static_cast<size_t>(in)];
     types.insert(types.end(), step.out.begin(), step.out.end());
@@ -78,7 +81,8 @@ int CountIn(const Region& region) {
 bool ContainsIn(const Region& region, std::initializer_list<Do> these) {
   return std::any_of(region.steps.begin(), region.steps.end(), [&](const Step& step) {
     return std::find(these.begin(), these.end(), step.what) != these.end() ||
-           std::any_of(step.parts.begin(), step.parts.end(), [&](const auto& part) { return ContainsIn(*part, these); });
+           std::any_of(step.parts.begin(), step.parts.end(),
+                       [&](const auto& part) { return ContainsIn(*part, these); });
   });
 }
 
@@ -90,7 +94,8 @@ std::shared_ptr<Region> CopyOf(const Region& region) {
 }
 
 void DescribeRegion(const Region& region, const std::string& indent, std::string* text) {
-  for (size_t i = 0; i < region.parameters.size(); ++i) *text += indent + "v" + std::to_string(i) + ": " + Describe(region.parameters[i]) + "\n";
+  for (size_t i = 0; i < region.parameters.size(); ++i)
+    *text += indent + "v" + std::to_string(i) + ": " + Describe(region.parameters[i]) + "\n";
   for (const Step& step : region.steps) {
     *text += indent;
     for (size_t k = 0; k < step.out.size(); ++k) {
@@ -102,7 +107,8 @@ void DescribeRegion(const Region& region, const std::string& indent, std::string
     if (step.function >= 0) *text += " function" + std::to_string(step.function);
     for (const int in : step.in) *text += " v" + std::to_string(in);
     if (step.number != 0) *text += " number " + std::to_string(static_cast<int64_t>(step.number));
-    if (step.what == Do::k_loop || step.what == Do::k_elements) *text += " (" + std::to_string(step.states) + " states, " + std::to_string(step.xs) + " xs)";
+    if (step.what == Do::k_loop || step.what == Do::k_elements)
+      *text += " (" + std::to_string(step.states) + " states, " + std::to_string(step.xs) + " xs)";
     *text += "\n";
     for (const auto& part : step.parts) {
       *text += indent + "{\n";
@@ -120,7 +126,8 @@ void DescribeVariable(const Variable& variable, size_t i, std::string* text) {
   if (variable.holder == Variable::Holder::kQueue) *text += ", a queue";
   if (variable.weight) *text += ", a weight";
   if (variable.holder == Variable::Holder::kIterator) {
-    *text += ", an iterator over rows of " + Describe(variable.first()) + (variable.repeats ? ", again and again" : "") + (variable.batches ? ", two of" : ", of") + "\n  {\n";
+    *text += ", an iterator over rows of " + Describe(variable.first()) +
+             (variable.repeats ? ", again and again" : "") + (variable.batches ? ", two of" : ", of") + "\n  {\n";
     DescribeRegion(*variable.map, "    ", text);
     *text += "  }";
   }
@@ -157,9 +164,20 @@ const char* NameOf(Do what) {
 
 bool HasEffect(Do what) {
   switch (what) {
-    case Do::k_assign: case Do::k_assign_add: case Do::k_assign_sub: case Do::k_add_rows: case Do::k_set_row: case Do::k_late_read:
-    case Do::k_enqueue: case Do::k_exchange: case Do::k_dequeue: case Do::k_dequeue_or: case Do::k_queue_size: case Do::k_begin: case Do::k_next: case Do::k_next_or_none:
-      return true;
+    case Do::k_assign:
+    case Do::k_assign_add:
+    case Do::k_assign_sub:
+    case Do::k_add_rows:
+    case Do::k_set_row:
+    case Do::k_late_read:
+    case Do::k_enqueue:
+    case Do::k_exchange:
+    case Do::k_dequeue:
+    case Do::k_dequeue_or:
+    case Do::k_queue_size:
+    case Do::k_begin:
+    case Do::k_next:
+    case Do::k_next_or_none: return true;
     default: return false;
   }
 }
@@ -177,7 +195,8 @@ Touched TouchedBy(const Program& program, const Step& step) {
 
 bool Contains(const Program& program, std::initializer_list<Do> these) {
   return ContainsIn(program.main, these) ||
-         std::any_of(program.functions.begin(), program.functions.end(), [&](const auto& function) { return ContainsIn(*function, these); });
+         std::any_of(program.functions.begin(), program.functions.end(),
+                     [&](const auto& function) { return ContainsIn(*function, these); });
 }
 
 int CountSteps(const Program& program) {
@@ -225,7 +244,8 @@ std::string Describe(const Program& program) {
   std::set<int> called;
   const auto find = [&](const Region& region, const auto& again) -> void {
     for (const Step& step : region.steps) {
-      if (step.function >= 0 && called.insert(step.function).second) again(*program.functions[static_cast<size_t>(step.function)], again);
+      if (step.function >= 0 && called.insert(step.function).second)
+        again(*program.functions[static_cast<size_t>(step.function)], again);
       for (const auto& part : step.parts) again(*part, again);
     }
   };
@@ -270,7 +290,8 @@ std::vector<Tensor> FeedsOf(const Program& program, uint32_t feeding) {
   std::mt19937 random(program.seed * 7 + feeding);
   std::vector<Tensor> feeds;
   for (const Type& type : program.main.parameters) feeds.push_back(RandomTensor(random, type, program.smooth));
-  for (const Variable& variable : program.variables) feeds.push_back(RandomTensor(random, variable.first(), program.smooth));
+  for (const Variable& variable : program.variables)
+    feeds.push_back(RandomTensor(random, variable.first(), program.smooth));
   return feeds;
 }
 

@@ -20,7 +20,14 @@ BOUNDS = {"float": 1e-4, "double": 1e-9}
 
 
 def array(value):
-    dtype = {"float": np.float32, "double": np.float64, "int32": np.int32, "int64": np.int64, "bool": np.bool_, "string": object}[value["dtype"]]
+    dtype = {
+        "float": np.float32,
+        "double": np.float64,
+        "int32": np.int32,
+        "int64": np.int64,
+        "bool": np.bool_,
+        "string": object,
+    }[value["dtype"]]
     values = [v.encode() for v in value["values"]] if dtype is object else value["values"]
     made = np.empty(len(values), dtype)
     made[:] = values
@@ -75,7 +82,9 @@ class TensorFlow:
 
     def run(self, fetches, feeds, targets):
         edge = lambda name: name if ":" in name else name + ":0"
-        found, _ = self.session.run([[edge(each) for each in fetches], list(targets)], {edge(name): value for name, value in feeds.items()})
+        found, _ = self.session.run(
+            [[edge(each) for each in fetches], list(targets)], {edge(name): value for name, value in feeds.items()}
+        )
         return found
 
 
@@ -134,7 +143,10 @@ def main():
             print(f"{folder.name}: answered, and Tenon refuses: {tenon_said[:300]}", flush=True)
         elif found:
             bad += 1
-            print(f"{folder.name}: {found[0][:400]}" + (f", and {len(found) - 1} more" if len(found) > 1 else ""), flush=True)
+            print(
+                f"{folder.name}: {found[0][:400]}" + (f", and {len(found) - 1} more" if len(found) > 1 else ""),
+                flush=True,
+            )
     for kind, times in refused.most_common():
         print(f"{times:6}  refused here alone: {kind}")
     print(f"{count} programs, {bad} with differences")

@@ -25,7 +25,8 @@ class Rewriting {
   explicit Rewriting(Region* region) : region_(*region), numbers_(region->types.size(), -1) {
     made_.parameters = region->parameters;
     made_.recurs = region->recurs;
-    made_.types.assign(region->types.begin(), region->types.begin() + static_cast<ptrdiff_t>(region->parameters.size()));
+    made_.types.assign(region->types.begin(),
+                       region->types.begin() + static_cast<ptrdiff_t>(region->parameters.size()));
     for (size_t i = 0; i < made_.types.size(); ++i) numbers_[i] = static_cast<int>(i);
   }
   int New(int value) const { return numbers_[static_cast<size_t>(value)]; }
@@ -52,7 +53,8 @@ class Rewriting {
     Step copy = step;
     copy.in = New(step.in);
     const int first = Add(copy);
-    for (size_t k = 0; k < step.out.size(); ++k) numbers_[static_cast<size_t>(step.first) + k] = first + static_cast<int>(k);
+    for (size_t k = 0; k < step.out.size(); ++k)
+      numbers_[static_cast<size_t>(step.first) + k] = first + static_cast<int>(k);
   }
   void Replace(const Step& step, const std::vector<int>& with) {
     for (size_t k = 0; k < step.out.size(); ++k) numbers_[static_cast<size_t>(step.first) + k] = with[k];
@@ -65,7 +67,8 @@ class Rewriting {
       Step copy = step;
       for (int& in : copy.in) in = inside[static_cast<size_t>(in)];
       const int first = Add(copy);
-      for (size_t k = 0; k < step.out.size(); ++k) inside[static_cast<size_t>(step.first) + k] = first + static_cast<int>(k);
+      for (size_t k = 0; k < step.out.size(); ++k)
+        inside[static_cast<size_t>(step.first) + k] = first + static_cast<int>(k);
     }
     std::vector<int> results;
     for (const int result : part.results) results.push_back(inside[static_cast<size_t>(result)]);
@@ -104,7 +107,9 @@ bool Ends(const Region& region) {
     const Step* one = StepOf(body, adds->in[1]);
     if (one == nullptr || one->what != Do::k_constant || one->number != 7) return false;
     const Step *start = StepOf(region, step.in[0]), *limit = StepOf(region, step.in[static_cast<size_t>(step.states)]);
-    if (start == nullptr || start->what != Do::k_constant || limit == nullptr || (limit->what != Do::k_constant && limit->what != Do::k_remainder)) return false;
+    if (start == nullptr || start->what != Do::k_constant || limit == nullptr ||
+        (limit->what != Do::k_constant && limit->what != Do::k_remainder))
+      return false;
   }
   return true;
 }
@@ -118,7 +123,8 @@ bool IsPlain(const Type& type) { return type.kind == Kind::kTensor && type.dtype
 
 class Shrinker {
  public:
-  Shrinker(const Program& program, const std::function<bool(const Program&)>& fails, int tries) : now_(Copy(program)), fails_(fails), tries_(tries) {}
+  Shrinker(const Program& program, const std::function<bool(const Program&)>& fails, int tries)
+      : now_(Copy(program)), fails_(fails), tries_(tries) {}
 
   Program Run() {
     for (int before = -1; before != CountAll() && tries_ > 0;) {
@@ -135,7 +141,8 @@ class Shrinker {
  private:
   // What may become less.
   int CountAll() {
-    int count = now_.order + static_cast<int>(now_.losses.size() + now_.main.results.size() + now_.variables.size()) + (now_.trains ? 1 : 0);
+    int count = now_.order + static_cast<int>(now_.losses.size() + now_.main.results.size() + now_.variables.size()) +
+                (now_.trains ? 1 : 0);
     for (Region* region : RegionsOf(&now_)) {
       count += static_cast<int>(region->parameters.size());
       for (const Step& step : region->steps) count += step.what == Do::k_constant ? 1 : 3;
@@ -163,14 +170,21 @@ class Shrinker {
       return true;
     })) {}
     for (size_t i = now_.losses.size(); i-- > 0;)
-      if (now_.losses.size() > 1) Try([i](Program* program) { return program->losses.erase(program->losses.begin() + static_cast<ptrdiff_t>(i)), true; });
+      if (now_.losses.size() > 1)
+        Try([i](Program* program) {
+          return program->losses.erase(program->losses.begin() + static_cast<ptrdiff_t>(i)), true;
+        });
     if (!now_.losses.empty()) Try([](Program* program) { return program->main.results.clear(), true; });
     for (size_t i = now_.main.results.size(); i-- > 0;)
-      if (now_.main.results.size() > 1) Try([i](Program* program) { return program->main.results.erase(program->main.results.begin() + static_cast<ptrdiff_t>(i)), true; });
+      if (now_.main.results.size() > 1)
+        Try([i](Program* program) {
+          return program->main.results.erase(program->main.results.begin() + static_cast<ptrdiff_t>(i)), true;
+        });
   }
 
   // step: of the region. replace: gives what stands for its outputs.
-  bool TryStep(size_t region, size_t step, const std::function<std::optional<std::vector<int>>(Program*, Rewriting*, const Step&)>& replace) {
+  bool TryStep(size_t region, size_t step,
+               const std::function<std::optional<std::vector<int>>(Program*, Rewriting*, const Step&)>& replace) {
     return Try([&](Program* program) {
       Region* at = RegionsOf(program)[region];
       if (step >= at->steps.size()) return false;
@@ -199,7 +213,9 @@ class Shrinker {
       if (TryStep(region, step, AsConstants)) continue;
       if (TryStep(region, step, AsInputs)) continue;
       for (size_t part = 0; part < std::max<size_t>(now.parts.size(), 1); ++part)
-        if (TryStep(region, step, [part](Program* program, Rewriting* to, const Step& of) { return AsPart(program, to, of, part); })) break;
+        if (TryStep(region, step,
+                    [part](Program* program, Rewriting* to, const Step& of) { return AsPart(program, to, of, part); }))
+          break;
     }
   }
   static std::optional<std::vector<int>> AsConstants(Program*, Rewriting* to, const Step& step) {
@@ -237,7 +253,8 @@ class Shrinker {
   // A result becomes a parameter of the same type, or a constant.
   void Results(size_t region) {
     if (region == 0) return;
-    for (size_t result = 0; region < RegionsOf(&now_).size() && result < RegionsOf(&now_)[region]->results.size(); ++result)
+    for (size_t result = 0; region < RegionsOf(&now_).size() && result < RegionsOf(&now_)[region]->results.size();
+         ++result)
       Try([&](Program* program) {
         Region* at = RegionsOf(program)[region];
         const int now = at->results[result];
@@ -285,7 +302,9 @@ class Shrinker {
       const Step now = RegionsOf(&now_)[region]->steps[step];
       if (now.parts.empty()) continue;
       const bool asks = now.what == Do::k_conditional || now.what == Do::k_choice;
-      const size_t first = asks ? 1 : now.what == Do::k_loop ? static_cast<size_t>(now.states) + 1 : static_cast<size_t>(now.states + now.xs);
+      const size_t first = asks                     ? 1
+                           : now.what == Do::k_loop ? static_cast<size_t>(now.states) + 1
+                                                    : static_cast<size_t>(now.states + now.xs);
       for (size_t in = now.in.size(); in-- > first;)
         Try([&](Program* program) {
           Step& at = RegionsOf(program)[region]->steps[step];
@@ -305,7 +324,8 @@ class Shrinker {
     Step& of = at->steps[step];
     const int value = of.first + static_cast<int>(out);
     if (of.out.size() < 2 || Uses(*at, value)) return false;
-    if (region == 0 && std::find(program->losses.begin(), program->losses.end(), value) != program->losses.end()) return false;
+    if (region == 0 && std::find(program->losses.begin(), program->losses.end(), value) != program->losses.end())
+      return false;
     if (of.what == Do::k_loop) {
       const auto number = static_cast<int>(out);
       if (out == 0) return false;
@@ -360,6 +380,8 @@ class Shrinker {
 
 }  // namespace
 
-Program Shrink(const Program& program, const std::function<bool(const Program&)>& fails, int tries) { return Shrinker(program, fails, tries).Run(); }
+Program Shrink(const Program& program, const std::function<bool(const Program&)>& fails, int tries) {
+  return Shrinker(program, fails, tries).Run();
+}
 
 }  // namespace tenon::crossings

@@ -9,7 +9,8 @@
 
 namespace tenon::crossings {
 
-// The smallest that was found within so many tries: results, losses, steps, parts and arguments go, one after the other, as long as `fails` holds.
+// The smallest that was found within so many tries: results, losses, steps, parts and arguments go, one after the
+// other, as long as `fails` holds.
 Program Shrink(const Program& program, const std::function<bool(const Program&)>& fails, int tries = 2000);
 
 }  // namespace tenon::crossings

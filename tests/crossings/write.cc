@@ -30,10 +30,14 @@ json ToJson(const host::Tensor& tensor) {
 
 }  // namespace
 
-bool WriteProgram(World& world, const Program& program, const Manner& manner, const std::string& folder, const std::string& text) {
+bool WriteProgram(World& world, const Program& program, const Manner& manner, const std::string& folder,
+                  const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  std::ofstream(folder + "/program.txt") << "seed " << program.seed << ", " << manner.name << " (" << manner.form.name() << ")\n" << text << "\n\n" << Describe(program);
+  std::ofstream(folder + "/program.txt") << "seed " << program.seed << ", " << manner.name << " (" << manner.form.name()
+                                         << ")\n"
+                                         << text << "\n\n"
+                                         << Describe(program);
   const std::vector<host::Tensor> feeds[] = {FeedsOf(program, 0), FeedsOf(program, 1)};
   const auto lowered = Lower(world.RuntimeOf(Where::kHere), program, manner.form, feeds[0]);
   const auto bytes = lowered->graph.Export();
@@ -44,9 +48,11 @@ bool WriteProgram(World& world, const Program& program, const Manner& manner, co
   std::ofstream(folder + "/graph.pb", std::ios::binary) << *bytes;
   Manner steps{manner.name, manner.form, {}};
   const Outcome outcome = Run(world, steps, program);
-  json one = {{"smooth", program.smooth}, {"initial", lowered->initial}, {"fetches", lowered->fetches}, {"labels", lowered->labels}, {"targets", lowered->targets}, {"variables", lowered->variables}};
+  json one = {{"smooth", program.smooth},  {"initial", lowered->initial}, {"fetches", lowered->fetches},
+              {"labels", lowered->labels}, {"targets", lowered->targets}, {"variables", lowered->variables}};
   one["first_feeds"] = json::object();
-  for (size_t i = program.main.parameters.size(); i < lowered->feeds.size(); ++i) one["first_feeds"][lowered->feeds[i]] = ToJson(feeds[0][i]);
+  for (size_t i = program.main.parameters.size(); i < lowered->feeds.size(); ++i)
+    one["first_feeds"][lowered->feeds[i]] = ToJson(feeds[0][i]);
   for (const size_t feeding : {0, 1}) {
     json& named = one[feeding == 0 ? "feeds" : "later_feeds"] = json::object();
     for (size_t i = 0; i < program.main.parameters.size(); ++i)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other frameworks beside Tenon in one Python process, in every order of importing: right values, and a clean end.
 
-usage: PYTHONPATH=build/release/python PYTHON frameworks.py [--times N] [NAME...]     NAME: tensorflow, torch, jax, cv2; those that PYTHON has, unless they are named
+usage: PYTHONPATH=build/release/python PYTHON frameworks.py [--times N] [NAME...]     NAME: tensorflow, torch, jax, cv2;
+those that PYTHON has, unless they are named
 """
 
 import argparse
@@ -54,7 +55,11 @@ assert (tensorflow.nn.conv2d(numpy.ones((1, 8, 8, 3), "f"), numpy.ones((3, 3, 3,
 
 def program(order, used):
     imports = "".join(f"import {name}\n" for name in order)
-    return f"import numpy\n{imports}MODELS = {str(MODELS)!r}\n" + "".join(USE[name] for name in used) + "\nprint('right')\n"
+    return (
+        f"import numpy\n{imports}MODELS = {str(MODELS)!r}\n"
+        + "".join(USE[name] for name in used)
+        + "\nprint('right')\n"
+    )
 
 
 def main():
@@ -69,11 +74,15 @@ def main():
     for order in itertools.permutations(["tenon", *names]):
         for used in (order, tuple(reversed(order))):
             for _ in range(given.times):
-                done = subprocess.run([sys.executable, "-B", "-c", program(order, used)], capture_output=True, text=True, timeout=600)
+                done = subprocess.run(
+                    [sys.executable, "-B", "-c", program(order, used)], capture_output=True, text=True, timeout=600
+                )
                 tried += 1
                 if done.returncode != 0 or not done.stdout.endswith("right\n"):
                     failed += 1
-                    print(f"{' '.join(order)}, used as {' '.join(used)}: ended with {done.returncode}\n{done.stderr[-2000:]}")
+                    print(
+                        f"{' '.join(order)}, used as {' '.join(used)}: ended with {done.returncode}\n{done.stderr[-2000:]}"
+                    )
     print(f"{tried} processes with {', '.join(names)}: {failed} failed")
     return 1 if failed else 0
 

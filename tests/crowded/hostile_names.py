@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the assembly of a library that exports every name of some libraries, each of which ends the process: what a process is that loaded other versions of them.
+"""Writes the assembly of a library that exports every name of some libraries, each of which ends the process: what a
+process is that loaded other versions of them.
 
-usage: hostile_names.py OUTPUT.s NAMES [LIBRARY...]     NAMES: what tools/private_libraries wrote. LIBRARY: more, as far as they are there.
+usage: hostile_names.py OUTPUT.s NAMES [LIBRARY...]     NAMES: what tools/private_libraries wrote. LIBRARY: more, as far
+as they are there.
 """
 
 import pathlib
@@ -19,10 +21,14 @@ def exported(library):
 
 def main():
     output, listed, *libraries = sys.argv[1:]
-    names = {line.split(" ", 1)[1] for line in pathlib.Path(listed).read_text().splitlines() if line.startswith("symbol ")}
+    names = {
+        line.split(" ", 1)[1] for line in pathlib.Path(listed).read_text().splitlines() if line.startswith("symbol ")
+    }
     for library in libraries:
         names |= exported(library)
-    compiler = lambda name: subprocess.run(["g++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+    compiler = lambda name: subprocess.run(
+        ["g++", f"-print-file-name={name}"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     for library in SYSTEM:
         names -= exported(compiler(library))
     names -= OF_THE_LINKER

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU tests of whole graphs use: the emulated one, or with TENON_TEST_GPU=tenon.cuda (or tenon.rocm) one of that plugin, real or of an emulated
-// driver. TENON_TEST_LIBRARIES: a folder with the vendor's libraries for it; unset: as the plugin finds them.
+// Which GPU tests of whole graphs use: the emulated one, or with TENON_TEST_GPU=tenon.cuda (or tenon.rocm) one of that
+// plugin, real or of an emulated driver. TENON_TEST_LIBRARIES: a folder with the vendor's libraries for it; unset: as
+// the plugin finds them.
 #ifndef TENON_TESTS_DEVICE_GPU_H_
 #define TENON_TESTS_DEVICE_GPU_H_
 
@@ -22,7 +23,8 @@ inline std::string GpuPlugin() {
   return wished == nullptr || wished[0] == '\0' ? "tenon.gpu_emulated" : wished;
 }
 inline bool GpuIsEmulated() { return GpuPlugin() == "tenon.gpu_emulated"; }
-// Why there is no GPU here, for what is left out then and says this; "": there is one. In the lane of GPUs this is a failure (cmake/TenonTest.cmake).
+// Why there is no GPU here, for what is left out then and says this; "": there is one. In the lane of GPUs this is a
+// failure (cmake/TenonTest.cmake).
 inline std::string WhyNoGpu() {
   if (!GpuIsEmulated() || std::filesystem::exists(kEmulatedPlugin)) return "";
   return "no emulated GPU is built here (TENON_GPU is OFF): `make test-gpu-emulated` runs this on one";

@@ -10,7 +10,9 @@
 namespace tenon::device_test {
 
 inline constexpr char kLibraries[] = TENON_TEST_BUILD_DIR "/tests/plugins/libraries";
-inline Settings With(std::string_view libraries) { return {{"devices", "1"}, {"cache", "off"}, {"libraries", std::string(libraries)}}; }
+inline Settings With(std::string_view libraries) {
+  return {{"devices", "1"}, {"cache", "off"}, {"libraries", std::string(libraries)}};
+}
 
 // The emulated libraries add up doubles, our kernels floats: the numbers say who it was.
 inline double WorstOf(const Settings& settings, const DeviceCase& given, const std::vector<double>& exact) {
@@ -27,17 +29,23 @@ inline constexpr double kRounding = 6e-8;  // of one float
 
 inline constexpr int64_t kDepth = 5000;
 inline DeviceCase LongProduct(uint32_t precision) {
-  DeviceCase given = {"MatMul", {{"transpose_a", false}, {"transpose_b", false}}, {RandomFloatsOf({1, kDepth}, 1, 0.5f, 1), RandomFloatsOf({kDepth, 1}, 2, 0.5f, 1)},
-                {{TENON_DT_FLOAT, {1, 1}}}};
+  DeviceCase given = {"MatMul",
+                      {{"transpose_a", false}, {"transpose_b", false}},
+                      {RandomFloatsOf({1, kDepth}, 1, 0.5f, 1), RandomFloatsOf({kDepth, 1}, 2, 0.5f, 1)},
+                      {{TENON_DT_FLOAT, {1, 1}}}};
   given.precision = precision;
   return given;
 }
 inline DeviceCase LongConvolution(uint32_t precision) {
-  DeviceCase given = {"Conv2D",
-                {{"data_format", std::string("NHWC")}, {"padding", std::string("VALID")}, {"T", Type{TENON_DT_FLOAT}}, {"strides", std::vector<int64_t>{1, 1, 1, 1}},
-                 {"dilations", std::vector<int64_t>{1, 1, 1, 1}}},
-                {RandomFloatsOf({1, 5, 5, kDepth / 25}, 1, 0.5f, 1), RandomFloatsOf({5, 5, kDepth / 25, 1}, 2, 0.5f, 1)},
-                {{TENON_DT_FLOAT, {1, 1, 1, 1}}}};
+  DeviceCase given = {
+      "Conv2D",
+      {{"data_format", std::string("NHWC")},
+       {"padding", std::string("VALID")},
+       {"T", Type{TENON_DT_FLOAT}},
+       {"strides", std::vector<int64_t>{1, 1, 1, 1}},
+       {"dilations", std::vector<int64_t>{1, 1, 1, 1}}},
+      {RandomFloatsOf({1, 5, 5, kDepth / 25}, 1, 0.5f, 1), RandomFloatsOf({5, 5, kDepth / 25, 1}, 2, 0.5f, 1)},
+      {{TENON_DT_FLOAT, {1, 1, 1, 1}}}};
   given.precision = precision;
   return given;
 }

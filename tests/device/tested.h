@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device plugin that a test program tests, driven as tenon/testing/device.h says. The program says which one: TENON_TESTED_PLUGIN is the library's path; the
-// environment's variable of that name goes before it.
+// The device plugin that a test program tests, driven as tenon/testing/device.h says. The program says which one:
+// TENON_TESTED_PLUGIN is the library's path; the environment's variable of that name goes before it.
 //
 //   const Plugin plugin{{"devices", "2"}};
 //   Device device(plugin, 0);
@@ -43,7 +43,8 @@ struct Plugin : Loaded {
 
   // By default there is none.
   static Settings WithADevice(Settings settings) {
-    const bool counted = std::any_of(settings.begin(), settings.end(), [](const auto& each) { return each.first == "devices"; });
+    const bool counted =
+        std::any_of(settings.begin(), settings.end(), [](const auto& each) { return each.first == "devices"; });
     if (!counted) settings.insert(settings.end(), {"devices", "1"});
     return settings;
   }
@@ -53,7 +54,8 @@ struct Plugin : Loaded {
 struct Bench : DeviceBench {
   Bench() : Bench(kBenchSettings, 0) {}
   Bench(std::initializer_list<Settings::value_type> settings) : Bench(Settings(settings), 0) {}
-  Bench(const Settings& settings, uint32_t index) : DeviceBench(Tested(), Plugin::WithADevice(settings), index, Cpu()) {}
+  Bench(const Settings& settings, uint32_t index)
+      : DeviceBench(Tested(), Plugin::WithADevice(settings), index, Cpu()) {}
 };
 
 }  // namespace tenon::device_test

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that finish elsewhere, in any order, late or never; kernels that run at once. Covers A14, C11, F4, F5, L5, L6, P4.
+// Kernels that finish elsewhere, in any order, late or never; kernels that run at once. Covers A14, C11, F4, F5, L5,
+// L6, P4.
 //
-// The test says when each call finishes (tests/fakes/async_plugin.cc): nothing here depends on how long something takes.
+// The test says when each call finishes (tests/fakes/async_plugin.cc): nothing here depends on how long something
+// takes.
 #include <algorithm>
 #include <functional>
 #include <future>
@@ -130,7 +132,8 @@ TEST_F(Async, OverlapsIterationsUpToTheLimit) {
     for (uint32_t seed = 1; seed <= 3; ++seed) {
       const uint64_t before = Control().submitted();
       auto step = Start();
-      ASSERT_EQ(Control().wait_for(static_cast<uint64_t>(limit)), static_cast<uint64_t>(limit)) << "iterations in flight";
+      ASSERT_EQ(Control().wait_for(static_cast<uint64_t>(limit)), static_cast<uint64_t>(limit))
+          << "iterations in flight";
       // The newest first: iterations end in another order than they began; none begins while the oldest is there.
       for (int64_t i = limit; --i > 0;) Control().finish(static_cast<uint64_t>(i), 0, nullptr);
       EXPECT_EQ(Control().pending(), 1u);
@@ -199,8 +202,8 @@ TEST_F(Async, FailsInALoopWithIterationsInFlight) {
     EXPECT_EQ(Control().pending(), 0u) << "those in flight were cancelled before the step ended";
     if (round == 0) first = BytesInUse();
   }
-  // Iterations are kept for later steps: a few more or fewer, by the moment of the failure. A buffer left behind in each
-  // step would be 300 times 64 bytes.
+  // Iterations are kept for later steps: a few more or fewer, by the moment of the failure. A buffer left behind in
+  // each step would be 300 times 64 bytes.
   EXPECT_LT(BytesInUse(), first + 100 * 64);
 }
 
@@ -310,7 +313,8 @@ TEST_F(Async, StandsInABranchThatIsTaken) {
       g_, p, {g_.Const(1.0f)}, [&](const auto& v) { return std::vector{Hold(v[0])}; },
       [&](const auto& v) { return std::vector{g_.Op("Neg", {v[0]})}; });
   Prepare({p}, {out[0]});
-  const Tensor yes = *Tensor::FromBytes(DType::kBool, Shape(), "\1", 1), no = *Tensor::FromBytes(DType::kBool, Shape(), "\0", 1);
+  const Tensor yes = *Tensor::FromBytes(DType::kBool, Shape(), "\1", 1),
+               no = *Tensor::FromBytes(DType::kBool, Shape(), "\0", 1);
   EXPECT_EQ(Scalars(callable_->Run({no})), std::vector<float>{-1}) << "its kernel is not even submitted";
   auto step = Start({yes});
   ASSERT_EQ(Control().wait_for(1), 1u);
@@ -353,7 +357,8 @@ TEST_F(Async, RunsIndependentLongKernelsAtOnce) {
 TEST_F(Async, LeavesLongKernelsThatNeedEachOtherWhereTheyAre) {
   const Output x = g_.Placeholder("x", DType::kFloat, Shape());
   Prepare({x}, {g_.Op("TestLong", {g_.Op("TestLong", {x})})});
-  for (int step = 0; step < 6; ++step) EXPECT_EQ(Scalars(callable_->Run({View(*Tensor::Scalar(2.0f))})), (std::vector<float>{0}));
+  for (int step = 0; step < 6; ++step)
+    EXPECT_EQ(Scalars(callable_->Run({View(*Tensor::Scalar(2.0f))})), (std::vector<float>{0}));
   EXPECT_EQ(callable_->Explain()->find("dynamic"), std::string::npos) << *callable_->Explain();
 }
 

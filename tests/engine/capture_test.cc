@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same. Covers A13.
+// Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same. Covers
+// A13.
 #include <dlfcn.h>
 
 #include <cmath>
@@ -80,7 +81,9 @@ TEST(Capture, LeavesOutWhatTheHostDecidesInEachStep) {
   const Output y = g.Op("Neg", {g.Op("Neg", {part})});
   const Session session = MakeSession(g);
   for (int32_t step = 0; step < 6; ++step) {
-    auto out = session.Run({{x, *Tensor::From(std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}, Shape{8})}, {begin, *Tensor::From(std::vector<int32_t>{step}, Shape{1})}}, {y});
+    auto out = session.Run({{x, *Tensor::From(std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}, Shape{8})},
+                            {begin, *Tensor::From(std::vector<int32_t>{step}, Shape{1})}},
+                           {y});
     ASSERT_TRUE(out.ok()) << out.status();
     EXPECT_EQ(Values<float>((*out)[0]), (std::vector<float>{1.0f * step, 1.0f + step}));
   }
@@ -99,13 +102,16 @@ TEST(Capture, IsOfOneBinding) {
   EXPECT_GE(Captured(session), 12u);
 }
 
-// A stream of random numbers goes on from step to step, in captured work too: the numbers are those of work that is not kept.
+// A stream of random numbers goes on from step to step, in captured work too: the numbers are those of work that is not
+// kept.
 TEST(Capture, OfRandomNumbersDrawsOthersInEachStep) {
   Graph g(Gpus());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{5});
-  const Output drawn = g.Op("RandomStandardNormal", {g.Const({5})}, {{"dtype", DType::kFloat}, {"seed", int64_t{3}}, {"seed2", int64_t{4}}});
+  const Output drawn = g.Op("RandomStandardNormal", {g.Const({5})},
+                            {{"dtype", DType::kFloat}, {"seed", int64_t{3}}, {"seed2", int64_t{4}}});
   const Output whole = g.Op("RandomUniformInt", {g.Const({5}), g.Const(-3), g.Const(1000)}, {{"seed", int64_t{5}}});
-  const Output y = g.Op("AddV2", {g.Op("AddV2", {g.Op("Neg", {g.Op("Square", {x})}), drawn}), g.Op("Cast", {whole}, {{"DstT", DType::kFloat}})});
+  const Output y = g.Op("AddV2", {g.Op("AddV2", {g.Op("Neg", {g.Op("Square", {x})}), drawn}),
+                                  g.Op("Cast", {whole}, {{"DstT", DType::kFloat}})});
   const Session with = MakeSession(g), without = MakeSession(g, false);
   std::vector<float> before;
   for (int step = 0; step < 8; ++step) {
@@ -121,7 +127,8 @@ TEST(Capture, OfRandomNumbersDrawsOthersInEachStep) {
 // Steps that run at once take numbers that no other has, of one stream.
 TEST(Capture, OfRandomNumbersGivesStepsThatRunAtOnceTheirOwn) {
   Graph g(Gpus());
-  const Output drawn = g.Op("RandomUniform", {g.Const({64})}, {{"dtype", DType::kDouble}, {"seed", int64_t{3}}, {"seed2", int64_t{4}}});
+  const Output drawn =
+      g.Op("RandomUniform", {g.Const({64})}, {{"dtype", DType::kDouble}, {"seed", int64_t{3}}, {"seed2", int64_t{4}}});
   const Output y = g.Op("Neg", {g.Op("Neg", {drawn})});
   const Session session = MakeSession(g);
   constexpr int kThreads = 4, kSteps = 12;
@@ -149,19 +156,23 @@ TEST(Capture, FaultsOfDataFailTheirStepAlone) {
   const Output twice = g.Op("AddV2", {x, x});
   const Output y = g.Op("FloorDiv", {twice, x}, {}, "quotient");
   const Session session = MakeSession(g);
-  const auto run = [&](std::vector<int32_t> values) { return session.Run({{x, *Tensor::From(values, Shape{3})}}, {y}); };
+  const auto run = [&](std::vector<int32_t> values) {
+    return session.Run({{x, *Tensor::From(values, Shape{3})}}, {y});
+  };
   for (int step = 0; step < 4; ++step) ASSERT_TRUE(run({1, 2, 3}).ok());
   EXPECT_GE(Captured(session), 2u);
   const auto bad = run({1, 0, 3});
   ASSERT_FALSE(bad.ok());
-  EXPECT_NE(bad.status().message().find("node 'quotient' (FloorDiv) on GPU:0: Integer division by zero (element 1)"), std::string::npos)
+  EXPECT_NE(bad.status().message().find("node 'quotient' (FloorDiv) on GPU:0: Integer division by zero (element 1)"),
+            std::string::npos)
       << bad.status().message();
   const auto good = run({3, 2, 1});
   ASSERT_TRUE(good.ok()) << good.status().message();
   EXPECT_EQ(Values<int32_t>((*good)[0]), (std::vector<int32_t>{2, 2, 2}));
 }
 
-// A value that stands somewhere else in every step is not worth capturing; when it stands still, or moves now and then, it is.
+// A value that stands somewhere else in every step is not worth capturing; when it stands still, or moves now and then,
+// it is.
 TEST(Capture, IsTriedAgainWhenAddressesStandStill) {
   Graph g(Gpus());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{4});
@@ -169,7 +180,8 @@ TEST(Capture, IsTriedAgainWhenAddressesStandStill) {
   const Session session = MakeSession(g), calm = MakeSession(g);
   std::vector<Tensor> places;
   for (int i = 0; i < 8; ++i) {
-    auto there = session.CopyTensor(*Tensor::From(std::vector<float>{1.0f * static_cast<float>(i), 2, 3, 4}, Shape{4}), "GPU:0");
+    auto there =
+        session.CopyTensor(*Tensor::From(std::vector<float>{1.0f * static_cast<float>(i), 2, 3, 4}, Shape{4}), "GPU:0");
     ASSERT_TRUE(there.ok()) << there.status().message();
     places.push_back(*there);
   }
@@ -203,7 +215,9 @@ TEST(Capture, IsNotOfATracedStep) {
     std::multiset<std::string> told;
     for (const fakes::TraceSpan& span : fakes::TraceSpans(trace))
       if (span.name == "squared" || span.name == "negative") told.insert(span.name + " on " + span.process);
-    EXPECT_EQ(told, (std::multiset<std::string>{"squared on host", "squared on /device:GPU:0", "negative on host", "negative on /device:GPU:0"})) << trace;
+    EXPECT_EQ(told, (std::multiset<std::string>{"squared on host", "squared on /device:GPU:0", "negative on host",
+                                                "negative on /device:GPU:0"}))
+        << trace;
   }
   EXPECT_EQ(Captured(session), 0u);
 }
@@ -215,12 +229,17 @@ struct Variables {
   explicit Variables(int count, int64_t size = 4) : g(Gpus()), size(size) {
     for (int i = 0; i < count; ++i) {
       const std::string name = "v" + std::to_string(i);
-      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kFloat}, {"shape", Shape{size}}, {"shared_name", name}}));
-      initial.push_back(g.AddNode("AssignVariableOp", {handles.back(), g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(1.0f)})}, {{"dtype", DType::kFloat}}));
+      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{},
+                             {{"dtype", DType::kFloat}, {"shape", Shape{size}}, {"shared_name", name}}));
+      initial.push_back(g.AddNode(
+          "AssignVariableOp", {handles.back(), g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(1.0f)})},
+          {{"dtype", DType::kFloat}}));
     }
   }
   Output Read(int i) { return g.Op("ReadVariableOp", {handles[static_cast<size_t>(i)]}, {{"dtype", DType::kFloat}}); }
-  Operation Add(int i, Output value) { return g.AddNode("AssignAddVariableOp", {handles[static_cast<size_t>(i)], value}, {{"dtype", DType::kFloat}}); }
+  Operation Add(int i, Output value) {
+    return g.AddNode("AssignAddVariableOp", {handles[static_cast<size_t>(i)], value}, {{"dtype", DType::kFloat}});
+  }
   Operation Descend(int i, Output gradient) {
     return g.AddNode("ResourceApplyGradientDescent", {handles[static_cast<size_t>(i)], g.Const(0.125f), gradient});
   }
@@ -266,7 +285,8 @@ TEST(CapturedUpdates, AreOneLaunchWithTheWorkBeforeThem) {
   EXPECT_EQ(peak(with), peak(without)) << "an update took other memory than the variable's";
 }
 
-// As many as a large network has, of different sizes: the same bits as one by one, and on the emulated driver, which counts, few launches.
+// As many as a large network has, of different sizes: the same bits as one by one, and on the emulated driver, which
+// counts, few launches.
 TEST(CapturedUpdates, OfManyVariablesAreFewLaunches) {
   constexpr int kVariables = 161;
   Graph g(Gpus());
@@ -279,11 +299,16 @@ TEST(CapturedUpdates, OfManyVariablesAreFewLaunches) {
     const int64_t size = i % 7 == 0 ? 5000 : i % 5 + (i == 3 ? 0 : 1);
     std::vector<Output> handles;
     for (const char* kind : {"v", "slot"}) {
-      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kFloat}, {"shape", Shape{size}}, {"shared_name", kind + std::to_string(i)}}));
-      initial.push_back(g.AddNode("AssignVariableOp", {handles.back(), g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(1.0f)})}, {{"dtype", DType::kFloat}}));
+      handles.push_back(
+          g.Op("VarHandleOp", std::vector<Output>{},
+               {{"dtype", DType::kFloat}, {"shape", Shape{size}}, {"shared_name", kind + std::to_string(i)}}));
+      initial.push_back(g.AddNode(
+          "AssignVariableOp", {handles.back(), g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(1.0f)})},
+          {{"dtype", DType::kFloat}}));
     }
     reads.push_back(g.Op("ReadVariableOp", {handles[0]}, {{"dtype", DType::kFloat}}));
-    gradients.push_back(g.Op("Mul", {g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(0.01f * static_cast<float>(i))}), x}));
+    gradients.push_back(g.Op(
+        "Mul", {g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(0.01f * static_cast<float>(i))}), x}));
     changed.push_back(std::move(handles));
   }
   // As optimizers add them: behind all gradients.
@@ -291,7 +316,9 @@ TEST(CapturedUpdates, OfManyVariablesAreFewLaunches) {
     updates.push_back(g.AddNode("ResourceApplyMomentum", {changed[i][0], changed[i][1], rate, gradients[i], momentum}));
   }
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  auto* const get = driver == nullptr
+                        ? nullptr
+                        : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
   const auto optimizers = [&] { return get == nullptr ? 0 : get()->optimizers.load(); };
   const Session with = MakeSession(g), without = MakeSession(g, false);
   Variables::Step(with, initial);
@@ -300,13 +327,17 @@ TEST(CapturedUpdates, OfManyVariablesAreFewLaunches) {
   for (int step = 0; step < 5; ++step) {
     for (const Session* session : {&with, &without}) {
       const uint64_t before = optimizers();
-      const Status status = session->Run({{x, *Tensor::From(std::vector<float>{1.0f + static_cast<float>(step)}, Shape{})}}, {},
-                                         std::vector<Name>(updates.begin(), updates.end())).status();
+      const Status status =
+          session
+              ->Run({{x, *Tensor::From(std::vector<float>{1.0f + static_cast<float>(step)}, Shape{})}}, {},
+                    std::vector<Name>(updates.begin(), updates.end()))
+              .status();
       ASSERT_TRUE(status.ok()) << status;
       if (session == &with) in_a_step = optimizers() - before;
     }
   }
-  auto one = with.Run({}, std::vector<Name>(reads.begin(), reads.end())), other = without.Run({}, std::vector<Name>(reads.begin(), reads.end()));
+  auto one = with.Run({}, std::vector<Name>(reads.begin(), reads.end())),
+       other = without.Run({}, std::vector<Name>(reads.begin(), reads.end()));
   ASSERT_TRUE(one.ok() && other.ok());
   for (size_t i = 0; i < reads.size(); ++i) EXPECT_EQ(Values<float>((*one)[i]), Values<float>((*other)[i])) << i;
   EXPECT_GE(Captured(with), 2u);
@@ -362,7 +393,8 @@ TEST(CapturedUpdates, LeaveOutASecondUpdateOfOne) {
 
 TEST(CapturedUpdates, OfAVariableWithoutAValueFail) {
   Variables v(1);
-  const Operation update = v.Descend(0, v.g.Op("Neg", {v.g.Op("Neg", {v.g.Const(std::vector<float>{1, 1, 1, 1}, Shape{4})})}));
+  const Operation update =
+      v.Descend(0, v.g.Op("Neg", {v.g.Op("Neg", {v.g.Const(std::vector<float>{1, 1, 1, 1}, Shape{4})})}));
   const Output value = v.Read(0);
   const Session session = MakeSession(v.g);
   for (int step = 0; step < 4; ++step) {
@@ -451,7 +483,8 @@ TEST(LaterEnds, FeedsAreTheCallersAgain) {
 struct Quotient {
   Quotient() : g(Gpus()) {
     for (const char* name : {"numerator", "divisor", "result"}) {
-      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kInt32}, {"shape", Shape{3}}, {"shared_name", name}}));
+      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{},
+                             {{"dtype", DType::kInt32}, {"shape", Shape{3}}, {"shared_name", name}}));
       given.push_back(g.Placeholder(std::string("given_") + name, DType::kInt32, Shape{3}));
       assign.push_back(g.AddNode("AssignVariableOp", {handles.back(), given.back()}, {{"dtype", DType::kInt32}}));
     }
@@ -480,7 +513,9 @@ TEST(LaterEnds, TheNextStepIsToldOfAFailureOnceAndByName) {
     if (told.ok()) told = session.Run({}, {numerator}).status();
     if (told.ok()) told = session.RunTargets({q.divide});
     ASSERT_FALSE(told.ok()) << round;
-    EXPECT_NE(told.message().find("node 'quotient' (FloorDiv) on GPU:0: Integer division by zero (element 1)"), std::string::npos) << told;
+    EXPECT_NE(told.message().find("node 'quotient' (FloorDiv) on GPU:0: Integer division by zero (element 1)"),
+              std::string::npos)
+        << told;
     // Nothing else has failed, and the variable is as one whose write failed.
     const Status lost = session.Run({}, {result}).status();
     EXPECT_EQ(lost.code(), Code::kDataLoss) << lost;
@@ -519,7 +554,8 @@ TEST(LaterEnds, SessionsEndWithStepsUnderWay) {
 TEST(LaterEnds, StepsOfSeveralThreadsAllCount) {
   Variables v(2);
   const Output one = v.g.Const(std::vector<float>{1, 1, 1, 1}, Shape{4});
-  const std::vector<Operation> updates = {v.Add(0, v.g.Op("Abs", {one})), v.Add(1, v.g.Op("Abs", {one})), v.Add(0, v.g.Op("Square", {one}))};
+  const std::vector<Operation> updates = {v.Add(0, v.g.Op("Abs", {one})), v.Add(1, v.g.Op("Abs", {one})),
+                                          v.Add(0, v.g.Op("Square", {one}))};
   const Output zero = v.Read(0), other = v.Read(1);
   const Session session = v.Begin(true);
   constexpr int kSteps = 60;

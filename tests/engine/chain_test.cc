@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with what follows them as one operation: the numbers are those of the nodes one by one, and what must stay apart does. Covers N5, Q2.
+// Convolutions with what follows them as one operation: the numbers are those of the nodes one by one, and what must
+// stay apart does. Covers N5, Q2.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -53,13 +54,15 @@ class ChainTest : public ::testing::TestWithParam<Form> {
   Output Vector(bool constant, double from = -1, double to = 1) { return Given(Numbers({kOut}, from, to), constant); }
 
   std::vector<int64_t> Image(int64_t batch, int64_t side, int64_t channels, std::string_view format) {
-    return format == "NHWC" ? std::vector<int64_t>{batch, side, side, channels} : std::vector<int64_t>{batch, channels, side, side};
+    return format == "NHWC" ? std::vector<int64_t>{batch, side, side, channels}
+                            : std::vector<int64_t>{batch, channels, side, side};
   }
   Output Convolve(const Form& f, const Output& x) {
     const bool depthwise = std::string_view(f.convolution) == "DepthwiseConv2dNative";
     const bool last = std::string_view(f.format) == "NHWC";
     const Output filter = Given(Numbers({3, 3, kIn, depthwise ? kOut / kIn : kOut}, -0.3, 0.3), f.constant);
-    const std::vector<int64_t> strides = last ? std::vector<int64_t>{1, f.stride, f.stride, 1} : std::vector<int64_t>{1, 1, f.stride, f.stride};
+    const std::vector<int64_t> strides =
+        last ? std::vector<int64_t>{1, f.stride, f.stride, 1} : std::vector<int64_t>{1, 1, f.stride, f.stride};
     return g_.Op(f.convolution, {x, filter}, {{"strides", strides}, {"padding", "SAME"}, {"data_format", f.format}});
   }
   Output Chain(const Form& f, int64_t side) {
@@ -67,8 +70,10 @@ class ChainTest : public ::testing::TestWithParam<Form> {
     if (f.bias) y = g_.Op("BiasAdd", {y, Vector(f.constant)}, {{"data_format", f.format}});
     if (f.bias_as_sum) y = g_.Op("AddV2", {Vector(f.constant), y});
     if (f.normalization[0] != '\0')
-      y = Output(g_.AddNode(f.normalization, {y, Vector(f.constant, 0.5, 2), Vector(f.constant), Vector(f.constant), Vector(f.constant, 0.2, 3)},
-                            {{"is_training", false}, {"data_format", f.format}}));
+      y = Output(g_.AddNode(
+          f.normalization,
+          {y, Vector(f.constant, 0.5, 2), Vector(f.constant), Vector(f.constant), Vector(f.constant, 0.2, 3)},
+          {{"is_training", false}, {"data_format", f.format}}));
     if (f.addend) {
       // Made by the step and read by nobody else: the sum may take its memory.
       const Output other = g_.Op("Tanh", {Fed(Numbers(Image(f.batch, side / f.stride, kOut, f.format), -2, 2))});
@@ -97,7 +102,8 @@ class ChainTest : public ::testing::TestWithParam<Form> {
     if (!callable.ok()) return ADD_FAILURE() << callable.status().message(), Answer{};
     auto first = callable->Run(views);
     auto values = callable->Run(views);  // the memory is another step's by now
-    if (!first.ok() || !values.ok()) return ADD_FAILURE() << first.status().message() << values.status().message(), Answer{};
+    if (!first.ok() || !values.ok())
+      return ADD_FAILURE() << first.status().message() << values.status().message(), Answer{};
     Answer answer{std::move(*values), {}};
     const std::string text = *callable->Explain();
     for (size_t at = text.find("\"runs\":\""); at != std::string::npos; at = text.find("\"runs\":\"", at)) {
@@ -106,7 +112,8 @@ class ChainTest : public ::testing::TestWithParam<Form> {
     }
     return answer;
   }
-  // The same values, compiled and not; gives how many nodes were compiled. of_largest: the error that an element may have over the largest; 0: over its own.
+  // The same values, compiled and not; gives how many nodes were compiled. of_largest: the error that an element may
+  // have over the largest; 0: over its own.
   int Compare(const std::vector<Name>& fetches, float of_largest = 0) {
     const Answer one_by_one = Run(fetches, false), compiled = Run(fetches, true);
     EXPECT_EQ(one_by_one.how.count("compiled"), 0u);
@@ -117,7 +124,8 @@ class ChainTest : public ::testing::TestWithParam<Form> {
       float largest = 0;
       for (const float value : want) largest = std::max(largest, std::fabs(value));
       for (size_t i = 0; i < got.size(); ++i)
-        if (!(std::fabs(want[i] - got[i]) <= (of_largest > 0 ? of_largest * largest : 2e-5f * (1 + std::fabs(want[i])))))
+        if (!(std::fabs(want[i] - got[i]) <=
+              (of_largest > 0 ? of_largest * largest : 2e-5f * (1 + std::fabs(want[i])))))
           return ADD_FAILURE() << "output " << k << ", element " << i << ": " << got[i] << " instead of " << want[i], 0;
     }
     const auto found = compiled.how.find("compiled");
@@ -134,7 +142,8 @@ bool HasOnednn() {
   Graph g(ChainRuntime());
   const Output image = g.Const(*Tensor::From(std::vector<float>(32 * 32 * 16, 1), Shape{1, 32, 32, 16}));
   const Output filter = g.Placeholder("filter", DType::kFloat, {3, 3, 16, 16});
-  const Output y = g.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+  const Output y =
+      g.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
   auto session = Session::Create(ChainRuntime(), g);
   auto callable = session->Prepare({filter}, {y});
   return callable.ok() && callable->Explain()->find("tenon.cpu_onednn") != std::string::npos;
@@ -151,30 +160,51 @@ TEST_P(ChainForms, GivesTheNumbersOfItsNodes) {
   const int compiled = Compare({Chain(f, kSide * f.stride)});
   NEEDS_ONEDNN();
   if (compiled == 0 && !f.constant && f.normalization[0] != '\0' && !__builtin_cpu_supports("avx512f"))
-    GTEST_SKIP() << "without AVX-512 oneDNN has only its reference for channels that are multiplied afterwards, which is refused; the numbers were compared";
+    GTEST_SKIP() << "without AVX-512 oneDNN has only its reference for channels that are multiplied afterwards, which "
+                    "is refused; the numbers were compared";
   EXPECT_EQ(compiled, nodes);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ChainForms, ::testing::Values(
-    Form{.name = "bias", .bias = true},
-    Form{.name = "bias_relu", .bias = true, .activation = "Relu"},
-    Form{.name = "bias_relu_batch", .batch = 3, .bias = true, .activation = "Relu"},
-    Form{.name = "bias_relu_nchw", .format = "NCHW", .batch = 2, .bias = true, .activation = "Relu"},
-    Form{.name = "bias_fed", .bias = true, .activation = "Tanh", .constant = false},
-    Form{.name = "sum_of_vector", .bias_as_sum = true, .activation = "Sigmoid"},
-    Form{.name = "two_sums", .bias = true, .bias_as_sum = true, .activation = "Elu", .constant = false},
-    Form{.name = "relu6", .activation = "Relu6"},
-    Form{.name = "leaky", .bias = true, .activation = "LeakyRelu"},
-    Form{.name = "normalized", .normalization = "FusedBatchNormV3"},
-    Form{.name = "normalized_relu", .batch = 2, .normalization = "FusedBatchNormV3", .activation = "Relu"},
-    Form{.name = "normalized_fed", .normalization = "FusedBatchNormV3", .activation = "Relu", .constant = false},
-    Form{.name = "normalized_first_version", .bias = true, .normalization = "FusedBatchNorm", .activation = "Relu"},
-    Form{.name = "normalized_nchw", .format = "NCHW", .normalization = "FusedBatchNormV2", .activation = "Relu", .constant = false},
-    Form{.name = "everything", .batch = 2, .bias = true, .normalization = "FusedBatchNormV3", .addend = true, .activation = "Relu"},
-    Form{.name = "everything_fed", .bias = true, .normalization = "FusedBatchNormV3", .addend = true, .addend_first = true, .activation = "Relu", .constant = false},
-    Form{.name = "everything_nchw", .format = "NCHW", .bias = true, .normalization = "FusedBatchNormV3", .addend = true, .activation = "Relu"},
-    Form{.name = "addend", .addend = true, .addend_first = true},
-    Form{.name = "strides", .bias = true, .addend = true, .activation = "Relu", .stride = 2}),
+INSTANTIATE_TEST_SUITE_P(
+    All, ChainForms,
+    ::testing::Values(
+        Form{.name = "bias", .bias = true}, Form{.name = "bias_relu", .bias = true, .activation = "Relu"},
+        Form{.name = "bias_relu_batch", .batch = 3, .bias = true, .activation = "Relu"},
+        Form{.name = "bias_relu_nchw", .format = "NCHW", .batch = 2, .bias = true, .activation = "Relu"},
+        Form{.name = "bias_fed", .bias = true, .activation = "Tanh", .constant = false},
+        Form{.name = "sum_of_vector", .bias_as_sum = true, .activation = "Sigmoid"},
+        Form{.name = "two_sums", .bias = true, .bias_as_sum = true, .activation = "Elu", .constant = false},
+        Form{.name = "relu6", .activation = "Relu6"}, Form{.name = "leaky", .bias = true, .activation = "LeakyRelu"},
+        Form{.name = "normalized", .normalization = "FusedBatchNormV3"},
+        Form{.name = "normalized_relu", .batch = 2, .normalization = "FusedBatchNormV3", .activation = "Relu"},
+        Form{.name = "normalized_fed", .normalization = "FusedBatchNormV3", .activation = "Relu", .constant = false},
+        Form{.name = "normalized_first_version", .bias = true, .normalization = "FusedBatchNorm", .activation = "Relu"},
+        Form{.name = "normalized_nchw",
+             .format = "NCHW",
+             .normalization = "FusedBatchNormV2",
+             .activation = "Relu",
+             .constant = false},
+        Form{.name = "everything",
+             .batch = 2,
+             .bias = true,
+             .normalization = "FusedBatchNormV3",
+             .addend = true,
+             .activation = "Relu"},
+        Form{.name = "everything_fed",
+             .bias = true,
+             .normalization = "FusedBatchNormV3",
+             .addend = true,
+             .addend_first = true,
+             .activation = "Relu",
+             .constant = false},
+        Form{.name = "everything_nchw",
+             .format = "NCHW",
+             .bias = true,
+             .normalization = "FusedBatchNormV3",
+             .addend = true,
+             .activation = "Relu"},
+        Form{.name = "addend", .addend = true, .addend_first = true},
+        Form{.name = "strides", .bias = true, .addend = true, .activation = "Relu", .stride = 2}),
     [](const auto& info) { return std::string(info.param.name); });
 
 class DepthwiseForms : public ChainTest {};
@@ -187,34 +217,61 @@ TEST_P(DepthwiseForms, GiveTheNumbersOfTheirNodes) {
   const int compiled = Compare({Chain(f, 64 * f.stride)});
   NEEDS_ONEDNN();
   if (compiled == 0 && !f.constant && f.normalization[0] != '\0' && !__builtin_cpu_supports("avx512f"))
-    GTEST_SKIP() << "without AVX-512 oneDNN has only its reference for channels that are multiplied afterwards, which is refused; the numbers were compared";
+    GTEST_SKIP() << "without AVX-512 oneDNN has only its reference for channels that are multiplied afterwards, which "
+                    "is refused; the numbers were compared";
   EXPECT_EQ(compiled, nodes);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DepthwiseForms, ::testing::Values(
-    Form{.name = "bias_relu", .convolution = "DepthwiseConv2dNative", .bias = true, .activation = "Relu"},
-    Form{.name = "normalized", .convolution = "DepthwiseConv2dNative", .batch = 2, .normalization = "FusedBatchNormV3", .activation = "Relu6"},
-    Form{.name = "normalized_fed", .convolution = "DepthwiseConv2dNative", .normalization = "FusedBatchNormV3", .activation = "Relu6", .constant = false},
-    Form{.name = "strides", .convolution = "DepthwiseConv2dNative", .bias = true, .activation = "Relu", .stride = 2}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, DepthwiseForms,
+                         ::testing::Values(Form{.name = "bias_relu",
+                                                .convolution = "DepthwiseConv2dNative",
+                                                .bias = true,
+                                                .activation = "Relu"},
+                                           Form{.name = "normalized",
+                                                .convolution = "DepthwiseConv2dNative",
+                                                .batch = 2,
+                                                .normalization = "FusedBatchNormV3",
+                                                .activation = "Relu6"},
+                                           Form{.name = "normalized_fed",
+                                                .convolution = "DepthwiseConv2dNative",
+                                                .normalization = "FusedBatchNormV3",
+                                                .activation = "Relu6",
+                                                .constant = false},
+                                           Form{.name = "strides",
+                                                .convolution = "DepthwiseConv2dNative",
+                                                .bias = true,
+                                                .activation = "Relu",
+                                                .stride = 2}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-// Large images of many channels go through Winograd's transforms on processors with AVX-512: shares begin at any row, edges are of part of a tile.
+// Large images of many channels go through Winograd's transforms on processors with AVX-512: shares begin at any row,
+// edges are of part of a tile.
 TEST_F(ChainTest, GivesTheNumbersOfItsNodesWhereWinogradIsFaster) {
   struct Case {
     int64_t batch, height, width, in, out;
     const char* padding;
     bool addend, normalized;
   };
-  for (const Case& each : {Case{1, 28, 28, 64, 64, "SAME", false, false}, {1, 29, 31, 64, 80, "SAME", true, true}, {3, 17, 15, 96, 64, "VALID", true, false}, {9, 14, 14, 128, 64, "SAME", false, true}}) {
-    SCOPED_TRACE(testing::Message() << each.batch << " x " << each.height << " x " << each.width << ", " << each.in << " to " << each.out);
+  for (const Case& each : {Case{1, 28, 28, 64, 64, "SAME", false, false},
+                           {1, 29, 31, 64, 80, "SAME", true, true},
+                           {3, 17, 15, 96, 64, "VALID", true, false},
+                           {9, 14, 14, 128, 64, "SAME", false, true}}) {
+    SCOPED_TRACE(testing::Message() << each.batch << " x " << each.height << " x " << each.width << ", " << each.in
+                                    << " to " << each.out);
     g_ = Graph(ChainRuntime());
     feeds_.clear();
     const Output x = Fed(Numbers({each.batch, each.height, each.width, each.in}, -1, 1));
     const auto vector = [&](double from, double to) { return g_.Const(Numbers({each.out}, from, to)); };
-    Output y = g_.Op("Conv2D", {x, g_.Const(Numbers({3, 3, each.in, each.out}, -0.3, 0.3))}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", each.padding}});
-    if (each.normalized) y = Output(g_.AddNode("FusedBatchNormV3", {y, vector(0.5, 2), vector(-1, 1), vector(-1, 1), vector(0.2, 3)}, {{"is_training", false}}));
+    Output y = g_.Op("Conv2D", {x, g_.Const(Numbers({3, 3, each.in, each.out}, -0.3, 0.3))},
+                     {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", each.padding}});
+    if (each.normalized)
+      y = Output(g_.AddNode("FusedBatchNormV3", {y, vector(0.5, 2), vector(-1, 1), vector(-1, 1), vector(0.2, 3)},
+                            {{"is_training", false}}));
     const int64_t less = std::string_view(each.padding) == "VALID" ? 2 : 0;
-    if (each.addend) y = g_.Op("AddV2", {y, g_.Op("Tanh", {Fed(Numbers({each.batch, each.height - less, each.width - less, each.out}, -2, 2))})});
+    if (each.addend)
+      y = g_.Op(
+          "AddV2",
+          {y, g_.Op("Tanh", {Fed(Numbers({each.batch, each.height - less, each.width - less, each.out}, -2, 2))})});
     y = g_.Op("Relu", {y});
     const int compiled = Compare({y}, 6e-6f);
     if (HasOnednn()) {
@@ -226,9 +283,12 @@ TEST_F(ChainTest, GivesTheNumbersOfItsNodesWhereWinogradIsFaster) {
 // Nodes one by one go through the transforms, too: so the numbers of both are held against the definition's.
 TEST_F(ChainTest, GivesTheDefinitionsNumbersWhereWinogradIsFaster) {
   constexpr int64_t kSize = 28, kChannels = 64;
-  const Tensor image = Numbers({1, kSize, kSize, kChannels}, -1, 1), filter = Numbers({3, 3, kChannels, kChannels}, -0.3, 0.3);
-  const Output y = g_.Op("Relu", {g_.Op("Conv2D", {Fed(image), g_.Const(filter)}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}})});
-  const auto x = Values<float>(image), f = Values<float>(filter), found = Values<float>(Run({y}, true).values[0]), by_nodes = Values<float>(Run({y}, false).values[0]);
+  const Tensor image = Numbers({1, kSize, kSize, kChannels}, -1, 1),
+               filter = Numbers({3, 3, kChannels, kChannels}, -0.3, 0.3);
+  const Output y = g_.Op("Relu", {g_.Op("Conv2D", {Fed(image), g_.Const(filter)},
+                                        {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}})});
+  const auto x = Values<float>(image), f = Values<float>(filter), found = Values<float>(Run({y}, true).values[0]),
+             by_nodes = Values<float>(Run({y}, false).values[0]);
   std::vector<double> sums(x.size());
   for (int64_t row = 0; row < kSize; ++row)
     for (int64_t column = 0; column < kSize; ++column)
@@ -238,7 +298,8 @@ TEST_F(ChainTest, GivesTheDefinitionsNumbersWhereWinogradIsFaster) {
         double* to = sums.data() + (row * kSize + column) * kChannels;
         for (int64_t i = 0; i < kChannels; ++i)
           for (int64_t o = 0; o < kChannels; ++o)
-            to[o] += static_cast<double>(x[static_cast<size_t>((v * kSize + u) * kChannels + i)]) * static_cast<double>(f[static_cast<size_t>((cell * kChannels + i) * kChannels + o)]);
+            to[o] += static_cast<double>(x[static_cast<size_t>((v * kSize + u) * kChannels + i)]) *
+                     static_cast<double>(f[static_cast<size_t>((cell * kChannels + i) * kChannels + o)]);
       }
   double largest = 0;
   for (const double sum : sums) largest = std::max(largest, std::abs(sum));
@@ -271,7 +332,8 @@ TEST_F(ChainTest, TakesWhatIsFedIntoItsMiddle) {
 TEST_F(ChainTest, TakesOneConvolutionOfTwoThatAreAdded) {
   const Form f{.name = ""};
   const Output x = Fed(Numbers({1, kSide, kSide, kIn}, -1, 1));
-  const Output left = g_.Op("BiasAdd", {Convolve(f, x), Vector(true)}), right = g_.Op("BiasAdd", {Convolve(f, x), Vector(true)});
+  const Output left = g_.Op("BiasAdd", {Convolve(f, x), Vector(true)}),
+               right = g_.Op("BiasAdd", {Convolve(f, x), Vector(true)});
   const int compiled = Compare({g_.Op("Relu", {g_.Op("AddV2", {left, right})})});
   NEEDS_ONEDNN();
   EXPECT_EQ(compiled, 6);
@@ -283,10 +345,13 @@ TEST_F(ChainTest, LeavesANodeToAKernelOfAHigherPriority) {
   ASSERT_TRUE(runtime.ok() && runtime->LoadPlugin(TENON_TEST_OUTRANKING_PLUGIN).ok());
   const auto run = [&](Runtime& where) {
     Graph g(where);
-    const Output image = g.Const(*Tensor::From(std::vector<float>(kSide * kSide * kIn, 0.5f), Shape{1, kSide, kSide, kIn}));
+    const Output image =
+        g.Const(*Tensor::From(std::vector<float>(kSide * kSide * kIn, 0.5f), Shape{1, kSide, kSide, kIn}));
     const Output filter = g.Const(*Tensor::From(std::vector<float>(9 * kIn * kOut, 0.25f), Shape{3, 3, kIn, kOut}));
-    const Output y = g.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
-    const Output out = g.Op("Relu", {g.Op("BiasAdd", {y, g.Const(*Tensor::From(std::vector<float>(kOut, 1), Shape{kOut}))})});
+    const Output y =
+        g.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+    const Output out =
+        g.Op("Relu", {g.Op("BiasAdd", {y, g.Const(*Tensor::From(std::vector<float>(kOut, 1), Shape{kOut}))})});
     auto session = Session::Create(where, g);
     return Values<float>((*session->Run({}, {out}))[0]);
   };
@@ -299,7 +364,8 @@ TEST_F(ChainTest, LeavesANodeToAKernelOfAHigherPriority) {
 TEST_F(ChainTest, AddsTheImageItself) {
   const Output image = g_.Op("Tanh", {Fed(Numbers({1, kSide, kSide, kOut}, -1, 1))});
   const Output filter = g_.Const(Numbers({3, 3, kOut, kOut}, -0.3, 0.3));
-  const Output y = g_.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+  const Output y =
+      g_.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
   const int compiled = Compare({g_.Op("Relu", {g_.Op("AddV2", {image, y})})});
   NEEDS_ONEDNN();
   EXPECT_EQ(compiled, 3);
@@ -309,7 +375,8 @@ TEST_F(ChainTest, AddsTheImageItself) {
 TEST_F(ChainTest, KeepsBranchesApart) {
   const Form f{.name = ""};
   const Output y = Convolve(f, Fed(Numbers({1, kSide, kSide, kIn}, -1, 1)));
-  const Output other = Fed(Numbers({1, kSide, kSide, kOut}, -1, 1)), predicate = g_.Placeholder("predicate", DType::kBool, {});
+  const Output other = Fed(Numbers({1, kSide, kSide, kOut}, -1, 1)),
+               predicate = g_.Placeholder("predicate", DType::kBool, {});
   const Operation gate = g_.AddNode("Switch", {other, predicate});
   const Output taken = g_.Op("Relu", {g_.Op("AddV2", {y, gate.output(1)})});
   const Output merged = Output(g_.AddNode("Merge", {g_.Op("Neg", {gate.output(0)}), taken}));
@@ -324,9 +391,12 @@ TEST_F(ChainTest, RunsInALoop) {
   const Output filter = g_.Const(Numbers({3, 3, kIn, kIn}, -0.1, 0.1)), bias = g_.Const(Numbers({kIn}, -1, 1));
   const auto last = While(
       g_, {zero, image}, {filter, bias},
-      [&](const std::vector<Output>& in) { return g_.Op("Less", {in[0], g_.Const(*Tensor::Scalar(int32_t{3}))}); },
       [&](const std::vector<Output>& in) {
-        Output y = g_.Op("Conv2D", {in[1], in[2]}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+        return g_.Op("Less", {in[0], g_.Const(*Tensor::Scalar(int32_t{3}))});
+      },
+      [&](const std::vector<Output>& in) {
+        Output y =
+            g_.Op("Conv2D", {in[1], in[2]}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
         y = g_.Op("Relu", {g_.Op("BiasAdd", {y, in[3]})});
         return std::vector<Output>{g_.Op("AddV2", {in[0], g_.Const(*Tensor::Scalar(int32_t{1}))}), y};
       });
@@ -337,7 +407,10 @@ TEST_F(ChainTest, RunsInALoop) {
 TEST_F(ChainTest, IsBoundToEachShape) {
   const Output x = g_.Op("Placeholder", {}, {{"dtype", DType::kFloat}});
   const Output filter = g_.Const(Numbers({3, 3, kIn, kOut}, -0.3, 0.3));
-  const Output y = g_.Op("Relu", {g_.Op("BiasAdd", {g_.Op("Conv2D", {x, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}}), Vector(true)})});
+  const Output y =
+      g_.Op("Relu", {g_.Op("BiasAdd", {g_.Op("Conv2D", {x, filter},
+                                             {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}}),
+                                       Vector(true)})});
   for (int64_t batch : {1, 4, 2}) {
     feeds_ = {{x, Numbers({batch, kSide, kSide, kIn}, -1, 1)}};
     Compare({y});

@@ -18,13 +18,16 @@
 
 namespace tenon::engine {
 
-// One whose chains are compiled to code of the level ("avx512", "avx2"), of values of any number of elements, or to none ("none"). nullptr: this machine or this build has no such code.
+// One whose chains are compiled to code of the level ("avx512", "avx2"), of values of any number of elements, or to
+// none ("none"). nullptr: this machine or this build has no such code.
 inline Runtime* RuntimeOf(const std::string& level) {
   static std::map<std::string, Runtime*> all;
   const auto [found, is_new] = all.emplace(level, nullptr);
   if (!is_new) return found->second;
   RuntimeOptions options;
-  options.plugin_options = {{"tenon.cpu_codegen", "level", level}, {"tenon.cpu_codegen", "least", "2"}, {"tenon.cpu_codegen", "least_columns", "2"}};
+  options.plugin_options = {{"tenon.cpu_codegen", "level", level},
+                            {"tenon.cpu_codegen", "least", "2"},
+                            {"tenon.cpu_codegen", "least_columns", "2"}};
   auto made = Runtime::Create(options);
   if (!made.ok() && level == "none") made = Runtime::Create();  // it was not built
   if (made.ok()) found->second = new Runtime(std::move(*made));
@@ -49,7 +52,8 @@ struct Answer {
   std::string failure;
 };
 
-inline Answer RunIt(Runtime& runtime, const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds, const std::vector<Output>& fetches, bool compile, uint32_t executor = TENON_EXECUTOR_AUTO) {
+inline Answer RunIt(Runtime& runtime, const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds,
+                    const std::vector<Output>& fetches, bool compile, uint32_t executor = TENON_EXECUTOR_AUTO) {
   SessionOptions options;
   options.compile = compile;
   options.executor = executor;
@@ -88,17 +92,25 @@ inline bool IsNan(DType dtype, const uint8_t* element) {
 // "": none.
 inline std::string DifferenceOf(const Tensor& a, const Tensor& b) {
   const tenon_tensor_view &x = *tenon_tensor_get_view(a.get()), &y = *tenon_tensor_get_view(b.get());
-  if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || x.byte_size != y.byte_size) return "of another type or shape";
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape()) || x.byte_size != y.byte_size)
+    return "of another type or shape";
   const auto *left = static_cast<const uint8_t*>(x.dl.data), *right = static_cast<const uint8_t*>(y.dl.data);
-  const size_t size = x.byte_size / std::max<size_t>(1, static_cast<size_t>(std::accumulate(x.dl.shape, x.dl.shape + x.dl.ndim, int64_t{1}, std::multiplies<>())));
+  const size_t size =
+      x.byte_size / std::max<size_t>(1, static_cast<size_t>(std::accumulate(x.dl.shape, x.dl.shape + x.dl.ndim,
+                                                                            int64_t{1}, std::multiplies<>())));
   size_t at = 0;
-  const auto differ = [&] { return std::memcmp(left + at, right + at, size) != 0 && !(IsNan(a.dtype(), left + at) && IsNan(a.dtype(), right + at)); };
+  const auto differ = [&] {
+    return std::memcmp(left + at, right + at, size) != 0 &&
+           !(IsNan(a.dtype(), left + at) && IsNan(a.dtype(), right + at));
+  };
   while (at < x.byte_size && !differ()) at += size;
   if (at == x.byte_size) return "";
   std::string text = DTypeName(a.dtype()) + " element " + std::to_string(at / size) + ":";
   for (const uint8_t* from : {left, right}) {
     text += " ";
-    for (size_t i = size; i-- > 0;) text += "0123456789abcdef"[from[at / size * size + i] >> 4], text += "0123456789abcdef"[from[at / size * size + i] & 15];
+    for (size_t i = size; i-- > 0;)
+      text += "0123456789abcdef"[from[at / size * size + i] >> 4],
+          text += "0123456789abcdef"[from[at / size * size + i] & 15];
   }
   return text;
 }
@@ -124,11 +136,16 @@ class RandomChain {
   static Output NodeOf(Graph& graph, const Step& step, const std::vector<Output>& in) {
     if (step.op == "Cast") return graph.Op("Cast", {in[0]}, {{"DstT", step.type}});
     if (step.op == "AddN") return graph.Op("AddN", {in});
-    if (!step.axes.empty()) return graph.Op(step.op.c_str(), {in[0], graph.Const(step.axes, Shape{static_cast<int64_t>(step.axes.size())})}, {{"keep_dims", step.keeps_dims}});
-    return in.size() == 1 ? graph.Op(step.op.c_str(), {in[0]}) : in.size() == 2 ? graph.Op(step.op.c_str(), {in[0], in[1]}) : graph.Op(step.op.c_str(), {in[0], in[1], in[2]});
+    if (!step.axes.empty())
+      return graph.Op(step.op.c_str(), {in[0], graph.Const(step.axes, Shape{static_cast<int64_t>(step.axes.size())})},
+                      {{"keep_dims", step.keeps_dims}});
+    return in.size() == 1   ? graph.Op(step.op.c_str(), {in[0]})
+           : in.size() == 2 ? graph.Op(step.op.c_str(), {in[0], in[1]})
+                            : graph.Op(step.op.c_str(), {in[0], in[1], in[2]});
   }
   RandomChain(Runtime& runtime, uint64_t seed, Choice choice) : random_(seed), graph_(runtime), choice_(choice) {
-    const DType types[] = {DType::kFloat, DType::kFloat, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64, DType::kHalf, DType::kBfloat16};
+    const DType types[] = {DType::kFloat, DType::kFloat, DType::kFloat, DType::kDouble,
+                           DType::kInt32, DType::kInt64, DType::kHalf,  DType::kBfloat16};
     type_ = types[Up(std::size(types))];
     is_real_ = type_ != DType::kInt32 && type_ != DType::kInt64;
     const int64_t sizes[] = {1, 2, 3, 5, 7, 16, 33, 64, 100, 257};
@@ -163,7 +180,10 @@ class RandomChain {
     ranks_.push_back(rank);
     return values_.size() - 1;
   }
-  size_t Any() { return Up(3) == 0 ? numbers_[Up(numbers_.size())] : numbers_[numbers_.size() - 1 - Up(std::min<size_t>(numbers_.size(), 4))]; }
+  size_t Any() {
+    return Up(3) == 0 ? numbers_[Up(numbers_.size())]
+                      : numbers_[numbers_.size() - 1 - Up(std::min<size_t>(numbers_.size(), 4))];
+  }
   size_t Add(Step step) {
     std::vector<Output> in;
     size_t rank = 0;
@@ -204,7 +224,8 @@ class RandomChain {
       const size_t mean = Reduce("Mean", x, true), variance = Reduce("Mean", Add("SquaredDifference", {x, mean}), true);
       const size_t one = Keep(graph_.Op("Cast", {graph_.Const(0.001f)}, {{"DstT", type_}}));
       const size_t factor = Add("Mul", {Add("Rsqrt", {Add("AddV2", {variance, one})}), numbers_[0]});
-      numbers_.push_back(Add("AddV2", {Add("Mul", {x, factor}), Add("Sub", {numbers_[0], Add("Mul", {mean, factor})})}));
+      numbers_.push_back(
+          Add("AddV2", {Add("Mul", {x, factor}), Add("Sub", {numbers_[0], Add("Mul", {mean, factor})})}));
     } else {
       numbers_.push_back(Add(kind == 6 ? "Softmax" : "LogSoftmax", {x}));
     }
@@ -220,27 +241,45 @@ class RandomChain {
     int64_t count = 1;
     for (const int64_t dim : dims) count *= dim;
     std::vector<float> numbers;
-    // None below the smallest normal one: of these a product is 0, and what a compiler made of a product by 1 shows them as they are.
-    const float special[] = {0.f, -0.f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
-                             std::numeric_limits<float>::min(), -std::numeric_limits<float>::min(), 3e38f, 88.7f, -103.f};
+    // None below the smallest normal one: of these a product is 0, and what a compiler made of a product by 1 shows
+    // them as they are.
+    const float special[] = {0.f,
+                             -0.f,
+                             std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity(),
+                             std::numeric_limits<float>::quiet_NaN(),
+                             std::numeric_limits<float>::min(),
+                             -std::numeric_limits<float>::min(),
+                             3e38f,
+                             88.7f,
+                             -103.f};
     for (int64_t i = 0; i < count; ++i)
-      numbers.push_back(is_real_ && Up(50) == 0 ? special[Up(std::size(special))] : static_cast<float>(static_cast<double>(random_() % 20001) / 2000 - 5));
+      numbers.push_back(is_real_ && Up(50) == 0
+                            ? special[Up(std::size(special))]
+                            : static_cast<float>(static_cast<double>(random_() % 20001) / 2000 - 5));
     Graph cast(TheRuntime());
     const Output from = cast.Placeholder("x", DType::kFloat, Shape(dims));
-    const auto made = RunOnce(cast, {{from, *Tensor::From(numbers, Shape(dims))}}, {cast.Op("Cast", {from}, {{"DstT", type_}})});
+    const auto made =
+        RunOnce(cast, {{from, *Tensor::From(numbers, Shape(dims))}}, {cast.Op("Cast", {from}, {{"DstT", type_}})});
     ASSERT_EQ(made.size(), 1u);
-    const Output fed = graph_.Placeholder("", type_, Up(choice_.has_rows ? 8 : 2) != 1 ? Shape(dims) : Shape::Unknown());
+    const Output fed =
+        graph_.Placeholder("", type_, Up(choice_.has_rows ? 8 : 2) != 1 ? Shape(dims) : Shape::Unknown());
     feeds_.emplace_back(fed, made[0]);
     numbers_.push_back(Keep(fed, dims.size()));
   }
 
   void AddNode() {
     static const char* const kUnary[] = {"Neg", "Abs", "Square", "Sign", "Relu", "Relu6"};
-    static const char* const kExactUnary[] = {"Sqrt", "Rsqrt", "Floor", "Ceil", "Round", "Reciprocal", "Softsign", "LeakyRelu"};
-    static const char* const kRealUnary[] = {"Exp", "Tanh", "Sigmoid", "Log1p", "Log", "Expm1", "Softplus", "Elu", "Selu"};
+    static const char* const kExactUnary[] = {"Sqrt",  "Rsqrt",      "Floor",    "Ceil",
+                                              "Round", "Reciprocal", "Softsign", "LeakyRelu"};
+    static const char* const kRealUnary[] = {"Exp",   "Tanh",     "Sigmoid", "Log1p", "Log",
+                                             "Expm1", "Softplus", "Elu",     "Selu"};
     static const char* const kOther[] = {"Sin", "Erf"};
-    static const char* const kBinary[] = {"AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "ReluGrad", "Relu6Grad"};
-    static const char* const kRealBinary[] = {"RealDiv", "DivNoNan", "MulNoNan", "Xdivy", "FloorDiv", "TruncateDiv", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "EluGrad", "SeluGrad", "SoftsignGrad", "LeakyReluGrad"};
+    static const char* const kBinary[] = {"AddV2",    "Sub",      "Mul", "Maximum", "Minimum", "SquaredDifference",
+                                          "ReluGrad", "Relu6Grad"};
+    static const char* const kRealBinary[] = {
+        "RealDiv",  "DivNoNan",  "MulNoNan",       "Xdivy",   "FloorDiv", "TruncateDiv",  "TanhGrad",     "SigmoidGrad",
+        "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "EluGrad", "SeluGrad", "SoftsignGrad", "LeakyReluGrad"};
     static const char* const kNearBinary[] = {"Xlogy", "SoftplusGrad"};
     static const char* const kCompare[] = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"};
     static const char* const kAsk[] = {"IsNan", "IsInf", "IsFinite"};
@@ -255,7 +294,9 @@ class RandomChain {
       }
       numbers_.push_back(Add(op, {Any()}));
     } else if (kind < 8) {
-      const char* op = is_real_ && Up(3) == 0 ? (!choice_.is_exact && Up(6) == 0 ? one_of(kNearBinary) : one_of(kRealBinary)) : one_of(kBinary);
+      const char* op = is_real_ && Up(3) == 0
+                           ? (!choice_.is_exact && Up(6) == 0 ? one_of(kNearBinary) : one_of(kRealBinary))
+                           : one_of(kBinary);
       const size_t left = Any();
       // Gradients do not broadcast.
       const bool is_gradient = std::string(op).ends_with("Grad");
@@ -263,11 +304,17 @@ class RandomChain {
     } else if (kind == 8) {
       const size_t low = Any(), one = Keep(graph_.Op("Cast", {graph_.Const(1.0f)}, {{"DstT", type_}}));
       if (is_real_) numbers_.push_back(Add("RealDiv", {Any(), Add("AddV2", {Add("Abs", {low}), one})}));
-      else if (!choice_.is_generated) numbers_.push_back(Add("FloorDiv", {Any(), Add("AddV2", {Add("Abs", {low}), one})}));
-      else numbers_.push_back(Add("ClipByValue", {Any(), one, Keep(graph_.Op("Cast", {graph_.Const(3.0f)}, {{"DstT", type_}}))}));
+      else if (!choice_.is_generated)
+        numbers_.push_back(Add("FloorDiv", {Any(), Add("AddV2", {Add("Abs", {low}), one})}));
+      else
+        numbers_.push_back(
+            Add("ClipByValue", {Any(), one, Keep(graph_.Op("Cast", {graph_.Const(3.0f)}, {{"DstT", type_}}))}));
     } else if (kind == 9) {
       flags_.push_back(is_real_ && Up(3) == 0 ? Add(one_of(kAsk), {Any()}) : Add(one_of(kCompare), {Any(), Any()}));
-      if (flags_.size() > 1 && Up(2) == 0) flags_.push_back(Up(3) == 0 ? Add("LogicalNot", {flags_.back()}) : Add(Up(2) == 0 ? "LogicalAnd" : "LogicalOr", {flags_.back(), flags_[Up(flags_.size())]}));
+      if (flags_.size() > 1 && Up(2) == 0)
+        flags_.push_back(
+            Up(3) == 0 ? Add("LogicalNot", {flags_.back()})
+                       : Add(Up(2) == 0 ? "LogicalAnd" : "LogicalOr", {flags_.back(), flags_[Up(flags_.size())]}));
     } else if (kind == 10 && !flags_.empty()) {
       numbers_.push_back(Add("SelectV2", {flags_[Up(flags_.size())], Any(), Any()}));
     } else if (kind == 11) {
@@ -275,7 +322,8 @@ class RandomChain {
     } else if (kind == 12 && !flags_.empty()) {
       numbers_.push_back(Cast(flags_[Up(flags_.size())], type_));
     } else {
-      const DType ways[] = {DType::kDouble, DType::kFloat, DType::kInt32, DType::kInt64, DType::kBfloat16, DType::kHalf, DType::kBool};
+      const DType ways[] = {DType::kDouble,   DType::kFloat, DType::kInt32, DType::kInt64,
+                            DType::kBfloat16, DType::kHalf,  DType::kBool};
       const DType by_way_of = Up(2) == 0 ? DType::kFloat : ways[Up(std::size(ways))];
       const size_t there = Cast(Any(), by_way_of);
       if (by_way_of == DType::kBool) flags_.push_back(there);
@@ -305,26 +353,35 @@ inline Tensor Ramp(const Shape& shape) {
   return *Tensor::From(values, shape);
 }
 
-// A chain in a loop that ends with one op, and one in each branch of a conditional, with another op: node by node and taken together, by both executors. how: as those that
-// are taken together run.
+// A chain in a loop that ends with one op, and one in each branch of a conditional, with another op: node by node and
+// taken together, by both executors. how: as those that are taken together run.
 struct ChainOps {
   const char *in_loop, *in_then, *in_else;
 };
 inline void ExpectAlikeInLoopsAndBranches(Runtime& runtime, const ChainOps& ops, const std::string& how) {
   Graph g(runtime);
   const Output x = g.Placeholder("x", DType::kFloat, {70, 33}), flag = g.Placeholder("flag", DType::kBool, Shape{});
-  const auto loop = While(g, {g.Const<int32_t>(0), x}, {x}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const<int32_t>(5)}); },
-                          [&](const std::vector<Output>& v) {
-                            const Output scaled = g.Op("Mul", {v[1], g.Const(0.5f)});
-                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), g.Op(ops.in_loop, {g.Op("AddV2", {scaled, v[2]})})};
-                          });
-  const auto branch = Cond(g, flag, {loop[1]}, [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op(ops.in_then, {g.Op("Neg", {v[0]})})}; },
-                           [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Square", {g.Op(ops.in_else, {v[0]})})}; });
+  const auto loop = While(
+      g, {g.Const<int32_t>(0), x}, {x},
+      [&](const std::vector<Output>& v) {
+        return g.Op("Less", {v[0], g.Const<int32_t>(5)});
+      },
+      [&](const std::vector<Output>& v) {
+        const Output scaled = g.Op("Mul", {v[1], g.Const(0.5f)});
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}),
+                                   g.Op(ops.in_loop, {g.Op("AddV2", {scaled, v[2]})})};
+      });
+  const auto branch = Cond(
+      g, flag, {loop[1]},
+      [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op(ops.in_then, {g.Op("Neg", {v[0]})})}; },
+      [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Square", {g.Op(ops.in_else, {v[0]})})}; });
   ASSERT_TRUE(g.status().ok()) << g.status().message();
   for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
     for (const double taken : {0.0, 1.0}) {
-      const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({70, 33})}, {flag, TensorOf(DType::kBool, Shape{}, {taken})}};
-      const Answer one_by_one = RunIt(runtime, g, feeds, {branch[0], loop[0]}, false, executor), together = RunIt(runtime, g, feeds, {branch[0], loop[0]}, true, executor);
+      const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({70, 33})},
+                                                            {flag, TensorOf(DType::kBool, Shape{}, {taken})}};
+      const Answer one_by_one = RunIt(runtime, g, feeds, {branch[0], loop[0]}, false, executor),
+                   together = RunIt(runtime, g, feeds, {branch[0], loop[0]}, true, executor);
       ASSERT_EQ(one_by_one.failure, "");
       ASSERT_EQ(together.failure, "");
       for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(one_by_one.values[i], together.values[i]), "") << i;

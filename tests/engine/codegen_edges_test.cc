@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices, splits and gathers before chains, and concatenations behind them, in their machine code (devices/cpu_codegen): the bits of the kernels one by one, and their failures.
-// TENON_CHAINS=10000 tries so many random graphs. Covers N8.
+// Slices, splits and gathers before chains, and concatenations behind them, in their machine code
+// (devices/cpu_codegen): the bits of the kernels one by one, and their failures. TENON_CHAINS=10000 tries so many
+// random graphs. Covers N8.
 #include <thread>
 
 #include "tests/engine/codegen.h"
@@ -15,17 +16,24 @@ int Graphs() {
   return asked == nullptr ? 300 : std::atoi(asked);
 }
 
-Output Vector(Graph& g, const std::vector<int32_t>& numbers) { return g.Const(numbers, Shape{static_cast<int64_t>(numbers.size())}); }
+Output Vector(Graph& g, const std::vector<int32_t>& numbers) {
+  return g.Const(numbers, Shape{static_cast<int64_t>(numbers.size())});
+}
 std::vector<Output> OutputsOf(const Operation& node, int count) {
   std::vector<Output> outputs;
   for (int k = 0; k < count; ++k) outputs.push_back(node.output(k));
   return outputs;
 }
-std::vector<Output> Split(Graph& g, const Output& x, int axis, int count) { return OutputsOf(g.AddNode("Split", {g.Const<int32_t>(axis), x}, {{"num_split", count}}), count); }
-Output SliceOf(Graph& g, const Output& x, const std::vector<int32_t>& begin, const std::vector<int32_t>& size) { return g.Op("Slice", {x, Vector(g, begin), Vector(g, size)}); }
+std::vector<Output> Split(Graph& g, const Output& x, int axis, int count) {
+  return OutputsOf(g.AddNode("Split", {g.Const<int32_t>(axis), x}, {{"num_split", count}}), count);
+}
+Output SliceOf(Graph& g, const Output& x, const std::vector<int32_t>& begin, const std::vector<int32_t>& size) {
+  return g.Op("Slice", {x, Vector(g, begin), Vector(g, size)});
+}
 // x[..., begin:end]
 Output StridedOf(Graph& g, const Output& x, int32_t begin, int32_t end, int32_t stride = 1) {
-  return g.Op("StridedSlice", {x, Vector(g, {0, begin}), Vector(g, {0, end}), Vector(g, {1, stride})}, {{"ellipsis_mask", 1}});
+  return g.Op("StridedSlice", {x, Vector(g, {0, begin}), Vector(g, {0, end}), Vector(g, {1, stride})},
+              {{"ellipsis_mask", 1}});
 }
 Output Concat(Graph& g, std::vector<Output> values, int axis) {
   const auto count = static_cast<int64_t>(values.size());
@@ -45,7 +53,8 @@ Tensor Indices(DType type, const Shape& shape, int64_t rows, uint64_t seed) {
 class RandomEdges {
  public:
   RandomEdges(Runtime& runtime, uint64_t seed) : random_(seed), graph_(runtime) {
-    const DType types[] = {DType::kFloat, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64, DType::kHalf, DType::kBfloat16};
+    const DType types[] = {DType::kFloat, DType::kFloat, DType::kDouble,  DType::kInt32,
+                           DType::kInt64, DType::kHalf,  DType::kBfloat16};
     type_ = types[Up(std::size(types))];
     const int64_t sizes[] = {1, 2, 3, 5, 8, 17};
     for (size_t d = 0, rank = Up(3); d < rank; ++d) shape_.push_back(sizes[Up(std::size(sizes))]);
@@ -96,7 +105,11 @@ class RandomEdges {
         return Keep(parts);
       }
       case 1: {
-        const Operation node = graph_.AddNode("SplitV", {Feed(With(axis, own * 2 + 7)), Vector(graph_, {static_cast<int32_t>(own), 7, static_cast<int32_t>(own)}), graph_.Const<int32_t>(static_cast<int32_t>(axis))}, {{"num_split", 3}});
+        const Operation node = graph_.AddNode(
+            "SplitV",
+            {Feed(With(axis, own * 2 + 7)), Vector(graph_, {static_cast<int32_t>(own), 7, static_cast<int32_t>(own)}),
+             graph_.Const<int32_t>(static_cast<int32_t>(axis))},
+            {{"num_split", 3}});
         return Keep({node.output(0), node.output(2)});
       }
       case 2: {
@@ -104,25 +117,30 @@ class RandomEdges {
         begin[axis] = static_cast<int32_t>(Up(9));
         return Keep({SliceOf(graph_, Feed(With(axis, own + 9)), begin, size)});
       }
-      case 3: return Keep({StridedOf(graph_, Feed(With(shape_.size() - 1, shape_.back() * 2 + 3)), 3, static_cast<int32_t>(shape_.back() + 3))});
+      case 3:
+        return Keep({StridedOf(graph_, Feed(With(shape_.size() - 1, shape_.back() * 2 + 3)), 3,
+                               static_cast<int32_t>(shape_.back() + 3))});
       case 4: {
         std::vector<int64_t> dims = shape_;
         dims.insert(dims.begin() + static_cast<int64_t>(axis), 3);
-        return Keep(OutputsOf(graph_.AddNode("Unpack", {Feed(dims)}, {{"num", 3}, {"axis", static_cast<int64_t>(axis)}}), 3));
+        return Keep(
+            OutputsOf(graph_.AddNode("Unpack", {Feed(dims)}, {{"num", 3}, {"axis", static_cast<int64_t>(axis)}}), 3));
       }
       default: return AddGather();
     }
   }
   void AddGather() {
     const size_t own = 1 + Up(std::min<size_t>(2, shape_.size()));  // dims of a row
-    std::vector<int64_t> table(shape_.end() - static_cast<int64_t>(own), shape_.end()), by(shape_.begin(), shape_.end() - static_cast<int64_t>(own));
+    std::vector<int64_t> table(shape_.end() - static_cast<int64_t>(own), shape_.end()),
+        by(shape_.begin(), shape_.end() - static_cast<int64_t>(own));
     if (Up(4) == 0) std::fill(by.begin(), by.end(), 1);  // broadcast
     const int64_t rows = 1 + static_cast<int64_t>(Up(20));
     table.insert(table.begin(), rows);
     const DType type = Up(2) == 0 ? DType::kInt32 : DType::kInt64;
     feeds_.emplace_back(graph_.Placeholder("", type, Of(by)), Indices(type, Of(by), rows, random_()));
     const Output indices = feeds_.back().first, from = Feed(table);
-    Keep({Up(3) == 0 ? graph_.Op("Gather", {from, indices}) : graph_.Op("GatherV2", {from, indices, graph_.Const<int32_t>(0)})});
+    Keep({Up(3) == 0 ? graph_.Op("Gather", {from, indices})
+                     : graph_.Op("GatherV2", {from, indices, graph_.Const<int32_t>(0)})});
   }
   void Keep(const std::vector<Output>& parts) { values_.insert(values_.end(), parts.begin(), parts.end()); }
   void AddNode() {
@@ -134,7 +152,8 @@ class RandomEdges {
   }
   void AddNorm() {
     const Output& x = results_[0];
-    const Output mean = graph_.Op("Mean", {x, Vector(graph_, {-1})}, {{"keep_dims", true}}), less = graph_.Op("Sub", {x, mean});
+    const Output mean = graph_.Op("Mean", {x, Vector(graph_, {-1})}, {{"keep_dims", true}}),
+                 less = graph_.Op("Sub", {x, mean});
     const Output spread = graph_.Op("Mean", {graph_.Op("Square", {less}), Vector(graph_, {-1})}, {{"keep_dims", true}});
     results_[0] = graph_.Op("Mul", {less, graph_.Op("Rsqrt", {spread})});
   }
@@ -163,16 +182,21 @@ TEST_P(Edges, RandomGraphsHaveTheBitsOfTheirNodes) {
   int compiled = 0;
   for (int seed = from == nullptr ? 1 : std::atoi(from); seed <= Graphs() && !HasFailure(); ++seed) {
     RandomEdges edges(*runtime_, static_cast<uint64_t>(seed));
-    compiled += Compare(edges.graph(), edges.feeds(), edges.results(), "seed " + std::to_string(seed) + ": ") > 1 ? 1 : 0;
+    compiled +=
+        Compare(edges.graph(), edges.feeds(), edges.results(), "seed " + std::to_string(seed) + ": ") > 1 ? 1 : 0;
   }
-  EXPECT_TRUE(from != nullptr || compiled > Graphs() / 2) << "so few graphs were compiled that nothing was tried: " << compiled;
+  EXPECT_TRUE(from != nullptr || compiled > Graphs() / 2)
+      << "so few graphs were compiled that nothing was tried: " << compiled;
 }
 
 TEST_P(Edges, SlicesAreReadWhereTheyLie) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, {-1, 4 * 40}), c = g.Placeholder("c", DType::kFloat, {-1, 40});
   const Tensor gates = Ramp({33, 160}), cells = Ramp({33, 40});
-  const auto cell = [&](const std::vector<Output>& p) { return g.Op("AddV2", {g.Op("Mul", {c, g.Op("Relu", {p[2]})}), g.Op("Mul", {g.Op("Relu", {p[0]}), g.Op("Softsign", {p[1]})})}); };
+  const auto cell = [&](const std::vector<Output>& p) {
+    return g.Op("AddV2", {g.Op("Mul", {c, g.Op("Relu", {p[2]})}),
+                          g.Op("Mul", {g.Op("Relu", {p[0]}), g.Op("Softsign", {p[1]})})});
+  };
   // The split and 6 nodes; four slices and 6.
   EXPECT_EQ(Compare(g, {{x, gates}, {c, cells}}, {cell(Split(g, x, 1, 4))}), 7);
   EXPECT_EQ(Compare(g, {{x, gates}, {c, cells}}, {cell(Split(g, x, -1, 4))}), 7);
@@ -200,7 +224,9 @@ TEST_P(Edges, OtherSlicesAreLeftToTheirKernels) {
   const Output read_twice = StridedOf(g, x, 0, 80);
   EXPECT_EQ(compiled({chain(read_twice), g.Op("Transpose", {read_twice, Vector(g, {1, 0})})}), 2);
   const Output unknown = g.Placeholder("unknown", DType::kInt32, {2});
-  EXPECT_EQ(Compare(g, {{x, Ramp({33, 160})}, {unknown, TensorOf(DType::kInt32, {2}, {0, 40})}}, {chain(g.Op("Slice", {x, unknown, Vector(g, {33, 40})}))}), 2);
+  EXPECT_EQ(Compare(g, {{x, Ramp({33, 160})}, {unknown, TensorOf(DType::kInt32, {2}, {0, 40})}},
+                    {chain(g.Op("Slice", {x, unknown, Vector(g, {33, 40})}))}),
+            2);
 }
 
 struct Lookup {
@@ -217,14 +243,20 @@ struct Lookup {
 TEST_P(Edges, GathersAreRowsWhereTheyLie) {
   for (const DType type : {DType::kInt32, DType::kInt64}) {
     Lookup lookup(*runtime_, type, {6, 11}, 50, 77);
-    EXPECT_EQ(Compare(lookup.graph, {{lookup.table, Ramp({50, 77})}, {lookup.indices, Indices(type, {6, 11}, 50, 3)}}, {lookup.sum}), 2);
+    EXPECT_EQ(Compare(lookup.graph, {{lookup.table, Ramp({50, 77})}, {lookup.indices, Indices(type, {6, 11}, 50, 3)}},
+                      {lookup.sum}),
+              2);
   }
 }
 
 // That of the node, behind the region's name.
-bool EndsAs(const std::string& compiled, const std::string& one_by_one) { return compiled.ends_with(one_by_one) && compiled.empty() == one_by_one.empty(); }
-void ExpectTheKernelsFailure(Runtime& runtime, const Lookup& lookup, const std::vector<std::pair<Output, Tensor>>& feeds, const std::string& what) {
-  const std::string one_by_one = RunIt(runtime, lookup.graph, feeds, {lookup.sum}, false).failure, compiled = RunIt(runtime, lookup.graph, feeds, {lookup.sum}, true).failure;
+bool EndsAs(const std::string& compiled, const std::string& one_by_one) {
+  return compiled.ends_with(one_by_one) && compiled.empty() == one_by_one.empty();
+}
+void ExpectTheKernelsFailure(Runtime& runtime, const Lookup& lookup,
+                             const std::vector<std::pair<Output, Tensor>>& feeds, const std::string& what) {
+  const std::string one_by_one = RunIt(runtime, lookup.graph, feeds, {lookup.sum}, false).failure,
+                    compiled = RunIt(runtime, lookup.graph, feeds, {lookup.sum}, true).failure;
   EXPECT_TRUE(EndsAs(compiled, one_by_one)) << compiled << " and " << one_by_one;
   EXPECT_NE(compiled.find(what), std::string::npos) << compiled;
   EXPECT_NE(compiled.find("'rows'"), std::string::npos) << compiled;
@@ -238,11 +270,13 @@ TEST_P(Edges, BadIndicesFailAsTheKernelDoes) {
       Lookup lookup(*runtime_, type, {40}, 50, 77);
       std::vector<double> numbers(40, 7);
       numbers[39] = bad;
-      const std::vector<std::pair<Output, Tensor>> feeds = {{lookup.table, Ramp({50, 77})}, {lookup.indices, TensorOf(type, {40}, numbers)}};
+      const std::vector<std::pair<Output, Tensor>> feeds = {{lookup.table, Ramp({50, 77})},
+                                                            {lookup.indices, TensorOf(type, {40}, numbers)}};
       ExpectTheKernelsFailure(*runtime_, lookup, feeds, "indices[39] = ");
     }
   Lookup empty(*runtime_, DType::kInt32, {40}, 0, 77);
-  ExpectTheKernelsFailure(*runtime_, empty, {{empty.table, Ramp({0, 77})}, {empty.indices, Indices(DType::kInt32, {40}, 1, 3)}}, "[0, 0)");
+  ExpectTheKernelsFailure(
+      *runtime_, empty, {{empty.table, Ramp({0, 77})}, {empty.indices, Indices(DType::kInt32, {40}, 1, 3)}}, "[0, 0)");
   Lookup none(*runtime_, DType::kInt32, {-1}, 50, 77);
   Compare(none.graph, {{none.table, Ramp({50, 77})}, {none.indices, Indices(DType::kInt32, {0}, 1, 3)}}, {none.sum});
 }
@@ -255,7 +289,8 @@ struct Embeddings {
     const Tensor table = Ramp({50, cells}), places = Ramp({length + 5, cells}), two = Ramp({2, cells});
     Output rows = graph.Const(View(table));
     if (is_variable) {
-      const Output handle = graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{50, cells}}, {"shared_name", "embeddings"}});
+      const Output handle = graph.Op(
+          "VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{50, cells}}, {"shared_name", "embeddings"}});
       init = graph.AddNode("AssignVariableOp", {handle, rows}, {}, "init");
       rows = graph.Op("ResourceGather", {handle, words}, {{"dtype", DType::kFloat}}, "words_rows");
     } else {
@@ -264,10 +299,13 @@ struct Embeddings {
     const Output place = SliceOf(graph, graph.Const(View(places)), {0, 0}, {static_cast<int32_t>(length), -1});
     const Output kind = graph.Op("GatherV2", {graph.Const(View(two)), kinds, graph.Const<int32_t>(0)});
     sum = graph.Op("AddV2", {graph.Op("AddV2", {rows, kind}), place});
-    const Output mean = graph.Op("Mean", {sum, Vector(graph, {2})}, {{"keep_dims", true}}), less = graph.Op("Sub", {sum, mean});
-    const Output spread = graph.Op("Mean", {graph.Op("SquaredDifference", {sum, mean}), Vector(graph, {2})}, {{"keep_dims", true}});
+    const Output mean = graph.Op("Mean", {sum, Vector(graph, {2})}, {{"keep_dims", true}}),
+                 less = graph.Op("Sub", {sum, mean});
+    const Output spread =
+        graph.Op("Mean", {graph.Op("SquaredDifference", {sum, mean}), Vector(graph, {2})}, {{"keep_dims", true}});
     norm = graph.Op("Mul", {less, graph.Op("Rsqrt", {graph.Op("AddV2", {spread, graph.Const(1e-6f)})})});
-    feeds = {{words, Indices(DType::kInt32, {batch, length}, 50, 9)}, {kinds, Indices(DType::kInt64, {batch, length}, 2, 7)}};
+    feeds = {{words, Indices(DType::kInt32, {batch, length}, 50, 9)},
+             {kinds, Indices(DType::kInt64, {batch, length}, 2, 7)}};
   }
   Graph graph;
   Output words, kinds, sum, norm;
@@ -283,7 +321,8 @@ TEST_P(Edges, EmbeddingsAreNormalisedInOnePass) {
   EXPECT_GE(Compare(large.graph, large.feeds, {large.norm, large.sum}), 10);
 }
 
-std::vector<Tensor> RunTwice(Runtime& runtime, const Embeddings& embeddings, bool compile, std::string* failure, bool init) {
+std::vector<Tensor> RunTwice(Runtime& runtime, const Embeddings& embeddings, bool compile, std::string* failure,
+                             bool init) {
   SessionOptions options;
   options.compile = compile;
   auto session = Session::Create(runtime, embeddings.graph, options);
@@ -303,7 +342,8 @@ TEST_P(Edges, RowsOfVariablesAreReadAsTheKernelDoes) {
   Embeddings embeddings(*runtime_, 3, 7, 48, true);
   std::string one_by_one, compiled;
   for (const bool init : {false, true}) {
-    const std::vector<Tensor> right = RunTwice(*runtime_, embeddings, false, &one_by_one, init), got = RunTwice(*runtime_, embeddings, true, &compiled, init);
+    const std::vector<Tensor> right = RunTwice(*runtime_, embeddings, false, &one_by_one, init),
+                              got = RunTwice(*runtime_, embeddings, true, &compiled, init);
     EXPECT_TRUE(EndsAs(compiled, one_by_one)) << compiled << " and " << one_by_one;
     EXPECT_EQ(compiled.empty(), init) << compiled;
     ASSERT_EQ(right.size(), got.size());
@@ -314,9 +354,12 @@ TEST_P(Edges, RowsOfVariablesAreReadAsTheKernelDoes) {
 // The table is changed while others read its rows: each row is one value's, since a value that is read is not written.
 TEST_P(Edges, AVariableMayBeChangedWhileItsRowsAreRead) {
   Graph g(*runtime_);
-  const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{64, 256}}, {"shared_name", "changed_table"}});
-  const Tensor zeros = TensorOf(DType::kFloat, {64, 256}, std::vector<double>(64 * 256, 0)), ones = TensorOf(DType::kFloat, {64, 256}, std::vector<double>(64 * 256, 1));
-  const Operation init = g.AddNode("AssignVariableOp", {handle, g.Const(View(zeros))}, {}, "init"), more = g.AddNode("AssignAddVariableOp", {handle, g.Const(View(ones))}, {}, "more");
+  const Output handle =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{64, 256}}, {"shared_name", "changed_table"}});
+  const Tensor zeros = TensorOf(DType::kFloat, {64, 256}, std::vector<double>(64 * 256, 0)),
+               ones = TensorOf(DType::kFloat, {64, 256}, std::vector<double>(64 * 256, 1));
+  const Operation init = g.AddNode("AssignVariableOp", {handle, g.Const(View(zeros))}, {}, "init"),
+                  more = g.AddNode("AssignAddVariableOp", {handle, g.Const(View(ones))}, {}, "more");
   const Output by = g.Placeholder("by", DType::kInt32, {64});
   const Output rows = g.Op("Neg", {g.Op("Neg", {g.Op("ResourceGather", {handle, by}, {{"dtype", DType::kFloat}})})});
   SessionOptions options;
@@ -344,7 +387,8 @@ TEST_P(Edges, AVariableMayBeChangedWhileItsRowsAreRead) {
 TEST_P(Edges, ResultsLieSideBySide) {
   for (const int64_t row : {16, 33, 100}) {
     Graph g(*runtime_);
-    const Output x = g.Placeholder("x", DType::kFloat, {-1, 5, row}), y = g.Placeholder("y", DType::kFloat, {-1, 5, row});
+    const Output x = g.Placeholder("x", DType::kFloat, {-1, 5, row}),
+                 y = g.Placeholder("y", DType::kFloat, {-1, 5, row});
     const Output a = g.Op("Neg", {x}), b = g.Op("Mul", {a, y}), c = g.Op("Square", {b});
     const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({7, 5, row})}, {y, Ramp({7, 5, row})}};
     for (const int axis : {-1, 1, 2}) EXPECT_EQ(Compare(g, feeds, {Concat(g, {b, a, c}, axis)}), 4) << axis;
@@ -372,9 +416,13 @@ TEST_P(Edges, PartsAreFetchedAndFed) {
   Compare(g, {{x, feed[0].second}, {parts[1], other}}, {sum, parts[1]});
   Compare(g, {{parts[0], other}, {parts[1], other}, {parts[3], other}}, {sum});
   Lookup lookup(*runtime_, DType::kInt32, {40}, 50, 77);
-  EXPECT_EQ(Compare(lookup.graph, {{lookup.table, Ramp({50, 77})}, {lookup.indices, Indices(DType::kInt32, {40}, 50, 3)}}, {lookup.gather, lookup.sum}), 2);
+  EXPECT_EQ(
+      Compare(lookup.graph, {{lookup.table, Ramp({50, 77})}, {lookup.indices, Indices(DType::kInt32, {40}, 50, 3)}},
+              {lookup.gather, lookup.sum}),
+      2);
   Compare(lookup.graph, {{lookup.gather, Ramp({40, 77})}}, {lookup.sum});
-  const Output a = g.Op("Neg", {parts[0]}), b = g.Op("Abs", {parts[1]}), joined = Concat(g, {a, b}, -1), behind = g.Op("Neg", {joined});
+  const Output a = g.Op("Neg", {parts[0]}), b = g.Op("Abs", {parts[1]}), joined = Concat(g, {a, b}, -1),
+               behind = g.Op("Neg", {joined});
   Compare(g, feed, {joined, a});
   Compare(g, {{x, feed[0].second}, {a, other}}, {joined});
   Compare(g, {{joined, Ramp({33, 80})}}, {behind});
@@ -398,35 +446,45 @@ TEST_P(Edges, NothingIsWrittenWhereRowsAreReadLater) {
   const std::vector<Output> parts = Split(g, own, 1, 2);
   Compare(g, {{x, Ramp({64, 64})}}, {g.Op("Neg", {parts[0]}), g.Op("Neg", {parts[1]}), g.Op("Neg", {own})});
   // Indices that are computed with, too.
-  const Output numbers = g.Placeholder("numbers", DType::kInt32, {16, 16}), fed = g.Placeholder("which", DType::kInt32, {16}), which = g.Op("Abs", {fed});
+  const Output numbers = g.Placeholder("numbers", DType::kInt32, {16, 16}),
+               fed = g.Placeholder("which", DType::kInt32, {16}), which = g.Op("Abs", {fed});
   std::vector<double> values;
   for (int i = 0; i < 256; ++i) values.push_back(i * 7 % 101);
   const Output taken = g.Op("GatherV2", {numbers, which, g.Const<int32_t>(0)});
   const std::vector<double> down = {-15, -14, -13, -12, -11, -10, -9, -8, -7, -6, -5, -4, -3, -2, -1, 0};
-  Compare(g, {{numbers, TensorOf(DType::kInt32, {16, 16}, values)}, {fed, TensorOf(DType::kInt32, {16}, down)}}, {g.Op("Sub", {taken, which})});
+  Compare(g, {{numbers, TensorOf(DType::kInt32, {16, 16}, values)}, {fed, TensorOf(DType::kInt32, {16}, down)}},
+          {g.Op("Sub", {taken, which})});
 }
 
 // An LSTM's cell in a loop, a concatenation in a branch.
 TEST_P(Edges, LoopsAndBranches) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, {30, 96}), flag = g.Placeholder("flag", DType::kBool, Shape{});
-  const auto loop = While(g, {g.Const<int32_t>(0), x}, {}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const<int32_t>(5)}); },
-                          [&](const std::vector<Output>& v) {
-                            const std::vector<Output> parts = Split(g, v[1], 1, 2);
-                            const Output a = g.Op("Softsign", {g.Op("AddV2", {parts[0], parts[1]})}), b = g.Op("Relu", {g.Op("Sub", {parts[1], a})});
-                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), Concat(g, {a, b}, -1)};
-                          });
+  const auto loop = While(
+      g, {g.Const<int32_t>(0), x}, {},
+      [&](const std::vector<Output>& v) {
+        return g.Op("Less", {v[0], g.Const<int32_t>(5)});
+      },
+      [&](const std::vector<Output>& v) {
+        const std::vector<Output> parts = Split(g, v[1], 1, 2);
+        const Output a = g.Op("Softsign", {g.Op("AddV2", {parts[0], parts[1]})}),
+                     b = g.Op("Relu", {g.Op("Sub", {parts[1], a})});
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), Concat(g, {a, b}, -1)};
+      });
   const Operation part = g.AddNode("Switch", {x, flag});
   const auto half = [&](const Output& y, const char* op) {
     const std::vector<Output> parts = Split(g, y, 1, 2);
     return g.Op(op, {g.Op("Mul", {parts[0], parts[1]})});
   };
-  const Operation merged = g.AddNode("Merge", {half(part.output(0), "Neg"), half(part.output(1), "Square")}, {{"N", 2}});
+  const Operation merged =
+      g.AddNode("Merge", {half(part.output(0), "Neg"), half(part.output(1), "Square")}, {{"N", 2}});
   ASSERT_TRUE(g.status().ok()) << g.status().message();
   for (const double taken : {0.0, 1.0})
     for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
-      const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({30, 96})}, {flag, TensorOf(DType::kBool, Shape{}, {taken})}};
-      const Answer one_by_one = RunIt(*runtime_, g, feeds, {loop[1], merged.output(0)}, false, executor), together = RunIt(*runtime_, g, feeds, {loop[1], merged.output(0)}, true, executor);
+      const std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp({30, 96})},
+                                                            {flag, TensorOf(DType::kBool, Shape{}, {taken})}};
+      const Answer one_by_one = RunIt(*runtime_, g, feeds, {loop[1], merged.output(0)}, false, executor),
+                   together = RunIt(*runtime_, g, feeds, {loop[1], merged.output(0)}, true, executor);
       ASSERT_EQ(one_by_one.failure, "");
       ASSERT_EQ(together.failure, "");
       for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(one_by_one.values[i], together.values[i]), "") << i;
@@ -437,7 +495,8 @@ TEST_P(Edges, LoopsAndBranches) {
 // What orders a gather among other nodes still does: its readers' region does not depend on itself.
 TEST_P(Edges, AGatherBeforeAnAssignmentReadsWhatWasThere) {
   Graph g(*runtime_);
-  const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{16, 64}}, {"shared_name", "ordered_table"}});
+  const Output handle =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{16, 64}}, {"shared_name", "ordered_table"}});
   const Tensor first = Ramp({16, 64});
   const Operation init = g.AddNode("AssignVariableOp", {handle, g.Const(View(first))}, {}, "init");
   const Output by = g.Placeholder("by", DType::kInt32, {16});
@@ -465,7 +524,8 @@ TEST_P(Edges, AGatherBeforeAnAssignmentReadsWhatWasThere) {
   EXPECT_EQ(DifferenceOf(values[0][0], values[1][0]), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Edges, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Levels, Edges, ::testing::Values("avx512", "avx2"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace tenon::engine::codegen_edges_test

@@ -32,8 +32,10 @@ TEST_P(Codegen, RandomGraphsOfExactFunctionsHaveTheBitsOfTheirNodes) {
   for (const bool has_rows : {false, true}) {
     int compiled = 0;
     for (int seed = FirstChain(); seed <= Chains() && !HasFailure(); ++seed) {
-      RandomChain chain(*runtime_, static_cast<uint64_t>(seed), {.is_exact = true, .is_generated = true, .has_rows = has_rows});
-      compiled += Compare(chain.graph(), chain.feeds(), chain.Fetches(), (has_rows ? "with rows, seed " : "seed ") + std::to_string(seed) + ": ");
+      RandomChain chain(*runtime_, static_cast<uint64_t>(seed),
+                        {.is_exact = true, .is_generated = true, .has_rows = has_rows});
+      compiled += Compare(chain.graph(), chain.feeds(), chain.Fetches(),
+                          (has_rows ? "with rows, seed " : "seed ") + std::to_string(seed) + ": ");
     }
     EXPECT_TRUE(FirstChain() != 1 || compiled > Chains()) << "so few nodes were compiled that nothing was tried";
   }
@@ -58,13 +60,16 @@ double Distance(DType dtype, const uint8_t* a, const uint8_t* b) {
 
 // As devices/cpu_codegen/GENERATED_CODE.md says.
 double MostPlaces(const std::string& op, DType dtype) {
-  static const std::map<std::string, double> kMost = {{"Exp", 2}, {"Expm1", 6}, {"Log", 6}, {"Log1p", 6}, {"Tanh", 8}, {"Sigmoid", 4}, {"Erf", 5}, {"Elu", 6}, {"Selu", 7}, {"Softplus", 8}, {"Xlogy", 8}, {"SoftplusGrad", 5}};
+  static const std::map<std::string, double> kMost = {{"Exp", 2},  {"Expm1", 6},    {"Log", 6},   {"Log1p", 6},
+                                                      {"Tanh", 8}, {"Sigmoid", 4},  {"Erf", 5},   {"Elu", 6},
+                                                      {"Selu", 7}, {"Softplus", 8}, {"Xlogy", 8}, {"SoftplusGrad", 5}};
   const auto found = kMost.find(op);
   if (op == "Softmax" || op == "LogSoftmax") return dtype == DType::kDouble ? 0 : 1;  // and what IsNearSoftmax says
   return found == kMost.end() ? 0 : dtype == DType::kFloat ? found->second : 1;
 }
 
-// Of sums of exponentials, which kernels add in another order: a part of the number, or of 1 where it is the difference of larger ones.
+// Of sums of exponentials, which kernels add in another order: a part of the number, or of 1 where it is the difference
+// of larger ones.
 bool IsSoftmax(const std::string& op) { return op == "Softmax" || op == "LogSoftmax"; }
 bool IsNearSoftmax(DType dtype, const uint8_t* a, const uint8_t* b) {
   const auto number = [&](const uint8_t* from) {
@@ -72,11 +77,17 @@ bool IsNearSoftmax(DType dtype, const uint8_t* a, const uint8_t* b) {
     if (dtype == DType::kFloat) return static_cast<double>(*reinterpret_cast<const float*>(from));
     std::memcpy(&bits, from, 2);
     if (dtype == DType::kBfloat16) return static_cast<double>(std::bit_cast<float>(bits << 16));
-    const double magnitude = (bits & 0x7fff) < 0x400 ? std::ldexp(bits & 0x3ff, -24) : std::ldexp(0x400 | (bits & 0x3ff), static_cast<int>(bits >> 10 & 31) - 25);
+    const double magnitude = (bits & 0x7fff) < 0x400
+                                 ? std::ldexp(bits & 0x3ff, -24)
+                                 : std::ldexp(0x400 | (bits & 0x3ff), static_cast<int>(bits >> 10 & 31) - 25);
     return (bits & 0x7fff) >= 0x7c00 ? HUGE_VAL : (bits & 0x8000) != 0 ? -magnitude : magnitude;
   };
-  const double x = number(a), y = number(b), part = dtype == DType::kFloat ? 4e-6 : dtype == DType::kHalf ? 2.1e-3 : 1.6e-2;
-  return x == y || std::fabs(x - y) <= part * std::max(std::fabs(y), dtype == DType::kFloat ? 1e-30 : 1e-7) || std::fabs(x - y) <= 1e-6;
+  const double x = number(a), y = number(b),
+               part = dtype == DType::kFloat  ? 4e-6
+                      : dtype == DType::kHalf ? 2.1e-3
+                                              : 1.6e-2;
+  return x == y || std::fabs(x - y) <= part * std::max(std::fabs(y), dtype == DType::kFloat ? 1e-30 : 1e-7) ||
+         std::fabs(x - y) <= 1e-6;
 }
 
 // Every value of the code's against its kernel's of the same operands; and the same bits whatever else is fetched.
@@ -95,14 +106,19 @@ void ExpectTheNumbersOfTheNodes(Runtime* runtime, bool has_rows) {
     const Answer some = RunIt(*runtime, chain.graph(), chain.feeds(), fetches, true);
     ASSERT_EQ(some.failure, "") << what;
     for (size_t i = 0; i < fetches.size(); ++i) {
-      const auto at = std::find_if(chain.values().begin(), chain.values().end(), [&](const Output& value) { return value.name() == fetches[i].name(); }) - chain.values().begin();
-      const bool is_fixed = some.how.contains("tiled") || whole.how.contains("tiled") || some.how != whole.how;  // by way of kernels a function has other places
-      EXPECT_EQ(is_fixed ? "" : DifferenceOf(some.values[i], whole.values[static_cast<size_t>(at)]), "") << what << "fetch " << i << " has other bits where less is fetched";
+      const auto at = std::find_if(chain.values().begin(), chain.values().end(),
+                                   [&](const Output& value) { return value.name() == fetches[i].name(); }) -
+                      chain.values().begin();
+      const bool is_fixed = some.how.contains("tiled") || whole.how.contains("tiled") ||
+                            some.how != whole.how;  // by way of kernels a function has other places
+      EXPECT_EQ(is_fixed ? "" : DifferenceOf(some.values[i], whole.values[static_cast<size_t>(at)]), "")
+          << what << "fetch " << i << " has other bits where less is fetched";
     }
     Graph single(TheRuntime());
     std::vector<std::pair<Output, Tensor>> feeds;
     std::vector<Output> wanted;
-    for (size_t v = 0; v < chain.values().size(); ++v) feeds.emplace_back(single.Placeholder("", whole.values[v].dtype(), whole.values[v].shape()), whole.values[v]);
+    for (size_t v = 0; v < chain.values().size(); ++v)
+      feeds.emplace_back(single.Placeholder("", whole.values[v].dtype(), whole.values[v].shape()), whole.values[v]);
     for (const auto& step : chain.steps()) {
       std::vector<Output> in;
       for (const size_t operand : step.operands) in.push_back(feeds[operand].first);
@@ -126,11 +142,15 @@ void ExpectTheNumbersOfTheNodes(Runtime* runtime, bool has_rows) {
         if (IsNan(got.dtype(), a) && IsNan(got.dtype(), b)) continue;
         EXPECT_EQ(IsNan(got.dtype(), a), IsNan(got.dtype(), b)) << what << step.op << " element " << at / size;
         if (IsSoftmax(step.op) && IsNearSoftmax(got.dtype(), a, b)) continue;
-        EXPECT_LE(Distance(got.dtype(), a, b), most) << what << step.op << " of " << DTypeName(got.dtype()) << ", element " << at / size;
+        EXPECT_LE(Distance(got.dtype(), a, b), most)
+            << what << step.op << " of " << DTypeName(got.dtype()) << ", element " << at / size;
         if (::testing::Test::HasFailure()) {
           for (const size_t operand : step.operands) {
             const tenon_tensor_view& in = *tenon_tensor_get_view(whole.values[operand].get());
-            if (in.byte_size == x.byte_size && size == 4) ADD_FAILURE() << "of " << static_cast<const float*>(in.dl.data)[at / 4] << ": " << static_cast<const float*>(x.dl.data)[at / 4] << " and " << static_cast<const float*>(y.dl.data)[at / 4];
+            if (in.byte_size == x.byte_size && size == 4)
+              ADD_FAILURE() << "of " << static_cast<const float*>(in.dl.data)[at / 4] << ": "
+                            << static_cast<const float*>(x.dl.data)[at / 4] << " and "
+                            << static_cast<const float*>(y.dl.data)[at / 4];
           }
           break;
         }
@@ -143,14 +163,16 @@ void ExpectTheNumbersOfTheNodes(Runtime* runtime, bool has_rows) {
 TEST_P(Codegen, RandomGraphsOfAllFunctionsHaveTheNumbersOfTheirNodes) { ExpectTheNumbersOfTheNodes(runtime_, false); }
 TEST_P(Codegen, RandomGraphsWithRowsHaveTheNumbersOfTheirNodes) { ExpectTheNumbersOfTheNodes(runtime_, true); }
 
-// Of [rows, columns]: a bias of each column, a factor of each row, a scalar; and of more dims, some of which are 1. Short rows and long ones.
+// Of [rows, columns]: a bias of each column, a factor of each row, a scalar; and of more dims, some of which are 1.
+// Short rows and long ones.
 TEST_P(Codegen, BroadcastsAsNumpyDoes) {
-  for (const auto& dims : std::vector<std::pair<Shape, std::vector<Shape>>>{{{100, 48}, {{48}, {100, 1}, {1, 48}, {1}, {}}},
-                                                                             {{40, 1200}, {{1200}, {40, 1}, {1, 1200}, {1}, {}}},
-                                                                             {{3, 5, 7, 11}, {{11}, {7, 1}, {5, 1, 11}, {3, 1, 1, 1}, {3, 5, 1, 11}, {1, 1, 1, 11}}},
-                                                                             {{3, 5, 7, 700}, {{700}, {7, 1}, {5, 1, 700}, {3, 1, 1, 1}, {3, 5, 1, 700}, {1, 1, 1, 700}}},
-                                                                             {{2, 50000}, {{50000}, {2, 1}}},
-                                                                             {{9000, 1}, {{9000, 1}, {1, 1}}}}) {
+  for (const auto& dims : std::vector<std::pair<Shape, std::vector<Shape>>>{
+           {{100, 48}, {{48}, {100, 1}, {1, 48}, {1}, {}}},
+           {{40, 1200}, {{1200}, {40, 1}, {1, 1200}, {1}, {}}},
+           {{3, 5, 7, 11}, {{11}, {7, 1}, {5, 1, 11}, {3, 1, 1, 1}, {3, 5, 1, 11}, {1, 1, 1, 11}}},
+           {{3, 5, 7, 700}, {{700}, {7, 1}, {5, 1, 700}, {3, 1, 1, 1}, {3, 5, 1, 700}, {1, 1, 1, 700}}},
+           {{2, 50000}, {{50000}, {2, 1}}},
+           {{9000, 1}, {{9000, 1}, {1, 1}}}}) {
     Graph g(*runtime_);
     const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
     std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp(dims.first)}};
@@ -189,13 +211,15 @@ TEST_P(Codegen, MemoryIsTakenOverOnlyWhereNobodyReadsItAfterwards) {
   const Output x = g.Placeholder("x", DType::kFloat, {64, 64});
   const Output product = g.Op("MatMul", {x, x});
   const Output same = g.Op("Reshape", {product, g.Const<int32_t>({64, 64})});
-  const Output a = g.Op("Neg", {product}), b = g.Op("Floor", {a}), c = g.Op("AddV2", {b, same}), d = g.Op("Mul", {c, product});
+  const Output a = g.Op("Neg", {product}), b = g.Op("Floor", {a}), c = g.Op("AddV2", {b, same}),
+               d = g.Op("Mul", {c, product});
   EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {d, a}), 4);
   const Output second = g.Op("MatMul", {x, x});
   EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {g.Op("Abs", {g.Op("Neg", {second})}), g.Op("MatMul", {second, x})}), 2);
 }
 
-// Stages take turns: what a later one reads again is not written over by an earlier one. Whoever fetches the product too keeps its memory apart.
+// Stages take turns: what a later one reads again is not written over by an earlier one. Whoever fetches the product
+// too keeps its memory apart.
 TEST_P(Codegen, MemoryIsNotTakenOverBetweenStages) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, {128, 128});
@@ -207,7 +231,8 @@ TEST_P(Codegen, MemoryIsNotTakenOverBetweenStages) {
     if (i == 0) early.push_back(y);
   }
   std::vector<Output> some = {y, early[0]}, all = {y, early[0], product};
-  const Answer taken = RunIt(*runtime_, g, {{x, Ramp({128, 128})}}, some, true), apart = RunIt(*runtime_, g, {{x, Ramp({128, 128})}}, all, true);
+  const Answer taken = RunIt(*runtime_, g, {{x, Ramp({128, 128})}}, some, true),
+               apart = RunIt(*runtime_, g, {{x, Ramp({128, 128})}}, all, true);
   ASSERT_EQ(taken.failure, "");
   EXPECT_EQ(taken.how.at("compiled"), 9);
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(DifferenceOf(taken.values[i], apart.values[i]), "") << i;
@@ -222,25 +247,31 @@ TEST_P(Codegen, OneValueInSeveralPlaces) {
   EXPECT_EQ(Compare(g, {{x, same}, {y, same}}, {b, c, d, a, b}), 4);
 }
 
-// What shapes are is known when the feeds are: those that do not go together fail as their kernels do, and one op's rules are not another's.
+// What shapes are is known when the feeds are: those that do not go together fail as their kernels do, and one op's
+// rules are not another's.
 TEST_P(Codegen, FailuresAreThoseOfTheNodes) {
   Graph h(*runtime_);
-  const Output u = h.Placeholder("u", DType::kFloat, Shape::Unknown()), v = h.Placeholder("v", DType::kFloat, Shape::Unknown());
+  const Output u = h.Placeholder("u", DType::kFloat, Shape::Unknown()),
+               v = h.Placeholder("v", DType::kFloat, Shape::Unknown());
   const Output w = h.Op("Square", {h.Op("AddV2", {h.Op("Neg", {u}), v}, {}, "sum")});
   const Output bias = h.Op("Square", {h.Op("BiasAdd", {h.Op("Neg", {u}), v}, {}, "biased")});
   const Output all = h.Op("Square", {h.Op("AddN", {std::vector<Output>{h.Op("Neg", {u}), v}}, {}, "summed")});
   for (const Shape& shape : {Shape{4}, Shape{3}, Shape{1}, Shape{4, 3}, Shape{4, 1}, Shape{}, Shape{2, 4, 3}})
-    for (const Output& each : {w, bias, all}) Compare(h, {{u, Ramp({4, 3})}, {v, Ramp(shape)}}, {each}, std::to_string(shape.rank()));
+    for (const Output& each : {w, bias, all})
+      Compare(h, {{u, Ramp({4, 3})}, {v, Ramp(shape)}}, {each}, std::to_string(shape.rank()));
 }
 
 TEST_P(Codegen, LoopsAndBranches) { ExpectAlikeInLoopsAndBranches(*runtime_, {"Softsign", "Sqrt", "Abs"}, "compiled"); }
 
-// A loop over a counter and numbers, each one element or of one shape, with a body of exact functions and casts, and with a condition that may hang on the numbers too.
+// A loop over a counter and numbers, each one element or of one shape, with a body of exact functions and casts, and
+// with a condition that may hang on the numbers too.
 class RandomLoop {
  public:
   RandomLoop(Runtime& runtime, uint64_t seed) : random_(seed), graph_(runtime) {
     const int64_t sizes[] = {0, 2, 5, 16, 17, 33, 100, 700};
-    shape_ = Up(2) == 0 ? Shape{} : Up(4) == 0 ? Shape{3, sizes[Up(std::size(sizes))]} : Shape{sizes[Up(std::size(sizes))]};
+    shape_ = Up(2) == 0   ? Shape{}
+             : Up(4) == 0 ? Shape{3, sizes[Up(std::size(sizes))]}
+                          : Shape{sizes[Up(std::size(sizes))]};
     const DType types[] = {DType::kFloat, DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64};
     type_ = types[Up(std::size(types))];
     std::vector<Output> initial = {graph_.Const<int32_t>(0)}, invariants;
@@ -250,10 +281,13 @@ class RandomLoop {
     results_ = While(graph_, initial, invariants,
                      [&](const std::vector<Output>& v) {
                        const Output goes = graph_.Op("Less", {v[0], graph_.Const(static_cast<int32_t>(Up(12)))});
-                       const auto single = std::find_if(is_single_.begin(), is_single_.end(), [](bool each) { return each; });
+                       const auto single =
+                           std::find_if(is_single_.begin(), is_single_.end(), [](bool each) { return each; });
                        if (single == is_single_.end() || Up(3) == 0) return goes;
                        const Output& number = v[1 + static_cast<size_t>(single - is_single_.begin())];
-                       return graph_.Op("LogicalAnd", {goes, graph_.Op("NotEqual", {number, graph_.Op("Cast", {graph_.Const(2.0f)}, {{"DstT", type_}})})});
+                       return graph_.Op("LogicalAnd",
+                                        {goes, graph_.Op("NotEqual", {number, graph_.Op("Cast", {graph_.Const(2.0f)},
+                                                                                        {{"DstT", type_}})})});
                      },
                      [&](const std::vector<Output>& v) {
                        singles_.clear();
@@ -308,8 +342,13 @@ class RandomLoop {
     switch (Up(6)) {
       case 0: made = graph_.Op(kUnary[Up(std::size(kUnary))], {Any()}); break;
       case 1: made = graph_.Op(is_real ? kReal[Up(std::size(kReal))] : "Neg", {Any()}); break;
-      case 2: made = graph_.Op("SelectV2", {graph_.Op(kCompare[Up(std::size(kCompare))], {Any(), Any()}), Any(), Any()}); break;
-      case 3: made = graph_.Op("Cast", {graph_.Op("Cast", {Any()}, {{"DstT", Up(2) == 0 ? DType::kInt32 : DType::kFloat}})}, {{"DstT", type_}}); break;
+      case 2:
+        made = graph_.Op("SelectV2", {graph_.Op(kCompare[Up(std::size(kCompare))], {Any(), Any()}), Any(), Any()});
+        break;
+      case 3:
+        made = graph_.Op("Cast", {graph_.Op("Cast", {Any()}, {{"DstT", Up(2) == 0 ? DType::kInt32 : DType::kFloat}})},
+                         {{"DstT", type_}});
+        break;
       default: made = graph_.Op(kBinary[Up(std::size(kBinary))], {Any(), Any()}); break;
     }
     (any_is_single_ ? singles_ : many_).push_back(made);
@@ -325,24 +364,30 @@ class RandomLoop {
   bool any_is_single_ = true;
 };
 
-// Of a body with nodes that have no outputs: updates, assertions, inserts into tables. The kernels run it, and what an assertion says is what ends the step.
+// Of a body with nodes that have no outputs: updates, assertions, inserts into tables. The kernels run it, and what an
+// assertion says is what ends the step.
 TEST_P(Codegen, LoopsThatActOnSomethingRunTurnByTurn) {
   for (const bool holds : {true, false}) {
     Graph g(*runtime_);
-    const Output variable = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "v"}});
-    const Output table = g.Op("MutableHashTableV2", {}, {{"key_dtype", DType::kInt64}, {"value_dtype", DType::kFloat}, {"shared_name", "t"}});
+    const Output variable =
+        g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "v"}});
+    const Output table = g.Op("MutableHashTableV2", {},
+                              {{"key_dtype", DType::kInt64}, {"value_dtype", DType::kFloat}, {"shared_name", "t"}});
     g.AddNode("AssignVariableOp", {variable, g.Const(1.0f)}, {}, "init");
     const Output one = g.Const(1), key = g.Const(int64_t{7}), limit = g.Const(holds ? 100.0f : 3.0f);
-    const std::vector<Output> last =
-        While(g, {g.Const(0), g.Const(0.5f)}, {variable, table, one, key, limit}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(4)}); },
-              [&](const auto& v) {
-                const Output doubled = g.Op("AddV2", {v[1], v[1]});
-                const Operation added = g.AddNode("AssignAddVariableOp", {v[2], doubled});
-                const Operation put = g.AddNode("LookupTableInsertV2", {v[3], v[5], doubled});
-                const Operation small = g.AddNode("Assert", {g.Op("Less", {doubled, v[6]}), {{doubled}}});
-                const auto after = g.ControlDependencies({added, put, small});
-                return std::vector<Output>{g.Op("AddV2", {v[0], v[4]}), g.Op("Identity", {doubled})};
-              });
+    const std::vector<Output> last = While(
+        g, {g.Const(0), g.Const(0.5f)}, {variable, table, one, key, limit},
+        [&](const auto& v) {
+          return g.Op("Less", {v[0], g.Const(4)});
+        },
+        [&](const auto& v) {
+          const Output doubled = g.Op("AddV2", {v[1], v[1]});
+          const Operation added = g.AddNode("AssignAddVariableOp", {v[2], doubled});
+          const Operation put = g.AddNode("LookupTableInsertV2", {v[3], v[5], doubled});
+          const Operation small = g.AddNode("Assert", {g.Op("Less", {doubled, v[6]}), {{doubled}}});
+          const auto after = g.ControlDependencies({added, put, small});
+          return std::vector<Output>{g.Op("AddV2", {v[0], v[4]}), g.Op("Identity", {doubled})};
+        });
     Output value, found;
     {
       const auto after = g.ControlDependencies({last[0]});
@@ -359,7 +404,8 @@ TEST_P(Codegen, LoopsThatActOnSomethingRunTurnByTurn) {
       const auto values = session->Run({}, {last[1], value, found});
       if (!holds) {
         EXPECT_EQ(values.status().code(), Code::kInvalidArgument) << values.status().message();
-        EXPECT_NE(std::string(values.status().message()).find("Assert"), std::string::npos) << values.status().message();
+        EXPECT_NE(std::string(values.status().message()).find("Assert"), std::string::npos)
+            << values.status().message();
         continue;
       }
       ASSERT_TRUE(values.ok()) << values.status().message();
@@ -377,20 +423,26 @@ TEST_P(Codegen, RandomLoopsHaveTheBitsOfTheirTurns) {
     const std::vector<Output> fetches = loop.Fetches();
     compiled += Compare(loop.graph(), loop.feeds(), fetches, "seed " + std::to_string(seed) + ": ") > 0 ? 1 : 0;
   }
-  EXPECT_TRUE(FirstChain() != 1 || compiled > Chains() / 2) << "so few loops were compiled that nothing was tried: " << compiled;
+  EXPECT_TRUE(FirstChain() != 1 || compiled > Chains() / 2)
+      << "so few loops were compiled that nothing was tried: " << compiled;
 }
 
 // A graph that came with frames, as TF1 writes it.
 TEST_P(Codegen, ALoopOfFramesIsTakenToo) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, {37});
-  const auto enter = [&](const Output& value, bool constant) { return g.Op("Enter", {value}, {{"frame_name", "loop"}, {"is_constant", constant}}); };
-  const Output turn = enter(g.Const<int32_t>(0), false), number = enter(x, false), limit = enter(g.Const<int32_t>(5), true), one = enter(g.Const<int32_t>(1), true);
+  const auto enter = [&](const Output& value, bool constant) {
+    return g.Op("Enter", {value}, {{"frame_name", "loop"}, {"is_constant", constant}});
+  };
+  const Output turn = enter(g.Const<int32_t>(0), false), number = enter(x, false),
+               limit = enter(g.Const<int32_t>(5), true), one = enter(g.Const<int32_t>(1), true);
   const Operation turn_merge = g.AddNode("Merge", {turn, turn}), number_merge = g.AddNode("Merge", {number, number});
   const Output goes = g.Op("LoopCond", {g.Op("Less", {turn_merge.output(0), limit})});
-  const Operation turn_switch = g.AddNode("Switch", {turn_merge.output(0), goes}), number_switch = g.AddNode("Switch", {number_merge.output(0), goes});
+  const Operation turn_switch = g.AddNode("Switch", {turn_merge.output(0), goes}),
+                  number_switch = g.AddNode("Switch", {number_merge.output(0), goes});
   g.SetInput(turn_merge, 1, g.Op("NextIteration", {g.Op("AddV2", {turn_switch.output(1), one})}));
-  g.SetInput(number_merge, 1, g.Op("NextIteration", {g.Op("AddV2", {number_switch.output(1), g.Op("Abs", {number_switch.output(1)})})}));
+  g.SetInput(number_merge, 1,
+             g.Op("NextIteration", {g.Op("AddV2", {number_switch.output(1), g.Op("Abs", {number_switch.output(1)})})}));
   EXPECT_EQ(Compare(g, {{x, Ramp({37})}}, {g.Op("Exit", {number_switch.output(0)})}), 4);
 }
 
@@ -398,8 +450,14 @@ TEST_P(Codegen, ALoopOfFramesIsTakenToo) {
 TEST_P(Codegen, ALoopWithoutEndEndsWithItsStep) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, {40});
-  const auto loop = While(g, {g.Const(1.0f), x}, {}, [&](const std::vector<Output>& v) { return g.Op("Greater", {v[0], g.Const(0.0f)}); },
-                          [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("Abs", {v[0]}), g.Op("AddV2", {v[1], v[0]})}; });
+  const auto loop = While(
+      g, {g.Const(1.0f), x}, {},
+      [&](const std::vector<Output>& v) {
+        return g.Op("Greater", {v[0], g.Const(0.0f)});
+      },
+      [&](const std::vector<Output>& v) {
+        return std::vector<Output>{g.Op("Abs", {v[0]}), g.Op("AddV2", {v[1], v[0]})};
+      });
   ASSERT_TRUE(g.status().ok()) << g.status().message();
   auto session = Session::Create(*runtime_, g);
   ASSERT_TRUE(session.ok());
@@ -418,7 +476,8 @@ TEST_P(Codegen, ALoopWithoutEndEndsWithItsStep) {
 TEST_P(Codegen, ChainsWithOtherFunctionsAreLeftToTiles) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, {65, 64});
-  const Answer answer = RunIt(*runtime_, g, {{x, Ramp({65, 64})}}, {g.Op("Neg", {g.Op("Sin", {g.Op("Square", {x})})})}, true);
+  const Answer answer =
+      RunIt(*runtime_, g, {{x, Ramp({65, 64})}}, {g.Op("Neg", {g.Op("Sin", {g.Op("Square", {x})})})}, true);
   EXPECT_EQ(answer.failure, "");
   EXPECT_EQ(answer.how.count("compiled"), 0u);
   EXPECT_EQ(answer.how.at("tiled"), 3);
@@ -428,7 +487,8 @@ TEST_P(Codegen, ChainsWithOtherFunctionsAreLeftToTiles) {
 Tensor NumberOf(DType type, double value) {
   if (type == DType::kFloat || type == DType::kDouble) return TensorOf(type, Shape{}, {value});
   const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  const auto half = static_cast<uint16_t>(type == DType::kBfloat16 ? bits >> 16 : ((bits >> 23) - 112) << 10 | (bits >> 13 & 0x3ff));
+  const auto half =
+      static_cast<uint16_t>(type == DType::kBfloat16 ? bits >> 16 : ((bits >> 23) - 112) << 10 | (bits >> 13 & 0x3ff));
   return *Tensor::FromBytes(type, Shape{}, &half, sizeof half);
 }
 
@@ -437,18 +497,23 @@ TEST_P(Codegen, SmallPowersAreProducts) {
   for (const DType type : {DType::kFloat, DType::kDouble, DType::kHalf, DType::kBfloat16})
     for (const double exponent : {2.0, 3.0, 4.0, 0.5}) {
       Graph g(*runtime_);
-      const Output x = g.Placeholder("x", DType::kFloat, {65, 64}), by = g.Op("Cast", {g.Const(static_cast<float>(exponent))}, {{"DstT", type}});
+      const Output x = g.Placeholder("x", DType::kFloat, {65, 64}),
+                   by = g.Op("Cast", {g.Const(static_cast<float>(exponent))}, {{"DstT", type}});
       const Tensor number = NumberOf(type, exponent);
       const Output constant = g.Const(View(number));
       const Output cast = g.Op("Cast", {g.Op("Neg", {x})}, {{"DstT", type}});
       const Tensor feed = Ramp({65, 64});
-      const Answer kernels = RunIt(*runtime_, g, {{x, feed}}, {g.Op("Pow", {cast, constant})}, false), code = RunIt(*runtime_, g, {{x, feed}}, {g.Op("Pow", {cast, constant})}, true);
+      const Answer kernels = RunIt(*runtime_, g, {{x, feed}}, {g.Op("Pow", {cast, constant})}, false),
+                   code = RunIt(*runtime_, g, {{x, feed}}, {g.Op("Pow", {cast, constant})}, true);
       ASSERT_EQ(kernels.failure + code.failure, "");
-      EXPECT_EQ(code.how.contains("compiled") ? code.how.at("compiled") : 0, exponent == 2 || exponent == 3 ? 3 : 0) << exponent;
-      const tenon_tensor_view &right = *tenon_tensor_get_view(kernels.values[0].get()), &got = *tenon_tensor_get_view(code.values[0].get());
+      EXPECT_EQ(code.how.contains("compiled") ? code.how.at("compiled") : 0, exponent == 2 || exponent == 3 ? 3 : 0)
+          << exponent;
+      const tenon_tensor_view &right = *tenon_tensor_get_view(kernels.values[0].get()),
+                              &got = *tenon_tensor_get_view(code.values[0].get());
       const size_t size = type == DType::kFloat ? 4 : type == DType::kDouble ? 8 : 2;
       for (size_t at = 0; at < right.byte_size; at += size) {
-        const auto *a = static_cast<const uint8_t*>(got.dl.data) + at, *b = static_cast<const uint8_t*>(right.dl.data) + at;
+        const auto *a = static_cast<const uint8_t*>(got.dl.data) + at,
+                   *b = static_cast<const uint8_t*>(right.dl.data) + at;
         EXPECT_EQ(IsNan(type, a), IsNan(type, b));
         EXPECT_LE(Distance(type, a, b), 2) << DTypeName(type) << " " << at / size << " to " << exponent;
       }
@@ -468,10 +533,12 @@ TEST_P(Codegen, TakesWhatIsFedIntoItsMiddle) {
 // What is known only when shapes are: values of two shapes are no region, and are the tiles' again.
 TEST_P(Codegen, RegionsThatDoNotFitAreLeftToTiles) {
   Graph g(*runtime_);
-  const Output u = g.Placeholder("u", DType::kFloat, Shape::Unknown()), v = g.Placeholder("v", DType::kFloat, Shape::Unknown());
+  const Output u = g.Placeholder("u", DType::kFloat, Shape::Unknown()),
+               v = g.Placeholder("v", DType::kFloat, Shape::Unknown());
   const Output w = g.Op("Square", {g.Op("AddV2", {g.Op("Neg", {u}), v})});
   for (const bool fits : {false, true}) {
-    const std::vector<std::pair<Output, Tensor>> feeds = {{u, Ramp(fits ? Shape{40, 30} : Shape{30})}, {v, Ramp({40, 30})}};
+    const std::vector<std::pair<Output, Tensor>> feeds = {{u, Ramp(fits ? Shape{40, 30} : Shape{30})},
+                                                          {v, Ramp({40, 30})}};
     EXPECT_EQ(Compare(g, feeds, {w}), fits ? 3 : 0);
     const Answer answer = RunIt(*runtime_, g, feeds, {w}, true);
     EXPECT_EQ(answer.how.contains("tiled") ? answer.how.at("tiled") : 0, fits ? 0 : 2);
@@ -486,7 +553,8 @@ TEST_P(Codegen, ManyNodesTakeAsMuchAsTheyAre) {
   std::vector<Output> fetches;
   std::mt19937_64 random(7);
   static const char* const kOps[] = {"Neg", "Square", "Abs", "Relu", "Floor", "Sign"};
-  for (int i = 0; i < 30000; ++i) y = random() % 3 == 0 ? g.Op("Sub", {y, x}) : g.Op(kOps[random() % std::size(kOps)], {y});
+  for (int i = 0; i < 30000; ++i)
+    y = random() % 3 == 0 ? g.Op("Sub", {y, x}) : g.Op(kOps[random() % std::size(kOps)], {y});
   EXPECT_GT(Compare(g, {{x, Ramp({64})}}, {y}), 20000);
 }
 
@@ -519,7 +587,8 @@ TEST(CodegenAlone, WithoutExecutableMemoryTilesDoTheWork) {
   EXPECT_EQ(Values<float>(answer.values[0])[1], 2.9375f * 2.9375f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Codegen, ::testing::Values("avx512", "avx2"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Levels, Codegen, ::testing::Values("avx512", "avx2"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace tenon::engine::codegen_test

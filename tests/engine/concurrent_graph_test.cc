@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs run by several threads at once, in one session: each step gives what the program means for its own feeds,
-// whatever the others do. Covers C4, C6, C8, C11, F1, P4. Made to be run under ThreadSanitizer too.
+// Random programs run by several threads at once, in one session: each step gives what the program means for its own
+// feeds, whatever the others do. Covers C4, C6, C8, C11, F1, P4. Made to be run under ThreadSanitizer too.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -28,7 +28,8 @@ struct Shared {
     program = ProgramMaker(seed, options).Make();
     std::vector<Output> parameters;
     for (size_t i = 0; i < program.parameters.size(); ++i)
-      parameters.push_back(graph.Placeholder("x" + std::to_string(i), program.parameters[i].dtype, ShapeOf(program.parameters[i].form)));
+      parameters.push_back(
+          graph.Placeholder("x" + std::to_string(i), program.parameters[i].dtype, ShapeOf(program.parameters[i].form)));
     const std::vector<Output> outputs = ProgramBuilder(graph).Build(program, parameters);
     feeds.assign(parameters.begin(), parameters.end());
     for (int result : program.results) fetches.push_back(outputs[static_cast<size_t>(result)]);
@@ -50,7 +51,8 @@ struct Shared {
   std::vector<View> ViewsOf(size_t feeding) const { return {values[feeding].begin(), values[feeding].end()}; }
 };
 
-// Each thread begins with another feeding, so that steps with different values overlap. run: (thread, feeding) -> right?
+// Each thread begins with another feeding, so that steps with different values overlap. run: (thread, feeding) ->
+// right?
 int WrongSteps(int rounds, const std::function<bool(size_t, size_t)>& run) {
   std::atomic<int> wrong{0};
   std::atomic<size_t> arrived{0};
@@ -80,8 +82,12 @@ TEST(ConcurrentGraph, OneCallableRunByManyThreadsGivesEachItsOwnAnswer) {
     ASSERT_TRUE(session.ok()) << session.status();
     auto callable = session->Prepare(shared.feeds, shared.fetches);
     ASSERT_TRUE(callable.ok()) << callable.status();
-    EXPECT_EQ(WrongSteps(12, [&](size_t, size_t feeding) { return shared.IsRight(feeding, callable->Run(shared.ViewsOf(feeding))); }), 0)
-        << "seed " << seed << "\n" << Describe(shared.program, shared.program.results);
+    EXPECT_EQ(
+        WrongSteps(12, [&](size_t,
+                           size_t feeding) { return shared.IsRight(feeding, callable->Run(shared.ViewsOf(feeding))); }),
+        0)
+        << "seed " << seed << "\n"
+        << Describe(shared.program, shared.program.results);
   }
 }
 
@@ -142,10 +148,11 @@ TEST(ConcurrentGraph, AsynchronousStepsOverlapAndGiveTheirOwnAnswers) {
     std::atomic<int> wrong{0};
     for (size_t i = 0; i < 16; ++i) {
       const size_t feeding = i % kFeedings;
-      const Status started = callable->RunAsync(shared.ViewsOf(feeding), [&, left, feeding](Result<std::vector<Tensor>> found) {
-        if (!shared.IsRight(feeding, found)) ++wrong;
-        if (--*left == 0) left->notify_one();
-      });
+      const Status started =
+          callable->RunAsync(shared.ViewsOf(feeding), [&, left, feeding](Result<std::vector<Tensor>> found) {
+            if (!shared.IsRight(feeding, found)) ++wrong;
+            if (--*left == 0) left->notify_one();
+          });
       ASSERT_TRUE(started.ok()) << started;
     }
     for (int now = left->load(); now != 0; now = left->load()) left->wait(now);

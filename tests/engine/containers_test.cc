@@ -16,10 +16,15 @@ namespace {
 struct State {
   State(const std::string& name, const std::string& container) : g(TheRuntime()) {
     x = g.Placeholder("x", DType::kFloat, Shape());
-    const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", name + "_v"}, {"container", container}});
+    const Output handle =
+        g.Op("VarHandleOp", {},
+             {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", name + "_v"}, {"container", container}});
     assign = g.AddNode("AssignVariableOp", {handle, x}, {}, "assign");
     value = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, "value");
-    const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", name + "_q"}, {"container", container}});
+    const Output queue = g.Op("FIFOQueueV2", {},
+                              {{"component_types", std::vector<DType>{DType::kFloat}},
+                               {"shared_name", name + "_q"},
+                               {"container", container}});
     put = g.AddNode("QueueEnqueueV2", {queue, x}, {}, "put");
     taken = g.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "taken");
     size = g.Op("QueueSizeV2", {queue}, {}, "size");
@@ -37,7 +42,9 @@ struct State {
   }
   std::string Read(const Session& session) const {
     const auto values = session.Run({}, {value, size});
-    return values.ok() ? std::to_string((*values)[0].scalar<float>()) + " " + std::to_string((*values)[1].scalar<int32_t>()) : std::string(CodeName(values.status().code()));
+    return values.ok()
+               ? std::to_string((*values)[0].scalar<float>()) + " " + std::to_string((*values)[1].scalar<int32_t>())
+               : std::string(CodeName(values.status().code()));
   }
   Graph g;
   Output x, value, taken, size;
@@ -63,8 +70,11 @@ TEST(Containers, TheUnnamedOneIsTheSessionsOwnOrTheRuntimes) {
 
 TEST(Containers, AreEmptiedByNameAndFilledAgain) {
   const State unnamed("emptied", ""), one("emptied", "one"), two("emptied", "two");
-  const Session of_unnamed = unnamed.Open(), of_one = one.Open(), of_two = two.Open(), alone = unnamed.Open(/*alone=*/true);
-  for (const auto& [state, session] : {std::pair(&unnamed, &of_unnamed), {&one, &of_one}, {&two, &of_two}, {&unnamed, &alone}}) state->Fill(*session, 1);
+  const Session of_unnamed = unnamed.Open(), of_one = one.Open(), of_two = two.Open(),
+                alone = unnamed.Open(/*alone=*/true);
+  for (const auto& [state, session] :
+       {std::pair(&unnamed, &of_unnamed), {&one, &of_one}, {&two, &of_two}, {&unnamed, &alone}})
+    state->Fill(*session, 1);
   EXPECT_EQ(*of_unnamed.ResetContainers({"one", "of nobody"}), 2u);
   EXPECT_EQ(one.Read(of_one), "FAILED_PRECONDITION");
   EXPECT_EQ(two.Read(of_two), "1.000000 1");
@@ -80,7 +90,8 @@ TEST(Containers, AreEmptiedByNameAndFilledAgain) {
   EXPECT_EQ(*of_one.ResetContainers({"one"}), 0u);
 }
 
-// A queue that goes while steps wait in it stays theirs: they end when they are cancelled, and touch no memory that is gone.
+// A queue that goes while steps wait in it stays theirs: they end when they are cancelled, and touch no memory that is
+// gone.
 TEST(Containers, WhoUsesAnObjectKeepsItWhenItIsDropped) {
   for (const bool by_op : {false, true}) {
     const State state("waited_for", "");
@@ -92,7 +103,8 @@ TEST(Containers, WhoUsesAnObjectKeepsItWhenItIsDropped) {
     options.cancellation = &cancellation;
     std::vector<Status> ended(3);
     std::vector<std::thread> waiting;
-    for (Status& status : ended) waiting.emplace_back([&] { status = session.Run({}, {state.taken}, {}, options).status(); });
+    for (Status& status : ended)
+      waiting.emplace_back([&] { status = session.Run({}, {state.taken}, {}, options).status(); });
     // They are in the queue when nothing more can come between, or soon after: both must hold.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (by_op) {
@@ -113,9 +125,13 @@ TEST(Containers, AWriterThatIsDroppedWritesWhatItIsGiven) {
   const std::string folder = testing::TempDir() + "/tenon_containers_" + std::to_string(getpid());
   Graph g(TheRuntime());
   const Output writer = g.Op("SummaryWriter", {}, {{"shared_name", std::string("containers_writer")}});
-  const Operation create = g.AddNode("CreateSummaryFileWriter", {writer, g.StringConst(folder), g.Const(10), g.Const(1000), g.StringConst("")}, {}, "create");
+  const Operation create =
+      g.AddNode("CreateSummaryFileWriter",
+                {writer, g.StringConst(folder), g.Const(10), g.Const(1000), g.StringConst("")}, {}, "create");
   std::vector<Operation> writes;
-  for (int i = 0; i < 20; ++i) writes.push_back(g.AddNode("WriteScalarSummary", {writer, g.Const(int64_t{i}), g.StringConst("loss"), g.Const(0.5f)}));
+  for (int i = 0; i < 20; ++i)
+    writes.push_back(
+        g.AddNode("WriteScalarSummary", {writer, g.Const(int64_t{i}), g.StringConst("loss"), g.Const(0.5f)}));
   ASSERT_TRUE(g.status().ok()) << g.status();
   const auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok()) << session.status();
@@ -149,13 +165,16 @@ TEST(Containers, AreEmptiedWhileStepsRun) {
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&, t] {
       for (; !done.load(); ++rounds) {
-        const Status filled = session.Run({{state.x, *Tensor::Scalar(1.0f + static_cast<float>(t))}}, {}, {state.assign, state.put}).status();
+        const Status filled =
+            session.Run({{state.x, *Tensor::Scalar(1.0f + static_cast<float>(t))}}, {}, {state.assign, state.put})
+                .status();
         EXPECT_TRUE(filled.ok() || filled.code() == Code::kNotFound) << filled;  // the queue went between its two nodes
         const auto values = session.Run({}, {state.value, state.size});
         if (values.ok()) {
           EXPECT_GE((*values)[0].scalar<float>(), 1);
-        }
-        else EXPECT_TRUE(values.status().code() == Code::kFailedPrecondition || values.status().code() == Code::kNotFound) << values.status();
+        } else
+          EXPECT_TRUE(values.status().code() == Code::kFailedPrecondition || values.status().code() == Code::kNotFound)
+              << values.status();
       }
     });
   while (rounds.load() < 500) EXPECT_TRUE(session.ResetContainers({"raced"}).ok());

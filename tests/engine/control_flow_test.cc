@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops, conditionals and their gradients, in both executors and under several scheduling orders. Covers A14, K4, K6, K7,
-// L1 to L6. Random ones: random_graph_test.
+// Loops, conditionals and their gradients, in both executors and under several scheduling orders. Covers A14, K4, K6,
+// K7, L1 to L6. Random ones: random_graph_test.
 #include <cmath>
 #include <functional>
 
@@ -42,9 +42,12 @@ TEST(Loop, SwapsItsVariablesWithoutMixingThemUp) {
   Graph g(TheRuntime());
   const std::vector<Output> out = While(
       g, {g.Const(0), g.Const(int64_t{0}), g.Const(int64_t{1})}, {},
-      [&](const auto& v) { return g.Op("Less", {v[0], g.Const(30)}); },
       [&](const auto& v) {
-        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Identity", {v[2]}), g.Op("AddV2", {v[1], v[2]})};
+        return g.Op("Less", {v[0], g.Const(30)});
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Identity", {v[2]}),
+                                   g.Op("AddV2", {v[1], v[2]})};
       });
   for (const SessionOptions& way : AllWays()) {
     const auto values = RunOnce(g, {}, {out[1], out[2]}, way);
@@ -56,9 +59,14 @@ TEST(Loop, SwapsItsVariablesWithoutMixingThemUp) {
 
 TEST(Loop, TakesAnInvariantAsAVariablesNextValue) {
   Graph g(TheRuntime());
-  const std::vector<Output> out =
-      While(g, {g.Const(0), g.Const(1.0)}, {g.Const(3), g.Const(7.0)}, [&](const auto& v) { return g.Op("Less", {v[0], v[2]}); },
-            [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), v[3]}; });
+  const std::vector<Output> out = While(
+      g, {g.Const(0), g.Const(1.0)}, {g.Const(3), g.Const(7.0)},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], v[2]});
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), v[3]};
+      });
   for (const SessionOptions& way : AllWays()) {
     const auto values = RunOnce(g, {}, {out[0], out[1]}, way);
     ASSERT_EQ(values.size(), 2u);
@@ -74,11 +82,17 @@ TEST(Loop, NestsThreeDeep) {
       [&](int depth, const Output& total, const Output& n, const Output& z, const Output& o) {
         LoopOptions options;
         options.name = "level" + std::to_string(depth);
-        return While(g, {z, total}, {n, z, o}, [&](const auto& v) { return g.Op("Less", {v[0], v[2]}); },
-                     [&](const auto& v) {
-                       const Output inner = depth == 0 ? g.Op("AddV2", {v[1], v[4]}) : level(depth - 1, v[1], v[2], v[3], v[4])[1];
-                       return std::vector<Output>{g.Op("AddV2", {v[0], v[4]}), inner};
-                     }, options);
+        return While(
+            g, {z, total}, {n, z, o},
+            [&](const auto& v) {
+              return g.Op("Less", {v[0], v[2]});
+            },
+            [&](const auto& v) {
+              const Output inner =
+                  depth == 0 ? g.Op("AddV2", {v[1], v[4]}) : level(depth - 1, v[1], v[2], v[3], v[4])[1];
+              return std::vector<Output>{g.Op("AddV2", {v[0], v[4]}), inner};
+            },
+            options);
       };
   const Output total = level(2, zero, three, zero, one)[1];
   for (const SessionOptions& way : AllWays()) {
@@ -131,7 +145,8 @@ TEST(Cond, OfConstantsWhosePredicateAnotherOneGives) {
       return b.Op("FloorMod", {b.Op("Sum", {b.Const({constant, 1}), b.Const({0})}), b.Const(10)});
     }, {});
   };
-  const Function same = Define(g, "same", [](Graph& b, const std::vector<Output>& v) { return b.Op("Identity", {v[0]}); }, {DType::kInt32});
+  const Function same = Define(
+      g, "same", [](Graph& b, const std::vector<Output>& v) { return b.Op("Identity", {v[0]}); }, {DType::kInt32});
   const Output first = Cond(g, g.Const(true), {g.Const(3)}, same, same)[0];
   const Output less = g.Op("Less", {first, g.Op("Neg", {first})});
   const Output second = Cond(g, less, {}, branch(4), branch(6))[0], twice = g.Op("Mul", {second, g.Const(2)});
@@ -152,7 +167,8 @@ TEST(Cond, RefusesToFetchFromABranchThatWasNotTaken) {
   ASSERT_TRUE(session.ok()) << session.status().message();
   auto values = session->Run({}, {gate.output(0)});
   ASSERT_FALSE(values.ok());
-  EXPECT_NE(values.status().message().find("branch that was not taken"), std::string::npos) << values.status().message();
+  EXPECT_NE(values.status().message().find("branch that was not taken"), std::string::npos)
+      << values.status().message();
 }
 
 TEST(Loop, EndsAtItsDeadlineWhenItWouldNeverEnd) {
@@ -206,18 +222,28 @@ void CheckGradient(Graph& g, const Output& x, const Output& out, const std::vect
 TEST(LoopGradient, OfAPowerByRepeatedMultiplication) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kDouble, {2});
-  const std::vector<Output> out =
-      While(g, {g.Const(0), g.Const({1.0, 1.0})}, {x}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(5)}); },
-            [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Mul", {v[1], v[2]})}; });
+  const std::vector<Output> out = While(
+      g, {g.Const(0), g.Const({1.0, 1.0})}, {x},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], g.Const(5)});
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Mul", {v[1], v[2]})};
+      });
   CheckGradient(g, x, out[1], {1.3, -0.7}, {2});
 }
 
 TEST(LoopGradient, OfAValueThatEntersAndIsSquared) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kDouble, {});
-  const std::vector<Output> out =
-      While(g, {g.Const(0), x}, {}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
-            [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Sin", {g.Op("Mul", {v[1], v[1]})})}; });
+  const std::vector<Output> out = While(
+      g, {g.Const(0), x}, {},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], g.Const(3)});
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Sin", {g.Op("Mul", {v[1], v[1]})})};
+      });
   CheckGradient(g, x, out[1], {0.8}, {});
 }
 
@@ -239,37 +265,49 @@ TEST(LoopGradient, OfNestedLoops) {
   outer.name = "outer";
   inner.name = "inner";
   const std::vector<Output> out = While(
-      g, {zero, x}, {x, zero, one, two}, [&](const auto& v) { return g.Op("Less", {v[0], v[5]}); },
+      g, {zero, x}, {x, zero, one, two},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], v[5]});
+      },
       [&](const auto& v) {
         const std::vector<Output> in = While(
-            g, {v[3], v[1]}, {v[2], v[4], v[5]}, [&](const auto& w) { return g.Op("Less", {w[0], w[4]}); },
-            [&](const auto& w) { return std::vector<Output>{g.Op("AddV2", {w[0], w[3]}), g.Op("Mul", {g.Op("Sin", {w[1]}), w[2]})}; }, inner);
+            g, {v[3], v[1]}, {v[2], v[4], v[5]},
+            [&](const auto& w) {
+              return g.Op("Less", {w[0], w[4]});
+            },
+            [&](const auto& w) {
+              return std::vector<Output>{g.Op("AddV2", {w[0], w[3]}), g.Op("Mul", {g.Op("Sin", {w[1]}), w[2]})};
+            },
+            inner);
         return std::vector<Output>{g.Op("AddV2", {v[0], v[4]}), g.Op("AddV2", {in[1], v[2]})};
-      }, outer);
+      },
+      outer);
   CheckGradient(g, x, out[1], {0.9}, {});
 }
 
 TEST(CondGradient, FollowsTheBranchTaken) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kDouble, {});
-  const std::vector<Output> out =
-      Cond(g, g.Op("Greater", {x, g.Const(1.0)}), {x}, [&](const auto& v) { return std::vector<Output>{g.Op("Square", {v[0]})}; },
-           [&](const auto& v) { return std::vector<Output>{g.Op("Sin", {v[0]})}; });
+  const std::vector<Output> out = Cond(
+      g, g.Op("Greater", {x, g.Const(1.0)}), {x},
+      [&](const auto& v) { return std::vector<Output>{g.Op("Square", {v[0]})}; },
+      [&](const auto& v) { return std::vector<Output>{g.Op("Sin", {v[0]})}; });
   CheckGradient(g, x, out[0], {2.5}, {});
   Graph h(TheRuntime());
   const Output y = h.Placeholder("x", DType::kDouble, {});
-  const std::vector<Output> other =
-      Cond(h, h.Op("Greater", {y, h.Const(1.0)}), {y}, [&](const auto& v) { return std::vector<Output>{h.Op("Square", {v[0]})}; },
-           [&](const auto& v) { return std::vector<Output>{h.Op("Sin", {v[0]})}; });
+  const std::vector<Output> other = Cond(
+      h, h.Op("Greater", {y, h.Const(1.0)}), {y},
+      [&](const auto& v) { return std::vector<Output>{h.Op("Square", {v[0]})}; },
+      [&](const auto& v) { return std::vector<Output>{h.Op("Sin", {v[0]})}; });
   CheckGradient(h, y, other[0], {0.5}, {});
 }
 
 TEST(CondGradient, IsZeroForAnInputThatOnlyTheOtherBranchUses) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kDouble, {});
-  const std::vector<Output> out =
-      Cond(g, g.Const(false), {x, g.Const(3.0)}, [&](const auto& v) { return std::vector<Output>{g.Op("Square", {v[0]})}; },
-           [&](const auto& v) { return std::vector<Output>{g.Op("Square", {v[1]})}; });
+  const std::vector<Output> out = Cond(
+      g, g.Const(false), {x, g.Const(3.0)}, [&](const auto& v) { return std::vector<Output>{g.Op("Square", {v[0]})}; },
+      [&](const auto& v) { return std::vector<Output>{g.Op("Square", {v[1]})}; });
   CheckGradient(g, x, out[0], {2.0}, {});
 }
 
@@ -294,8 +332,14 @@ TEST(Loop, OfTheSameNameAreSeveral) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {});
   const auto times = [&](const Output& from, int count, float factor, auto&& inner) {
-    return While(g, {g.Const(0), from}, {}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(count)}); },
-                 [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), inner(g.Op("Mul", {v[1], g.Const(factor)}))}; })[1];
+    return While(
+        g, {g.Const(0), from}, {},
+        [&](const auto& v) {
+          return g.Op("Less", {v[0], g.Const(count)});
+        },
+        [&](const auto& v) {
+          return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), inner(g.Op("Mul", {v[1], g.Const(factor)}))};
+        })[1];
   };
   const auto nothing = [](const Output& value) { return value; };
   const Output first = times(x, 3, 2, nothing), behind = times(first, 2, 3, nothing), beside = times(x, 5, 2, nothing);

@@ -33,9 +33,12 @@ struct Pipeline {
   }
   // A function of one element.
   void Map(const std::string& name, std::function<Output(Graph&, const Output&)> f, int64_t calls = 0) {
-    const Function function = Define(g, name, [&f](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{f(body, x[0])}; }, {type});
+    const Function function =
+        Define(g, name, [&f](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{f(body, x[0])}; },
+               {type});
     const Attrs attrs = Spec({{"f", function}, {"Targuments", Types{}}});
-    dataset = calls == 0 ? g.Op("MapDataset", {dataset}, attrs) : g.Op("ParallelMapDatasetV2", {dataset, Int(calls)}, attrs);
+    dataset =
+        calls == 0 ? g.Op("MapDataset", {dataset}, attrs) : g.Op("ParallelMapDatasetV2", {dataset, Int(calls)}, attrs);
   }
   void Then(const std::string& op, const std::vector<Output>& more = {}) {
     std::vector<Output> inputs = {dataset};
@@ -93,14 +96,22 @@ inline std::vector<int64_t> UpTo(int64_t count) {
 inline void ThroughQueue(Pipeline* p, int64_t calls) {
   const Attrs attrs = {{"component_types", Types{DType::kInt64}}};
   const auto queue = [](Graph& graph) {
-    return graph.Op("FIFOQueueV2", {}, {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
+    return graph.Op(
+        "FIFOQueueV2", {},
+        {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
   };
-  p->Map("through", [&](Graph& body, const Output& x) { return body.Op("AddV2", {x, body.Op("QueueDequeueV2", {queue(body)}, attrs)}); }, calls);
+  p->Map(
+      "through",
+      [&](Graph& body, const Output& x) {
+        return body.Op("AddV2", {x, body.Op("QueueDequeueV2", {queue(body)}, attrs)});
+      },
+      calls);
 }
 struct Gate {
   explicit Gate(Pipeline* p) {
-    const Output queue =
-        p->g.Op("FIFOQueueV2", {}, {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
+    const Output queue = p->g.Op(
+        "FIFOQueueV2", {},
+        {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
     open = p->g.AddNode("QueueEnqueueV2", {queue, p->Int(0)});
   }
   Operation open;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets that are kept in files: caches that passes write beside one another, leave, or find damaged; folders that are saved not to their end. That TensorFlow reads and writes the same
-// folders is shown in tests/golden. Covers M1.
+// Datasets that are kept in files: caches that passes write beside one another, leave, or find damaged; folders that
+// are saved not to their end. That TensorFlow reads and writes the same folders is shown in tests/golden. Covers M1.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -76,7 +76,8 @@ TEST_F(SavedDatasets, ElementsLargerThanWhatIsWrittenAtOnce) {
   Pipeline p;
   p.type = DType::kFloat;
   p.shape = Shape{kNumbers};
-  p.dataset = p.g.Op("TensorSliceDataset", {p.g.Const(*Tensor::From(numbers, Shape{kRows, kNumbers}))}, {{"Toutput_types", Types{p.type}}, {"output_shapes", Shapes{p.shape}}});
+  p.dataset = p.g.Op("TensorSliceDataset", {p.g.Const(*Tensor::From(numbers, Shape{kRows, kNumbers}))},
+                     {{"Toutput_types", Types{p.type}}, {"output_shapes", Shapes{p.shape}}});
   p.Then("CacheDataset", {p.g.StringConst(folder_ + "/large")});
   const Session session = p.Open();
   for (int pass = 0; pass < 2; ++pass) {
@@ -85,7 +86,8 @@ TEST_F(SavedDatasets, ElementsLargerThanWhatIsWrittenAtOnce) {
       auto values = session.Run({}, {p.next});
       ASSERT_TRUE(values.ok()) << values.status().message();
       const auto begin = numbers.begin() + row * kNumbers;
-      EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>(begin, begin + kNumbers)) << "pass " << pass << ", row " << row;
+      EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>(begin, begin + kNumbers))
+          << "pass " << pass << ", row " << row;
     }
     EXPECT_EQ(session.Run({}, {p.next}).status().code(), Code::kOutOfRange);
   }
@@ -107,13 +109,16 @@ TEST_F(SavedDatasets, ADamagedCacheIsNamed) {
   // Elements of another type.
   Pipeline strings;
   strings.type = DType::kString;
-  strings.dataset = strings.g.Op("TensorDataset", {strings.g.StringConst("a")}, {{"Toutput_types", Types{DType::kString}}, {"output_shapes", Shapes{Shape()}}});
+  strings.dataset = strings.g.Op("TensorDataset", {strings.g.StringConst("a")},
+                                 {{"Toutput_types", Types{DType::kString}}, {"output_shapes", Shapes{Shape()}}});
   strings.Then("CacheDataset", {strings.g.StringConst(folder_ + "/numbers")});
   const Session other = strings.Open();
   ASSERT_TRUE(strings.Begin(other).ok());
   const Status mismatch = strings.Text(other).status();
   EXPECT_EQ(mismatch.code(), Code::kDataLoss);
-  EXPECT_NE(mismatch.message().find("Type mismatch between parsed tensor (int64) and dtype (string)"), std::string::npos) << mismatch.message();
+  EXPECT_NE(mismatch.message().find("Type mismatch between parsed tensor (int64) and dtype (string)"),
+            std::string::npos)
+      << mismatch.message();
 }
 
 TEST_F(SavedDatasets, ACacheThatCannotBeWrittenFailsOneElementAndTheOthersCome) {
@@ -132,21 +137,32 @@ TEST_F(SavedDatasets, ACacheThatCannotBeWrittenFailsOneElementAndTheOthersCome) 
 Pipeline Saving(const std::string& folder, int64_t stop, int64_t shards) {
   Pipeline p;
   p.Range(stop);
-  const Function shard = Define(
-      p.g, "shard", [&](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("FloorMod", {x[0], body.Const(shards)})}; }, {DType::kInt64});
-  p.dataset = p.g.Op("SaveDatasetV2", {p.dataset, p.g.StringConst(folder)}, p.Spec({{"shard_func", shard}, {"Tshard_func_args", Types{}}}));
+  const Function shard = Define(p.g, "shard",
+                                [&](Graph& body, const std::vector<Output>& x) {
+                                  return std::vector<Output>{body.Op("FloorMod", {x[0], body.Const(shards)})};
+                                },
+                                {DType::kInt64});
+  p.dataset = p.g.Op("SaveDatasetV2", {p.dataset, p.g.StringConst(folder)},
+                     p.Spec({{"shard_func", shard}, {"Tshard_func_args", Types{}}}));
   return p;
 }
 Pipeline Loading(const std::string& folder) {
   Pipeline p;
-  const Function read = Define(
-      p.g, "read",
-      [&](Graph& body, const std::vector<Output>& x) {
-        const Function same = Define(body, "same", [](Graph&, const std::vector<Output>& inner) { return std::vector<Output>{inner[0]}; }, {DType::kVariant});
-        return std::vector<Output>{body.Op("FlatMapDataset", {x[0]}, {{"f", same}, {"Targuments", Types{}}, {"output_types", Types{DType::kInt64}}, {"output_shapes", Shapes{Shape()}}})};
-      },
-      {DType::kVariant});
-  p.dataset = p.g.Op("LoadDataset", {p.g.StringConst(folder)}, p.Spec({{"reader_func", read}, {"Treader_func_args", Types{}}}));
+  const Function read =
+      Define(p.g, "read",
+             [&](Graph& body, const std::vector<Output>& x) {
+               const Function same = Define(
+                   body, "same", [](Graph&, const std::vector<Output>& inner) { return std::vector<Output>{inner[0]}; },
+                   {DType::kVariant});
+               return std::vector<Output>{body.Op("FlatMapDataset", {x[0]},
+                                                  {{"f", same},
+                                                   {"Targuments", Types{}},
+                                                   {"output_types", Types{DType::kInt64}},
+                                                   {"output_shapes", Shapes{Shape()}}})};
+             },
+             {DType::kVariant});
+  p.dataset =
+      p.g.Op("LoadDataset", {p.g.StringConst(folder)}, p.Spec({{"reader_func", read}, {"Treader_func_args", Types{}}}));
   return p;
 }
 
@@ -173,7 +189,8 @@ TEST_F(SavedDatasets, AFolderThatWasNotSavedToItsEndIsNone) {
   const Session load = loading.Open();
   const Status none = loading.Begin(load);
   EXPECT_EQ(none.code(), Code::kNotFound);
-  EXPECT_NE(none.message().find("no dataset was saved in " + folder_ + "/saved, or not to its end"), std::string::npos) << none.message();
+  EXPECT_NE(none.message().find("no dataset was saved in " + folder_ + "/saved, or not to its end"), std::string::npos)
+      << none.message();
 }
 
 TEST_F(SavedDatasets, AnElementThatFailsLeavesNothingSaved) {
@@ -197,10 +214,20 @@ TEST_F(SavedDatasets, DamagedMetadataAreNamedAndLeadNowhereElse) {
   };
   const std::string finalized = std::string("\xc0\x3e\x01", 3), version = "\x20\x02", types = "\x2a\x01\x09";
   EXPECT_NE(refused("\x12\x05..").find("is damaged"), std::string::npos);
-  EXPECT_NE(refused(std::string("\x12\x05../..") + version + types + finalized).find("the run is '../..', which is no number"), std::string::npos);
+  EXPECT_NE(refused(std::string("\x12\x05../..") + version + types + finalized)
+                .find("the run is '../..', which is no number"),
+            std::string::npos);
   EXPECT_NE(refused(std::string("\x12\x01" "7") + version + types).find("was not saved to its end"), std::string::npos);
-  EXPECT_NE(refused(std::string("\x12\x01" "7") + version + "\x2a\x01\x07" + finalized).find("has components of string, which are not the node's output_types"), std::string::npos);
-  EXPECT_NE(refused(std::string("\x12\x01" "7") + "\x20\x01" + types + finalized).find("is of format 1; format 2 is supported"), std::string::npos);
+  EXPECT_NE(refused(std::string("\x12\x01"
+                                "7") +
+                    version + "\x2a\x01\x07" + finalized)
+                .find("has components of string, which are not the node's output_types"),
+            std::string::npos);
+  EXPECT_NE(refused(std::string("\x12\x01"
+                                "7") +
+                    "\x20\x01" + types + finalized)
+                .find("is of format 1; format 2 is supported"),
+            std::string::npos);
 }
 
 }  // namespace

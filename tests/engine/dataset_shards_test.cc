@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterators for several devices: elements dealt to shards, whoever asks first and however many threads; steps that give up, passes that replace one another, the end. Covers M4.
+// Iterators for several devices: elements dealt to shards, whoever asks first and however many threads; steps that give
+// up, passes that replace one another, the end. Covers M4.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -19,9 +20,13 @@ struct Dealt {
   Dealt(int64_t stop, size_t shards, int64_t most, bool gate = false) : g(TheRuntime()) {
     Output dataset = g.Op("RangeDataset", {Int(0), Int(stop), Int(1)}, spec);
     if (gate) {
-      const Function through = Define(g, "through", [this](Graph& body, const std::vector<Output>& x) {
-        return std::vector<Output>{body.Op("AddV2", {x[0], body.Op("QueueDequeueV2", {Queue(body)}, {{"component_types", Types{DType::kInt64}}})})};
-      }, {DType::kInt64});
+      const Function through = Define(
+          g, "through",
+          [this](Graph& body, const std::vector<Output>& x) {
+            return std::vector<Output>{body.Op("AddV2", {x[0], body.Op("QueueDequeueV2", {Queue(body)},
+                                                                       {{"component_types", Types{DType::kInt64}}})})};
+          },
+          {DType::kInt64});
       Attrs attrs = spec;
       attrs.push_back({"f", through});
       attrs.push_back({"Targuments", Types{}});
@@ -42,7 +47,9 @@ struct Dealt {
   }
   Output Int(int64_t value) { return g.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(value)}}); }
   static Output Queue(Graph& graph) {
-    return graph.Op("FIFOQueueV2", {}, {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
+    return graph.Op(
+        "FIFOQueueV2", {},
+        {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("gate")}});
   }
   Session Open() const {
     auto session = Session::Create(TheRuntime(), g);
@@ -55,7 +62,8 @@ struct Dealt {
     return values.ok() ? (*values)[0].scalar<int64_t>() : -1;
   }
   Result<int64_t> Next(const Session& session, int32_t of, int64_t pass, const RunOptions& options = {}) const {
-    auto values = session.Run({{shard, *Tensor::Scalar(of)}, {incarnation, *Tensor::Scalar(pass)}}, {next}, {}, options);
+    auto values =
+        session.Run({{shard, *Tensor::Scalar(of)}, {incarnation, *Tensor::Scalar(pass)}}, {next}, {}, options);
     if (!values.ok()) return values.status();
     return (*values)[0].scalar<int64_t>();
   }
@@ -141,7 +149,8 @@ TEST(DatasetShards, AFullBufferKeepsTheOthersWaitingUntilItsShardAsks) {
   const Session session = d.Open();
   const int64_t pass = d.Begin(session);
   EXPECT_EQ(*d.Next(session, 1, pass), 1);
-  EXPECT_EQ(d.Next(session, 1, pass, Soon()).status().code(), Code::kDeadlineExceeded) << "element 3, before which 2 has no room";
+  EXPECT_EQ(d.Next(session, 1, pass, Soon()).status().code(), Code::kDeadlineExceeded)
+      << "element 3, before which 2 has no room";
   EXPECT_EQ(*d.Next(session, 0, pass), 0);
   EXPECT_EQ(*d.Next(session, 1, pass), 3);
 }
@@ -151,7 +160,8 @@ TEST(DatasetShards, APassEndsForAllAtOnceAlsoForThoseWhoWait) {
   const Session session = d.Open();
   const int64_t pass = d.Begin(session);
   std::vector<std::thread> threads;
-  for (int32_t of : {1, 2}) threads.emplace_back([&, of] { EXPECT_EQ(d.Next(session, of, pass).status().code(), Code::kOutOfRange); });
+  for (int32_t of : {1, 2})
+    threads.emplace_back([&, of] { EXPECT_EQ(d.Next(session, of, pass).status().code(), Code::kOutOfRange); });
   ASSERT_TRUE(session.RunTargets({d.open}).ok());
   EXPECT_EQ(*d.Next(session, 0, pass), 0);
   for (auto& thread : threads) thread.join();
@@ -171,7 +181,8 @@ TEST(DatasetShards, ANewPassCancelsThoseWhoWaitInTheOldOneWhoseNumberIsNoneAnyMo
   waiting.join();
   const auto old = d.Next(session, 0, 1);
   EXPECT_EQ(old.status().code(), Code::kInvalidArgument);
-  EXPECT_NE(old.status().message().find("Invalid incarnation id. Provided: 1; Expected: 2"), std::string::npos) << old.status().message();
+  EXPECT_NE(old.status().message().find("Invalid incarnation id. Provided: 1; Expected: 2"), std::string::npos)
+      << old.status().message();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(session.RunTargets({d.open}).ok());  // one may go to the pass that ended
   for (int32_t n = 0; n < 4; ++n) EXPECT_EQ(*d.Next(session, n % 2, 2), n);
 }
@@ -182,9 +193,12 @@ TEST(DatasetShards, AStepThatWaitsEndsWithItsSessionAndWithItsIterator) {
     auto session = std::make_unique<Session>(d.Open());
     const int64_t pass = d.Begin(*session);
     std::thread waiting([&, owned = session.get()] {
-      const auto value = owned->Run({{d.shard, *Tensor::Scalar(int32_t{0})}, {d.incarnation, *Tensor::Scalar(pass)}}, {d.next});
+      const auto value =
+          owned->Run({{d.shard, *Tensor::Scalar(int32_t{0})}, {d.incarnation, *Tensor::Scalar(pass)}}, {d.next});
       // In line already, or, where the iterator goes, not yet.
-      EXPECT_TRUE(value.status().code() == Code::kCancelled || (removed && value.status().code() == Code::kFailedPrecondition)) << value.status().message();
+      EXPECT_TRUE(value.status().code() == Code::kCancelled ||
+                  (removed && value.status().code() == Code::kFailedPrecondition))
+          << value.status().message();
     });
     EXPECT_EQ(d.Next(*session, 1, pass, Soon()).status().code(), Code::kDeadlineExceeded);
     if (removed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a pass over a dataset stands, written and read again: while steps wait in it, give up in it, and by what it was not written for. That the elements are the right ones behind each
-// element of each pipeline stands in tests/golden. Covers M1.
+// Where a pass over a dataset stands, written and read again: while steps wait in it, give up in it, and by what it was
+// not written for. That the elements are the right ones behind each element of each pipeline stands in tests/golden.
+// Covers M1.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -16,11 +17,14 @@ struct Kept : Pipeline {
   explicit Kept(std::string checkpoint) : path(std::move(checkpoint)) {}
   Session OpenWithState() {
     Session session = Open();
-    const auto word = [this](const std::string& text) { return g.Op("Const", {}, {{"dtype", DType::kString}, {"value", *Tensor::Strings({text})}}); };
+    const auto word = [this](const std::string& text) {
+      return g.Op("Const", {}, {{"dtype", DType::kString}, {"value", *Tensor::Strings({text})}});
+    };
     const Output prefix = g.StringConst("memory://" + path), name = word("state"), whole = word("");
     const std::vector<DType> variant = {DType::kVariant};
     save = g.AddNode("SaveV2", {prefix, name, whole, g.Op("SerializeIterator", {iterator})}, {{"dtypes", variant}});
-    restore = g.AddNode("DeserializeIterator", {iterator, g.Op("RestoreV2", {prefix, name, whole}, {{"dtypes", variant}})});
+    restore =
+        g.AddNode("DeserializeIterator", {iterator, g.Op("RestoreV2", {prefix, name, whole}, {{"dtypes", variant}})});
     EXPECT_TRUE(g.status().ok()) << g.status().message();
     EXPECT_TRUE(session.Extend(g).ok());
     return session;
@@ -45,7 +49,8 @@ TEST(DatasetState, CarriesWhatWasMadeAheadAndWhatAStepLeftBehind) {
     const Session session = p.OpenWithState();
     ASSERT_TRUE(p.Begin(session).ok());
     EXPECT_EQ(p.Next(session, Soon()).status().code(), Code::kDeadlineExceeded) << "which waits, and goes away";
-    EXPECT_EQ(session.Run({}, {}, {p.save}, Soon()).status().code(), Code::kDeadlineExceeded) << "what is under way comes first";
+    EXPECT_EQ(session.Run({}, {}, {p.save}, Soon()).status().code(), Code::kDeadlineExceeded)
+        << "what is under way comes first";
     for (int i = 0; i < 9 + 3; ++i) ASSERT_TRUE(session.RunTargets({gate.open}).ok());
     EXPECT_EQ(*p.Next(session), 0);
     ASSERT_TRUE(session.RunTargets({p.save}).ok());
@@ -110,7 +115,8 @@ TEST(DatasetState, OfAnotherPipelineIsRefusedByItsName) {
   ASSERT_TRUE(one.RunTargets({a.save}).ok());
   const Status refused = other.RunTargets({b.restore});
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
-  EXPECT_NE(refused.message().find("it is of a TakeDataset where SkipDataset 'SkipDataset' stands"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("it is of a TakeDataset where SkipDataset 'SkipDataset' stands"), std::string::npos)
+      << refused.message();
   EXPECT_EQ(b.All(other), (std::vector<int64_t>{3, 4})) << "and the pass goes on where it was";
 }
 
@@ -128,14 +134,19 @@ TEST(DatasetState, NeedsAPassThatHasBegun) {
   }();
   const Status refused = fresh.RunTargets({p.restore});
   EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
-  EXPECT_NE(refused.message().find("Restore() failed because the iterator has not been initialized"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("Restore() failed because the iterator has not been initialized"), std::string::npos)
+      << refused.message();
 }
 
 TEST(DatasetState, IsRefusedWhereAnElementIsADatasetThatIsNotInMemory) {
   Kept p("nested");
   p.Range(3);
   const Function inner = Define(
-      p.g, "inner", [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("TensorDataset", {x[0]}, {{"Toutput_types", Types{DType::kInt64}}, {"output_shapes", Shapes{Shape()}}})}; },
+      p.g, "inner",
+      [](Graph& body, const std::vector<Output>& x) {
+        return std::vector<Output>{body.Op(
+            "TensorDataset", {x[0]}, {{"Toutput_types", Types{DType::kInt64}}, {"output_shapes", Shapes{Shape()}}})};
+      },
       {DType::kInt64});
   p.type = DType::kVariant;
   p.dataset = p.g.Op("ParallelMapDatasetV2", {p.dataset, p.Int(2)}, p.Spec({{"f", inner}, {"Targuments", Types{}}}));
@@ -148,7 +159,8 @@ TEST(DatasetState, IsRefusedWhereAnElementIsADatasetThatIsNotInMemory) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(refused.code(), Code::kUnimplemented);
-  EXPECT_NE(refused.message().find("it has an element that is a dataset, TensorDataset"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("it has an element that is a dataset, TensorDataset"), std::string::npos)
+      << refused.message();
 }
 
 }  // namespace

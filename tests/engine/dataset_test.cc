@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets: passes that many steps take from, that wait, fail, are cancelled and end with their session; files as sources. What their elements are stands in
-// tests/golden. Covers M1, M4.
+// Datasets: passes that many steps take from, that wait, fail, are cancelled and end with their session; files as
+// sources. What their elements are stands in tests/golden. Covers M1, M4.
 #include <zlib.h>
 
 #include <chrono>
@@ -68,7 +68,10 @@ TEST(Datasets, APassThatWaitsEndsWithItsSessionAndWithANewPass) {
       if (ahead) p.Then("PrefetchDataset", {p.Int(3)});
       const Gate gate(&p);
       // What a step puts in here says that it is inside.
-      const Output inside = p.g.Op("FIFOQueueV2", {}, {{"component_types", Types{DType::kInt64}}, {"shapes", Shapes{Shape()}}, {"shared_name", std::string("inside")}});
+      const Output inside = p.g.Op("FIFOQueueV2", {},
+                                   {{"component_types", Types{DType::kInt64}},
+                                    {"shapes", Shapes{Shape()}},
+                                    {"shared_name", std::string("inside")}});
       const Operation say = p.g.AddNode("QueueEnqueueV2", {inside, p.Int(0)});
       const Output hear = p.g.Op("QueueDequeueV2", {inside}, {{"component_types", Types{DType::kInt64}}});
       auto session = std::make_unique<Session>(p.Open());
@@ -77,7 +80,8 @@ TEST(Datasets, APassThatWaitsEndsWithItsSessionAndWithANewPass) {
       options.timeout = std::chrono::milliseconds(5);
       EXPECT_FALSE(p.Next(*session, options).ok());
       ASSERT_TRUE(p.Begin(*session).ok()) << "a new pass while the old one waits";
-      std::thread waiting([&, owned = session.get()] { EXPECT_EQ(owned->Run({}, {p.next}, {say}).status().code(), Code::kCancelled); });
+      std::thread waiting(
+          [&, owned = session.get()] { EXPECT_EQ(owned->Run({}, {p.next}, {say}).status().code(), Code::kCancelled); });
       ASSERT_TRUE(session->Run({}, {hear}).ok());
       session.reset();
       waiting.join();
@@ -99,12 +103,15 @@ TEST(Datasets, AFailureNamesItsDatasetAndTheOthersComeAllTheSame) {
     const auto failed = p.Next(session);
     ASSERT_FALSE(failed.ok());
     for (const char* part : {"MapDataset", "three_fails", "by_nothing"})
-      EXPECT_NE(failed.status().message().find(calls == 0 || part[0] != 'M' ? part : "ParallelMapDatasetV2"), std::string::npos) << failed.status().message();
+      EXPECT_NE(failed.status().message().find(calls == 0 || part[0] != 'M' ? part : "ParallelMapDatasetV2"),
+                std::string::npos)
+          << failed.status().message();
     EXPECT_EQ(p.All(session).size(), 2u);
   }
 }
 
-// Results of functions are made in memory of their own: what is held while others are made, seen in another shape, passed through or worked on in place keeps its values.
+// Results of functions are made in memory of their own: what is held while others are made, seen in another shape,
+// passed through or worked on in place keeps its values.
 TEST(Datasets, LargeResultsOfFunctionsKeepTheirValues) {
   constexpr int64_t kCount = 40, kValues = 2048;
   std::vector<int64_t> steps(kValues);
@@ -115,7 +122,8 @@ TEST(Datasets, LargeResultsOfFunctionsKeepTheirValues) {
     p.shape = Shape({2, kValues / 2});
     p.Map("made", [&](Graph& body, const Output& x) {
       const Output all = body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::From(steps, {kValues})}});
-      const Output dims = body.Op("Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{2, kValues / 2}, {2})}});
+      const Output dims = body.Op(
+          "Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{2, kValues / 2}, {2})}});
       return body.Op("Reshape", {body.Op("Neg", {body.Op("AddV2", {body.Op("Mul", {all, x}), x})}), dims});
     }, calls);
     p.Map("passed", [](Graph& body, const Output& x) { return body.Op("Identity", {x}); }, calls);
@@ -136,7 +144,8 @@ TEST(Datasets, LargeResultsOfFunctionsKeepTheirValues) {
       ASSERT_EQ(values.size(), static_cast<size_t>(kValues));
       const auto x = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(values[0]))));
       seen.insert(x);
-      for (int64_t k = 0; k < kValues; ++k) ASSERT_EQ(values[static_cast<size_t>(k)], x * x * (k + 1) * (k + 1)) << x << ", value " << k;
+      for (int64_t k = 0; k < kValues; ++k)
+        ASSERT_EQ(values[static_cast<size_t>(k)], x * x * (k + 1) * (k + 1)) << x << ", value " << k;
     }
     EXPECT_EQ(seen.size(), static_cast<size_t>(kCount));
   }
@@ -146,7 +155,8 @@ TEST(Datasets, LargeResultsOfFunctionsKeepTheirValues) {
 void Large(Pipeline* p, int32_t size) {
   p->shape = Shape::Unknown();
   p->Map("large", [size](Graph& body, const Output& x) {
-    const Output dims = body.Op("Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{size << 17}, {1})}});
+    const Output dims = body.Op(
+        "Const", {}, {{"dtype", DType::kInt32}, {"value", *Tensor::From(std::vector<int32_t>{size << 17}, {1})}});
     return body.Op("Fill", {dims, x});
   });
 }
@@ -179,7 +189,9 @@ TEST(Datasets, ABatchWhoseRowsDoNotFitFailsAndTakesItsElementsWithIt) {
   p.shape = Shape({-1});
   // Rows of one element, the third of two.
   p.Map("row", [&p](Graph& body, const Output& x) {
-    const auto number = [&body](int64_t value) { return body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(value)}}); };
+    const auto number = [&body](int64_t value) {
+      return body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(value)}});
+    };
     const Output longer = body.Op("Cast", {body.Op("Equal", {x, number(2)})}, {{"DstT", DType::kInt64}});
     return body.Op("Range", {x, body.Op("AddV2", {body.Op("AddV2", {x, longer}), number(1)}), number(1)});
   });
@@ -188,13 +200,17 @@ TEST(Datasets, ABatchWhoseRowsDoNotFitFailsAndTakesItsElementsWithIt) {
   const Session session = p.Open();
   ASSERT_TRUE(p.Begin(session).ok());
   const auto take = [&] { return session.Run({}, {p.next}); };
-  const auto rows = [](const std::vector<Tensor>& values) { return std::vector<int64_t>(values[0].data<int64_t>().begin(), values[0].data<int64_t>().end()); };
+  const auto rows = [](const std::vector<Tensor>& values) {
+    return std::vector<int64_t>(values[0].data<int64_t>().begin(), values[0].data<int64_t>().end());
+  };
   const auto first = take();
   ASSERT_TRUE(first.ok()) << first.status().message();
   EXPECT_EQ(rows(*first), (std::vector<int64_t>{0, 1}));
   const auto second = take();
   EXPECT_EQ(second.status().code(), Code::kInvalidArgument);
-  EXPECT_NE(second.status().message().find("First element had shape [2] and element 1 had shape [1]"), std::string::npos) << second.status().message();
+  EXPECT_NE(second.status().message().find("First element had shape [2] and element 1 had shape [1]"),
+            std::string::npos)
+      << second.status().message();
   const auto third = take();
   ASSERT_TRUE(third.ok()) << third.status().message();
   EXPECT_EQ(rows(*third), (std::vector<int64_t>{4, 5}));
@@ -204,10 +220,14 @@ TEST(Datasets, ABatchWhoseRowsDoNotFitFailsAndTakesItsElementsWithIt) {
 // What a ragged tensor's rows are in a dataset.
 TEST(Datasets, RowsOfVariantsAreTakenApartAndPutTogether) {
   Graph g(TheRuntime());
-  const Output splits = g.Const(*Tensor::From(std::vector<int64_t>{0, 2, 2, 5, 6}, Shape{5})), values = g.Const({1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f});
-  const Output rows = g.Op("RaggedTensorToVariant", {splits, values}, {{"RAGGED_RANK", int64_t{1}}, {"batched_input", true}});
+  const Output splits = g.Const(*Tensor::From(std::vector<int64_t>{0, 2, 2, 5, 6}, Shape{5})),
+               values = g.Const({1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f});
+  const Output rows =
+      g.Op("RaggedTensorToVariant", {splits, values}, {{"RAGGED_RANK", int64_t{1}}, {"batched_input", true}});
   const Types types = {DType::kVariant};
-  const auto spec = [&](Shape shape) { return Attrs{{"output_types", types}, {"output_shapes", Shapes{std::move(shape)}}}; };
+  const auto spec = [&](Shape shape) {
+    return Attrs{{"output_types", types}, {"output_shapes", Shapes{std::move(shape)}}};
+  };
   Output data = g.Op("TensorSliceDataset", {rows}, {{"Toutput_types", types}, {"output_shapes", Shapes{Shape{}}}});
   data = g.Op("ShuffleDataset", {data, g.Const(int64_t{1}), g.Const(int64_t{3}), g.Const(int64_t{5})}, spec(Shape{}));
   data = g.Op("BatchDatasetV2", {data, g.Const(int64_t{3}), g.Const(false)}, spec(Shape{-1}));
@@ -216,7 +236,9 @@ TEST(Datasets, RowsOfVariantsAreTakenApartAndPutTogether) {
   named.push_back({"container", std::string()});
   const Output iterator = g.Op("IteratorV2", {}, named), next = g.Op("IteratorGetNext", {iterator}, spec(Shape{-1}));
   const Operation begin = g.AddNode("MakeIterator", {data, iterator});
-  const Operation back = g.AddNode("RaggedTensorFromVariant", {next}, {{"input_ragged_rank", int64_t{0}}, {"output_ragged_rank", int64_t{1}}, {"Tvalues", DType::kFloat}});
+  const Operation back =
+      g.AddNode("RaggedTensorFromVariant", {next},
+                {{"input_ragged_rank", int64_t{0}}, {"output_ragged_rank", int64_t{1}}, {"Tvalues", DType::kFloat}});
   ASSERT_TRUE(g.status().ok()) << g.status().message();
   const auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok());
@@ -240,7 +262,8 @@ TEST(Datasets, CallFunctionsWhoseNamesNodesMayNotHave) {
   const std::string make = "MakeIterator", next = "IteratorGetNext";
   (void)p.Open();
   std::string file = *p.g.Export();
-  for (size_t at = file.find(plain); at != std::string::npos; at = file.find(plain, at)) file.replace(at, plain.size(), written);
+  for (size_t at = file.find(plain); at != std::string::npos; at = file.find(plain, at))
+    file.replace(at, plain.size(), written);
   auto graph = Graph::Import(TheRuntime(), file);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   const auto session = Session::Create(TheRuntime(), *graph);
@@ -278,16 +301,20 @@ TEST(Datasets, DoNotLeaveTheirSession) {
   const Session session = p.Open();
   const auto values = session.Run({}, {p.dataset});
   ASSERT_FALSE(values.ok());
-  EXPECT_NE(values.status().message().find("is a variant, which cannot leave the session"), std::string::npos) << values.status().message();
+  EXPECT_NE(values.status().message().find("is a variant, which cannot leave the session"), std::string::npos)
+      << values.status().message();
 }
 
 TEST(Datasets, KeepNoHandleThatEndsWithItsStep) {
   Pipeline p;
   p.Range(3);
   const Output anonymous = p.g.Op("AnonymousIteratorV3", {}, p.Spec());
-  const Function function = Define(p.g, "with_handle", [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[0]})}; },
-                                   {DType::kInt64, DType::kResource});
-  p.dataset = p.g.Op("MapDataset", {p.dataset, anonymous}, p.Spec({{"f", function}, {"Targuments", Types{DType::kResource}}}));
+  const Function function =
+      Define(p.g, "with_handle",
+             [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[0]})}; },
+             {DType::kInt64, DType::kResource});
+  p.dataset =
+      p.g.Op("MapDataset", {p.dataset, anonymous}, p.Spec({{"f", function}, {"Targuments", Types{DType::kResource}}}));
   const Session session = p.Open();
   const Status status = p.Begin(session);
   EXPECT_EQ(status.code(), Code::kFailedPrecondition);
@@ -298,9 +325,12 @@ TEST(Datasets, KeepNoHandleThatEndsWithItsStepBesideAnotherOfThem) {
   Pipeline p;
   p.Range(3);
   const Output one = p.g.Op("AnonymousIteratorV3", {}, p.Spec()), other = p.g.Op("AnonymousIteratorV3", {}, p.Spec());
-  const Function function = Define(p.g, "with_handles", [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[0]})}; },
-                                   {DType::kInt64, DType::kResource, DType::kResource});
-  p.dataset = p.g.Op("MapDataset", {p.dataset, one, other}, p.Spec({{"f", function}, {"Targuments", Types{DType::kResource, DType::kResource}}}));
+  const Function function =
+      Define(p.g, "with_handles",
+             [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[0]})}; },
+             {DType::kInt64, DType::kResource, DType::kResource});
+  p.dataset = p.g.Op("MapDataset", {p.dataset, one, other},
+                     p.Spec({{"f", function}, {"Targuments", Types{DType::kResource, DType::kResource}}}));
   const Session session = p.Open();
   const Status status = p.Begin(session);
   EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status.message();
@@ -310,18 +340,26 @@ TEST(Datasets, AWindowOfNoSizeFailsAndLosesItsElementAlone) {
   Pipeline p;
   p.Range(4);
   const auto number = [&p](const char* name, std::function<Output(Graph&, const Output&)> f) {
-    return Define(p.g, name, [&f](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{f(body, x[0])}; }, {DType::kInt64});
+    return Define(p.g, name,
+                  [&f](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{f(body, x[0])}; },
+                  {DType::kInt64});
   };
   const Function key = number("itself", [](Graph& body, const Output& x) { return body.Op("Identity", {x}); });
   const Function size = number("one_but_for_two", [](Graph& body, const Output& x) {  // of 0, 1, 2, 3: 1, 1, 0, 1
     const Output two = body.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::Scalar(int64_t{2})}});
     return body.Op("Cast", {body.Op("NotEqual", {x, two})}, {{"DstT", DType::kInt64}});
   });
-  const Function reduce = Define(p.g, "the_window", [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[1]})}; },
-                                 {DType::kInt64, DType::kVariant});
+  const Function reduce =
+      Define(p.g, "the_window",
+             [](Graph& body, const std::vector<Output>& x) { return std::vector<Output>{body.Op("Identity", {x[1]})}; },
+             {DType::kInt64, DType::kVariant});
   p.dataset = p.g.Op("GroupByWindowDataset", {p.dataset},
-                     p.Spec({{"key_func", key}, {"reduce_func", reduce}, {"window_size_func", size}, {"Tkey_func_other_arguments", Types{}},
-                             {"Treduce_func_other_arguments", Types{}}, {"Twindow_size_func_other_arguments", Types{}}}));
+                     p.Spec({{"key_func", key},
+                             {"reduce_func", reduce},
+                             {"window_size_func", size},
+                             {"Tkey_func_other_arguments", Types{}},
+                             {"Treduce_func_other_arguments", Types{}},
+                             {"Twindow_size_func_other_arguments", Types{}}}));
   const Session session = p.Open();
   ASSERT_TRUE(p.Begin(session).ok());
   EXPECT_EQ(*p.Next(session), 0);
@@ -459,7 +497,8 @@ TEST_F(DatasetFiles, NamesOfFilesByPatternsInTurnWithoutFolders) {
   EXPECT_EQ(none.Text(other).status().code(), Code::kOutOfRange);
 }
 
-// One column of text, one number with a default: the second and third of each record. What is expected is TensorFlow's answer.
+// One column of text, one number with a default: the second and third of each record. What is expected is TensorFlow's
+// answer.
 TEST_F(DatasetFiles, RecordsOfCsvThatAreNoneFailAlone) {
   const std::string text =
       "a,b,c\r\n"                    // the header
@@ -473,12 +512,18 @@ TEST_F(DatasetFiles, RecordsOfCsvThatAreNoneFailAlone) {
     Pipeline p;
     const auto strings = [&p](const std::string& value) { return p.g.StringConst(value); };
     const auto ints = [&p](const std::vector<int64_t>& values) {
-      return p.g.Op("Const", {}, {{"dtype", DType::kInt64}, {"value", *Tensor::From(values, {static_cast<int64_t>(values.size())})}});
+      return p.g.Op(
+          "Const", {},
+          {{"dtype", DType::kInt64}, {"value", *Tensor::From(values, {static_cast<int64_t>(values.size())})}});
     };
-    const Attrs spec = {{"output_types", Types{DType::kString, DType::kInt64}}, {"output_shapes", Shapes{Shape(), Shape()}}};
-    const Output dataset = p.g.Op("CSVDatasetV2", {strings(path), strings(packed ? "GZIP" : ""), p.Int(7), p.Bool(true), strings(","), p.Bool(true), strings(""), ints({1, 2}),
-                                                   strings("none"), p.Int(-1), ints({})}, spec);
-    const Output iterator = p.g.Op("IteratorV2", {}, {spec[0], spec[1], {"shared_name", std::string("csv")}, {"container", std::string()}});
+    const Attrs spec = {{"output_types", Types{DType::kString, DType::kInt64}},
+                        {"output_shapes", Shapes{Shape(), Shape()}}};
+    const Output dataset = p.g.Op("CSVDatasetV2",
+                                  {strings(path), strings(packed ? "GZIP" : ""), p.Int(7), p.Bool(true), strings(","),
+                                   p.Bool(true), strings(""), ints({1, 2}), strings("none"), p.Int(-1), ints({})},
+                                  spec);
+    const Output iterator =
+        p.g.Op("IteratorV2", {}, {spec[0], spec[1], {"shared_name", std::string("csv")}, {"container", std::string()}});
     const Operation make = p.g.AddNode("MakeIterator", {dataset, iterator});
     const Output next = p.g.Op("IteratorGetNext", {iterator}, spec);
     ASSERT_TRUE(p.g.status().ok()) << p.g.status().message();
@@ -511,13 +556,15 @@ TEST_F(DatasetFiles, FilesAreDealtToWorkersWhereTheDatasetReadsThem) {
       std::vector<Output> names;
       for (const std::string& path : paths) names.push_back(p.g.StringConst(path));
       p.Strings("TextLineDataset", {p.g.Op("Pack", {names}), p.g.StringConst(""), p.Int(0)});
-      p.dataset = p.g.Op("AutoShardDataset", {p.dataset, p.Int(2), p.Int(index)}, p.Spec({{"auto_shard_policy", policy}}));
+      p.dataset =
+          p.g.Op("AutoShardDataset", {p.dataset, p.Int(2), p.Int(index)}, p.Spec({{"auto_shard_policy", policy}}));
       const Session session = p.Open();
       ASSERT_TRUE(p.Begin(session).ok());
       for (auto line = p.Text(session); line.ok(); line = p.Text(session)) all.push_back(*line);
       all.emplace_back("|");
     }
-    const std::vector<std::string> by_files = {"a", "b", "e", "|", "c", "d", "|"}, by_elements = {"a", "c", "e", "|", "b", "d", "|"};
+    const std::vector<std::string> by_files = {"a", "b", "e", "|", "c", "d", "|"},
+                                   by_elements = {"a", "c", "e", "|", "b", "d", "|"};
     EXPECT_EQ(all, policy == 2 ? by_elements : by_files) << "policy " << policy;
   }
   Pipeline few;
@@ -536,7 +583,8 @@ TEST_F(DatasetFiles, RecordsAreWrittenAndReadAgain) {
   const auto write = [&p](const std::string& path, const std::string& compression) {
     return p.g.AddNode("DatasetToTFRecord", {p.dataset, p.g.StringConst(path), p.g.StringConst(compression)});
   };
-  const Operation plain = write(records, ""), packed = write(folder_ + "/packed", "GZIP"), nowhere = write(folder_ + "/gone/records", "");
+  const Operation plain = write(records, ""), packed = write(folder_ + "/packed", "GZIP"),
+                  nowhere = write(folder_ + "/gone/records", "");
   p.Strings("TFRecordDataset", {p.g.StringConst(records), p.g.StringConst(""), p.Int(0)});
   const Session session = p.Open();
   ASSERT_TRUE(session.RunTargets({plain}).ok());
@@ -551,8 +599,10 @@ TEST(Datasets, ThatCannotBeDoneSayWhyByName) {
   Pipeline p;
   p.Range(3);
   const Output graph = p.g.Op("DatasetToGraphV2", {p.dataset}), number = p.g.Op("DatasetFingerprint", {p.dataset});
-  const Output rows = p.g.Op("SqlDataset", {p.g.StringConst("sqlite"), p.g.StringConst("f"), p.g.StringConst("q")}, p.Spec());
-  for (const auto& [output, word] : {std::pair(graph, "Save that graph"), std::pair(number, "keeps no graph"), std::pair(rows, "TFRecordDataset")}) {
+  const Output rows =
+      p.g.Op("SqlDataset", {p.g.StringConst("sqlite"), p.g.StringConst("f"), p.g.StringConst("q")}, p.Spec());
+  for (const auto& [output, word] :
+       {std::pair(graph, "Save that graph"), std::pair(number, "keeps no graph"), std::pair(rows, "TFRecordDataset")}) {
     auto session = Session::Create(TheRuntime(), p.g);
     ASSERT_TRUE(session.ok()) << session.status().message();
     const Status status = session->Run({}, {output}).status();
@@ -578,7 +628,8 @@ TEST_F(DatasetFiles, RecordsOfOneLengthBetweenHeaderAndFooter) {
     const std::string bytes = "HHaaabbbcccF";
     const std::string path = packed ? WriteGzip("fixed.gz", bytes) : Write("fixed", bytes);
     Pipeline p;
-    p.Strings("FixedLengthRecordDatasetV2", {p.g.StringConst(path), p.Int(2), p.Int(3), p.Int(1), p.Int(0), p.g.StringConst(packed ? "GZIP" : "")});
+    p.Strings("FixedLengthRecordDatasetV2",
+              {p.g.StringConst(path), p.Int(2), p.Int(3), p.Int(1), p.Int(0), p.g.StringConst(packed ? "GZIP" : "")});
     const Session session = p.Open();
     ASSERT_TRUE(p.Begin(session).ok());
     for (const char* record : {"aaa", "bbb", "ccc"}) EXPECT_EQ(*p.Text(session), record);

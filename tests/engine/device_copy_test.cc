@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between devices of different drivers, as a plugin brings them for a pair of device types (ext/draft/device_copy.h). Covers G1, H7.
+// Copies between devices of different drivers, as a plugin brings them for a pair of device types
+// (ext/draft/device_copy.h). Covers G1, H7.
 //
-// The plugin's queues are slow threads, and say when work meets memory that other work still uses (tests/fakes/paired_control.h).
+// The plugin's queues are slow threads, and say when work meets memory that other work still uses
+// (tests/fakes/paired_control.h).
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -46,7 +48,8 @@ Output Square(Graph& g, const Output& x, const char* device) {
   return g.Op("Square", {x});
 }
 
-Result<std::vector<Tensor>> Ran(const Graph& g, const Output& fetch, const Tensor& x, const SessionOptions& options = {}) {
+Result<std::vector<Tensor>> Ran(const Graph& g, const Output& fetch, const Tensor& x,
+                                const SessionOptions& options = {}) {
   TENON_TRY_ASSIGN(const Session session, Session::Create(PairedRuntime(), g, options));
   return session.Run({{"x", x}}, {fetch});
 }
@@ -118,13 +121,16 @@ TEST_F(DeviceCopy, KeepsItsPluginWhileASessionUsesIt) {
   EXPECT_TRUE(unloaded.ok()) << unloaded.message();
 }
 
-// The same bits, but for squares below the smallest normal number, of which three are added: the host has 0 instead of them, and these devices compute on threads of their own.
+// The same bits, but for squares below the smallest normal number, of which three are added: the host has 0 instead of
+// them, and these devices compute on threads of their own.
 bool AreAlike(float on_devices, float on_host) {
   constexpr float kLeast = 3 * std::numeric_limits<float>::min();
-  return std::bit_cast<uint32_t>(on_devices) == std::bit_cast<uint32_t>(on_host) || (std::abs(on_devices) < kLeast && std::abs(on_host) < kLeast);
+  return std::bit_cast<uint32_t>(on_devices) == std::bit_cast<uint32_t>(on_host) ||
+         (std::abs(on_devices) < kLeast && std::abs(on_host) < kLeast);
 }
 
-// Values of many sizes go to and fro, are added up on the host, and memory is used again; in straight code, by the dynamic executor in random orders, and in a loop.
+// Values of many sizes go to and fro, are added up on the host, and memory is used again; in straight code, by the
+// dynamic executor in random orders, and in a loop.
 TEST_F(DeviceCopy, RandomGraphsGiveTheHostsBits) {
   for (uint32_t seed = 1; seed <= 30; ++seed) {
     std::mt19937 random(seed);
@@ -138,7 +144,8 @@ TEST_F(DeviceCopy, RandomGraphsGiveTheHostsBits) {
         // Each reads one of the last three, so that memory is free again soon.
         std::vector<Output> values = {x};
         for (int i = 0; i < 24; ++i) {
-          const Output from = values[values.size() - 1 - choose(static_cast<uint32_t>(std::min<size_t>(values.size(), 3)))];
+          const Output from =
+              values[values.size() - 1 - choose(static_cast<uint32_t>(std::min<size_t>(values.size(), 3)))];
           values.push_back(Square(g, from, on(choose(5) == 0 ? 2 : choose(2))));
         }
         const auto host = g.Device(kDevices[2]);
@@ -148,8 +155,13 @@ TEST_F(DeviceCopy, RandomGraphsGiveTheHostsBits) {
       if (seed % 3 == 0) {
         const Output zero = g.Const(*Tensor::Scalar(int32_t{0}));
         return While(
-            g, {zero, x}, {}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const(*Tensor::Scalar(int32_t{3}))}); },
-            [&](const std::vector<Output>& v) -> std::vector<Output> { return {g.Op("Add", {v[0], g.Const(*Tensor::Scalar(int32_t{1}))}), work(v[1])}; })[1];
+            g, {zero, x}, {},
+            [&](const std::vector<Output>& v) {
+              return g.Op("Less", {v[0], g.Const(*Tensor::Scalar(int32_t{3}))});
+            },
+            [&](const std::vector<Output>& v) -> std::vector<Output> {
+              return {g.Op("Add", {v[0], g.Const(*Tensor::Scalar(int32_t{1}))}), work(v[1])};
+            })[1];
       }
       return work(x);
     };
@@ -169,7 +181,8 @@ TEST_F(DeviceCopy, RandomGraphsGiveTheHostsBits) {
       for (int step = 0; step < 3; ++step) {
         const auto found = session->Run({{"x", x}}, {there});
         ASSERT_TRUE(found.ok()) << "seed " << seed << ": " << found.status().message();
-        EXPECT_TRUE(std::ranges::equal((*found)[0].data<float>(), (*expected)[0].data<float>(), AreAlike)) << "seed " << seed << ", way " << way << ", step " << step;
+        EXPECT_TRUE(std::ranges::equal((*found)[0].data<float>(), (*expected)[0].data<float>(), AreAlike))
+            << "seed " << seed << ", way " << way << ", step " << step;
       }
     }
   }

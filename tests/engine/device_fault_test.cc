@@ -20,7 +20,8 @@ Runtime MakeRuntime(const std::string& key, const std::string& value) {
   options.search = false;
   for (const char* name : {"ops_array", "ops_control", "ops_math", "ops_state", "cpu", "tpu_sim"})
     options.plugins.push_back(std::string(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_") + name + ".so");
-  options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "precision", "exact"}};
+  options.plugin_options = {
+      {"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "precision", "exact"}};
   if (!key.empty()) options.plugin_options.push_back({"tenon.tpu_sim", key, value});
   auto made = Runtime::Create(options);
   if (!made.ok()) {
@@ -37,12 +38,15 @@ struct Training {
     x = graph.Placeholder("x", DType::kFloat, shape);
     {
       const auto device = graph.Device("/device:TPU:0");
-      const Output w = graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", "w"}}, "w");
-      init = graph.AddNode("AssignVariableOp", {w, graph.Const(View(*Tensor::Zeros(DType::kFloat, shape)))}, {}, "init");
+      const Output w =
+          graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", "w"}}, "w");
+      init =
+          graph.AddNode("AssignVariableOp", {w, graph.Const(View(*Tensor::Zeros(DType::kFloat, shape)))}, {}, "init");
       value = graph.Op("ReadVariableOp", {w}, {{"dtype", DType::kFloat}}, "value");
       const Output product = graph.Op("MatMul", {value, x}, {}, "product");
       const Output difference = graph.Op("Sub", {value, x}, {}, "difference");
-      update = graph.AddNode("AssignSubVariableOp", {w, graph.Op("Mul", {difference, graph.Const(0.5f)}, {}, "half")}, {}, "update");
+      update = graph.AddNode("AssignSubVariableOp", {w, graph.Op("Mul", {difference, graph.Const(0.5f)}, {}, "half")},
+                             {}, "update");
       const auto elsewhere = graph.Device("/device:TPU:1");
       squared = graph.Op("Square", {graph.Op("AddV2", {product, difference}, {}, "both")}, {}, "squared");
     }
@@ -63,12 +67,14 @@ std::vector<double> Ramp() {
 
 // What a fault may make of a step.
 void ExpectClear(const host::Status& status, const std::string& fault) {
-  static const std::set<host::Code> codes = {host::Code::kInternal, host::Code::kUnavailable, host::Code::kResourceExhausted,
-                                             host::Code::kDataLoss, host::Code::kFailedPrecondition, host::Code::kNotFound};
+  static const std::set<host::Code> codes = {host::Code::kInternal,           host::Code::kUnavailable,
+                                             host::Code::kResourceExhausted,  host::Code::kDataLoss,
+                                             host::Code::kFailedPrecondition, host::Code::kNotFound};
   EXPECT_TRUE(codes.contains(status.code())) << fault << ": " << status.message();
   EXPECT_NE(status.code(), host::Code::kDeadlineExceeded) << fault;
   // What was tried, or where.
-  const bool names = status.message().find("TPU") != std::string::npos || status.message().find("'w'") != std::string::npos;
+  const bool names =
+      status.message().find("TPU") != std::string::npos || status.message().find("'w'") != std::string::npos;
   EXPECT_TRUE(names) << fault << ": " << status.message();
 }
 
@@ -79,7 +85,8 @@ host::Status Train(Session& session, const Training& training, int steps) {
   auto ready = session.Run({}, {}, {training.init}, run);
   if (!ready.ok()) return ready.status();
   for (int step = 0; step < steps; ++step) {
-    auto values = session.Run({{training.x, TensorOf(DType::kFloat, {4, 4}, Ramp())}}, {training.sum, training.apart}, {training.update}, run);
+    auto values = session.Run({{training.x, TensorOf(DType::kFloat, {4, 4}, Ramp())}}, {training.sum, training.apart},
+                              {training.update}, run);
     if (!values.ok()) return values.status();
     if (DoublesOf((*values)[1])[3] != 0.5625) return host::Status(host::Code::kInternal, "a wrong value");
   }
@@ -116,8 +123,10 @@ void Inject(const std::string& key, const std::string& value, bool loses_device,
 
 TEST(DeviceFault, OfEveryPieceOfWorkIsOneClearStatus) {
   int failed = 0, injected = 0;
-  for (const char* name : {"product", "difference", "half", "update", "both", "squared", "copy", "MatMul", "Square", "Mul", "constant"})
-    for (int number = 1; number <= 20; ++number, ++injected) Inject("fail_late", std::string(name) + ":" + std::to_string(number), false, &failed);
+  for (const char* name :
+       {"product", "difference", "half", "update", "both", "squared", "copy", "MatMul", "Square", "Mul", "constant"})
+    for (int number = 1; number <= 20; ++number, ++injected)
+      Inject("fail_late", std::string(name) + ":" + std::to_string(number), false, &failed);
   EXPECT_GE(failed, 50) << "of " << injected;
 }
 

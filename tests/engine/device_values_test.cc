@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds and fetches that stay in a device's memory, which the host cannot read, and cross to other libraries as DLPack. Covers E10.
+// Feeds and fetches that stay in a device's memory, which the host cannot read, and cross to other libraries as DLPack.
+// Covers E10.
 #include "tests/engine/engine.h"
 
 namespace tenon::engine::device_values_test {
@@ -10,7 +11,8 @@ const std::vector<float> kOne = {1, 2, 3, 4};
 Runtime& Devices() {
   static Runtime* const runtime = [] {
     RuntimeOptions options;
-    options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}};
+    options.plugin_options = {
+        {"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}};
     auto made = Runtime::Create(options);
     if (!made.ok()) {
       ADD_FAILURE() << made.status().message();
@@ -230,7 +232,9 @@ TEST(DeviceValuesOnce, InTheWrongMemoryAreRefusedAndSaySo) {
   auto step = session.Prepare({x}, {y}, {}, {"TPU:1"});
   ASSERT_TRUE(step.ok());
   const Status other = step->Run({there}).status();
-  EXPECT_NE(other.message().find("feed 'x:0' must lie in the memory of /job:localhost/replica:0/task:0/device:TPU:1"), std::string::npos) << other.message();
+  EXPECT_NE(other.message().find("feed 'x:0' must lie in the memory of /job:localhost/replica:0/task:0/device:TPU:1"),
+            std::string::npos)
+      << other.message();
   EXPECT_EQ(step->Run({View(kOne, Shape{4})}).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(session.Prepare({x}, {y}, {}, {"GPU:0"}).status().code(), Code::kNotFound);
   EXPECT_EQ(session.Prepare({x}, {y}, {}, {"TPU:0", "TPU:1"}).status().code(), Code::kInvalidArgument);
@@ -279,7 +283,11 @@ TEST(DeviceValuesOnce, DrawTheirReadersToThem) {
     auto step = session.Prepare({x}, {"y"}, {}, {device}, {device});
     ASSERT_TRUE(step.ok()) << step.status().message();
     const std::string how = *step->Explain();
-    EXPECT_NE(how.find("\"name\":\"y\",\"op\":\"MatMul\",\"op_plugin\":\"tenon.ops.math\",\"device\":\"/job:localhost/replica:0/task:0/device:" + std::string(device)), std::string::npos) << how;
+    EXPECT_NE(how.find("\"name\":\"y\",\"op\":\"MatMul\",\"op_plugin\":\"tenon.ops.math\",\"device\":\"/job:localhost/"
+                       "replica:0/task:0/device:" +
+                       std::string(device)),
+              std::string::npos)
+        << how;
   }
 }
 

@@ -14,7 +14,8 @@ struct Foreign {
   tenon_dl_managed_tensor managed{};
 
   explicit Foreign(std::vector<int64_t> with_strides = {}) : strides(std::move(with_strides)) {
-    managed.dl_tensor = {values.data(), 1, 0, 2, {2, 32, 1}, shape.data(), strides.empty() ? nullptr : strides.data(), 0};
+    managed.dl_tensor = {
+        values.data(), 1, 0, 2, {2, 32, 1}, shape.data(), strides.empty() ? nullptr : strides.data(), 0};
     managed.manager_ctx = this;
     managed.deleter = [](tenon_dl_managed_tensor* self) { ++static_cast<Foreign*>(self->manager_ctx)->deleted; };
   }
@@ -133,7 +134,8 @@ TEST(DLPack, TakesTheMemoryOfAnotherLibraryOnAGpu) {
   options.struct_size = sizeof options;
   options.feed_devices = &device;
   tenon_callable* callable = nullptr;
-  ASSERT_TRUE(Status::Take(tenon_session_prepare(consumer->get(), &feed, 1, &fetch, 1, nullptr, 0, &options, &callable)).ok());
+  ASSERT_TRUE(
+      Status::Take(tenon_session_prepare(consumer->get(), &feed, 1, &fetch, 1, nullptr, 0, &options, &callable)).ok());
   const tenon_tensor_view* view = tenon_tensor_get_view(taken->get());
   tenon_tensor* out = nullptr;
   const Status ran = Status::Take(tenon_callable_run(callable, nullptr, &view, &out));

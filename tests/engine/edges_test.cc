@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every edge of a graph fed and fetched: with the value that it had, a feed changes nothing; a fetch is answered or refused by name, the same by
-// every executor. Edges inside loops have a value in each turn, and are refused. Covers C3, C7.
+// Every edge of a graph fed and fetched: with the value that it had, a feed changes nothing; a fetch is answered or
+// refused by name, the same by every executor. Edges inside loops have a value in each turn, and are refused. Covers
+// C3, C7.
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -26,9 +27,12 @@ std::vector<Manner> Manners() {
   return manners;
 }
 
-bool HasNumbers(DType dtype) { return IsFloating(dtype) || dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kBool; }
+bool HasNumbers(DType dtype) {
+  return IsFloating(dtype) || dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kBool;
+}
 bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
 }
 
 // A graph with what it is fed, in a session of each manner.
@@ -56,7 +60,9 @@ class Edges {
     if (const std::string why = CheckFetches(); !why.empty()) return why;
     if (values_.empty()) return "";
     std::mt19937 random(seed);
-    const auto any = [&] { return std::next(values_.begin(), static_cast<std::ptrdiff_t>(random() % values_.size()))->first; };
+    const auto any = [&] {
+      return std::next(values_.begin(), static_cast<std::ptrdiff_t>(random() % values_.size()))->first;
+    };
     for (const auto& [name, value] : values_) {
       if (!each && random() % 4 != 0) continue;
       if (const std::string why = CheckFeeds({name}); !why.empty()) return why;
@@ -72,7 +78,8 @@ class Edges {
   const std::map<std::string, Status>& refused() const { return refused_; }
 
  private:
-  Result<std::vector<Tensor>> Run(const Session& session, const std::vector<Feed>& more, const std::vector<Name>& fetches) {
+  Result<std::vector<Tensor>> Run(const Session& session, const std::vector<Feed>& more,
+                                  const std::vector<Name>& fetches) {
     if (!before_.text().empty())
       if (Status status = session.RunTargets({before_}); !status.ok()) return status;
     std::vector<Feed> feeds = more;
@@ -95,8 +102,11 @@ class Edges {
           continue;
         }
         const std::string where = "fetch " + name + ", " + manner + ": ";
-        if (found.ok() != first->ok()) return where + (found.ok() ? "answered" : found.status().ToString()) + ", and straight " + (first->ok() ? "answered" : first->status().ToString());
-        if (!found.ok() && found.status().code() != first->status().code()) return where + found.status().ToString() + ", and straight " + first->status().ToString();
+        if (found.ok() != first->ok())
+          return where + (found.ok() ? "answered" : found.status().ToString()) + ", and straight " +
+                 (first->ok() ? "answered" : first->status().ToString());
+        if (!found.ok() && found.status().code() != first->status().code())
+          return where + found.status().ToString() + ", and straight " + first->status().ToString();
         if (found.ok() && !SameBits((*found)[0], (**first)[0])) return where + "another value than in straight code";
       }
       if (first->ok()) values_.emplace(name, (**first)[0]);
@@ -116,7 +126,8 @@ class Edges {
       auto found = Run(sessions_[i].second, fed, results_);
       if (!found.ok()) return what + ", " + sessions_[i].first + ": " + found.status().ToString();
       for (size_t k = 0; k < found->size(); ++k)
-        if (!SameBits((*found)[k], right_[i][k])) return what + ", " + sessions_[i].first + ": " + results_[k].text() + " is another value";
+        if (!SameBits((*found)[k], right_[i][k]))
+          return what + ", " + sessions_[i].first + ": " + results_[k].text() + " is another value";
     }
     return "";
   }
@@ -140,12 +151,14 @@ TEST(Edges, OfRandomProgramsAreFedAndFetched) {
     const Region program = ProgramMaker(seed, options).Make();
     Graph graph(TheRuntime());
     std::vector<Output> parameters;
-    for (const Type& type : program.parameters) parameters.push_back(graph.Placeholder("x" + std::to_string(parameters.size()), type.dtype, ShapeOf(type.form)));
+    for (const Type& type : program.parameters)
+      parameters.push_back(graph.Placeholder("x" + std::to_string(parameters.size()), type.dtype, ShapeOf(type.form)));
     const std::vector<Output> values = ProgramBuilder(graph).Build(program, parameters);
     ASSERT_TRUE(graph.status().ok()) << graph.status();
     const std::vector<Plain> plain = RandomParameters(program, seed);
     std::vector<Feed> feeds;
-    for (size_t i = 0; i < plain.size(); ++i) feeds.push_back({parameters[i], TensorOf(plain[i].type.dtype, ShapeOf(plain[i].type.form), plain[i].elements)});
+    for (size_t i = 0; i < plain.size(); ++i)
+      feeds.push_back({parameters[i], TensorOf(plain[i].type.dtype, ShapeOf(plain[i].type.form), plain[i].elements)});
     std::vector<Name> results;
     for (const int result : program.results) results.push_back(values[static_cast<size_t>(result)]);
     Edges edges(graph, feeds, results);
@@ -154,7 +167,8 @@ TEST(Edges, OfRandomProgramsAreFedAndFetched) {
     wrong += !why.empty();
     fetched += static_cast<int>(edges.values().size());
     refused += static_cast<int>(edges.refused().size());
-    for (const auto& [name, status] : edges.refused()) EXPECT_EQ(status.code(), Code::kInvalidArgument) << name << ": " << status;
+    for (const auto& [name, status] : edges.refused())
+      EXPECT_EQ(status.code(), Code::kInvalidArgument) << name << ": " << status;
   }
   EXPECT_GT(fetched, 800);
   EXPECT_GT(refused, 800);
@@ -168,7 +182,8 @@ TEST(Edges, OfCallsBranchesAndLoopsOverFunctionsAreFedAndFetched) {
     ASSERT_TRUE(graph.ok()) << graph.status();
     for (const int32_t n : {0, 2}) {
       std::vector<Feed> feeds = {{"n", *Tensor::Scalar(n)}};
-      for (const std::string name : {"x", "w"}) feeds.push_back({name, *Tensor::From(golden["feeds"][name].get<std::vector<double>>(), Shape{3})});
+      for (const std::string name : {"x", "w"})
+        feeds.push_back({name, *Tensor::From(golden["feeds"][name].get<std::vector<double>>(), Shape{3})});
       std::vector<Name> results;
       // A feed in the place of what writes to a variable leaves that out.
       for (const auto& [name, value] : golden["steps"][0]["found"].items())
@@ -186,11 +201,20 @@ TEST(Edges, OfCallsBranchesAndLoopsOverFunctionsAreFedAndFetched) {
 // y = x doubled while i < n, from 10 on.
 struct Doubled {
   Doubled() {
-    const auto last = While(g, {g.Const(10), x}, {n}, [&](const auto& v) { return g.Op("Less", {v[0], v[2]}, {}, "asks"); },
-                            [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}, {}, "plus"), g.Op("AddV2", {v[1], v[1]}, {}, "twice")}; });
+    const auto last = While(
+        g, {g.Const(10), x}, {n},
+        [&](const auto& v) {
+          return g.Op("Less", {v[0], v[2]}, {}, "asks");
+        },
+        [&](const auto& v) {
+          return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}, {}, "plus"),
+                                     g.Op("AddV2", {v[1], v[1]}, {}, "twice")};
+        });
     g.Op("Identity", {last[1]}, {}, "y");
   }
-  std::vector<Feed> FeedsOf(int32_t limit) const { return {{n, *Tensor::Scalar(limit)}, {x, *Tensor::From(std::vector<float>{1, 2}, Shape{2})}}; }
+  std::vector<Feed> FeedsOf(int32_t limit) const {
+    return {{n, *Tensor::Scalar(limit)}, {x, *Tensor::From(std::vector<float>{1, 2}, Shape{2})}};
+  }
   Graph g{TheRuntime()};
   Output n = g.Placeholder("n", DType::kInt32, {}), x = g.Placeholder("x", DType::kFloat, {2});
 };
@@ -201,11 +225,14 @@ TEST(Edges, InsideALoopAreNoFetchesByAnyExecutor) {
     auto session = Session::Create(TheRuntime(), loop.g, manner.options);
     ASSERT_TRUE(session.ok()) << session.status();
     for (const int32_t limit : {13, 10})
-      for (const char* name : {"while/plus:0", "while/twice:0", "while/asks:0", "while/Merge:0", "while/Switch:1", "while/NextIteration:0", "while/Enter:0"}) {
+      for (const char* name : {"while/plus:0", "while/twice:0", "while/asks:0", "while/Merge:0", "while/Switch:1",
+                               "while/NextIteration:0", "while/Enter:0"}) {
         const auto found = session->Run(loop.FeedsOf(limit), {name});
         ASSERT_FALSE(found.ok()) << manner.name << ": " << name;
         EXPECT_EQ(found.status().code(), Code::kInvalidArgument) << found.status();
-        EXPECT_TRUE(found.status().message().find("is inside a loop ('while') and cannot be fetched") != std::string::npos) << found.status();
+        EXPECT_TRUE(found.status().message().find("is inside a loop ('while') and cannot be fetched") !=
+                    std::string::npos)
+            << found.status();
       }
     auto y = session->Run(loop.FeedsOf(13), {"y:0", "while/Exit:0"});
     ASSERT_TRUE(y.ok()) << y.status();
@@ -216,10 +243,12 @@ TEST(Edges, InsideALoopAreNoFetchesByAnyExecutor) {
 
 TEST(Edges, InsideALoopAreNoFeedsByAnyExecutor) {
   const Doubled loop;
-  const Tensor number = *Tensor::Scalar(12), vector = *Tensor::From(std::vector<float>{5, 6}, Shape{2}), no = *Tensor::Scalar(false);
+  const Tensor number = *Tensor::Scalar(12), vector = *Tensor::From(std::vector<float>{5, 6}, Shape{2}),
+               no = *Tensor::Scalar(false);
   const std::vector<std::pair<std::string, Tensor>> inside = {
-      {"while/plus:0", number}, {"while/twice:0", vector}, {"while/asks:0", no}, {"while/Merge:0", number}, {"while/Switch_1:1", vector},
-      {"while/NextIteration:0", number}, {"while/Enter_1:0", vector}, {"while/Enter_2:0", number}, {"while/LoopCond:0", no}};
+      {"while/plus:0", number},    {"while/twice:0", vector},    {"while/asks:0", no},
+      {"while/Merge:0", number},   {"while/Switch_1:1", vector}, {"while/NextIteration:0", number},
+      {"while/Enter_1:0", vector}, {"while/Enter_2:0", number},  {"while/LoopCond:0", no}};
   for (const Manner& manner : Manners()) {
     auto session = Session::Create(TheRuntime(), loop.g, manner.options);
     ASSERT_TRUE(session.ok()) << session.status();
@@ -229,7 +258,9 @@ TEST(Edges, InsideALoopAreNoFeedsByAnyExecutor) {
       const auto found = session->Run(feeds, {"y:0"});
       ASSERT_FALSE(found.ok()) << manner.name << ": " << name;
       EXPECT_EQ(found.status().code(), Code::kInvalidArgument) << found.status();
-      EXPECT_TRUE(found.status().message().find("feed '" + name + "': ") != std::string::npos && found.status().message().find("is inside a loop") != std::string::npos) << found.status();
+      EXPECT_TRUE(found.status().message().find("feed '" + name + "': ") != std::string::npos &&
+                  found.status().message().find("is inside a loop") != std::string::npos)
+          << found.status();
     }
     std::vector<Feed> feeds = loop.FeedsOf(13);
     feeds.push_back({"while/Exit_1:0", vector});
@@ -254,7 +285,9 @@ TEST(Edges, OfABranchThatIsNotTakenAreAUsersError) {
     const auto other = session->Run(feeds, {"cond/negative:0"});
     ASSERT_FALSE(other.ok());
     EXPECT_EQ(other.status().code(), Code::kInvalidArgument) << manner.name << ": " << other.status();
-    EXPECT_TRUE(other.status().message().find("'cond/negative:0' has no value: it lies in a branch that was not taken") != std::string::npos) << other.status();
+    EXPECT_TRUE(other.status().message().find(
+                    "'cond/negative:0' has no value: it lies in a branch that was not taken") != std::string::npos)
+        << other.status();
   }
 }
 
@@ -262,8 +295,12 @@ TEST(Edges, OfABranchThatIsNotTakenAreAUsersError) {
 TEST(Edges, OfACallAreFedOneByOne) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {});
-  const Function both = Define(g, "both", [](Graph& body, const std::vector<Output>& v) { return std::vector<Output>{body.Op("AddV2", {v[0], body.Const(1.0f)}), body.Op("Square", {v[0]})}; },
-                               {{DType::kFloat, {}, "x"}});
+  const Function both =
+      Define(g, "both",
+             [](Graph& body, const std::vector<Output>& v) {
+               return std::vector<Output>{body.Op("AddV2", {v[0], body.Const(1.0f)}), body.Op("Square", {v[0]})};
+             },
+             {{DType::kFloat, {}, "x"}});
   const Operation call = g.Call(both, {x}, "call");
   const Output sum = g.Op("Mul", {call.output(0), call.output(1)}, {}, "product");
   for (const Manner& manner : Manners()) {
@@ -275,7 +312,8 @@ TEST(Edges, OfACallAreFedOneByOne) {
       ASSERT_TRUE(found.ok()) << manner.name << ": " << found.status();
       EXPECT_EQ((*found)[0].scalar<float>(), fed == 0 ? 900 : 400) << manner.name;
     }
-    auto neither = session->Run({{call.output(0), *Tensor::Scalar(2.0f)}, {call.output(1), *Tensor::Scalar(100.0f)}}, {sum});
+    auto neither =
+        session->Run({{call.output(0), *Tensor::Scalar(2.0f)}, {call.output(1), *Tensor::Scalar(100.0f)}}, {sum});
     ASSERT_TRUE(neither.ok()) << "x is not needed: " << neither.status();
     EXPECT_EQ((*neither)[0].scalar<float>(), 200);
   }
@@ -287,13 +325,20 @@ TEST(Edges, AreFedBesideTheirSiblings) {
   const Output x = g.Placeholder("x", DType::kFloat, {4}), p = g.Placeholder("p", DType::kBool, {});
   const Operation halves = g.AddNode("Split", {g.Const(0), x}, {{"num_split", 2}}, "s");
   const Output first = g.Op("PlaceholderWithDefault", {halves.output(0)}, {{"shape", Shape{2}}}, "first");
-  const std::vector<Output> either = Cond(g, p, {first, halves.output(1)}, [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], v[1]})}; },
-                                          [&](const auto& v) { return std::vector<Output>{g.Op("Sub", {v[0], v[1]})}; });
+  const std::vector<Output> either = Cond(
+      g, p, {first, halves.output(1)},
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], v[1]})};
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("Sub", {v[0], v[1]})};
+      });
   for (const Manner& manner : Manners()) {
     auto session = Session::Create(TheRuntime(), g, manner.options);
     ASSERT_TRUE(session.ok()) << session.status();
     const auto pair = [](float a, float b) { return *Tensor::From(std::vector<float>{a, b}, Shape{2}); };
-    auto found = session->Run({{p, *Tensor::Scalar(true)}, {first, pair(1, 2)}, {halves.output(1), pair(10, 20)}}, {either[0]});
+    auto found =
+        session->Run({{p, *Tensor::Scalar(true)}, {first, pair(1, 2)}, {halves.output(1), pair(10, 20)}}, {either[0]});
     ASSERT_TRUE(found.ok()) << manner.name << ": " << found.status();
     EXPECT_EQ(Values<float>((*found)[0]), (std::vector<float>{11, 22})) << manner.name;
   }
@@ -302,9 +347,15 @@ TEST(Edges, AreFedBesideTheirSiblings) {
 // Others wait for an op that is fed: it runs. Where nobody does, it does not.
 TEST(Edges, AreFedAndTheirNodesRunWhereOthersWaitForThem) {
   Graph g(TheRuntime());
-  const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape{}}}, {"shared_name", "edges"}}, "queue");
-  g.AddNode("QueueEnqueueManyV2", {queue, g.Const({1.0f, 2.0f, 3.0f, 4.0f})}, {{"Tcomponents", std::vector<DType>{DType::kFloat}}}, "fill");
-  const Output taken = g.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "taken");
+  const Output queue = g.Op("FIFOQueueV2", {},
+                            {{"component_types", std::vector<DType>{DType::kFloat}},
+                             {"shapes", std::vector<Shape>{Shape{}}},
+                             {"shared_name", "edges"}},
+                            "queue");
+  g.AddNode("QueueEnqueueManyV2", {queue, g.Const({1.0f, 2.0f, 3.0f, 4.0f})},
+            {{"Tcomponents", std::vector<DType>{DType::kFloat}}}, "fill");
+  const Output taken =
+      g.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "taken");
   Output after;
   {
     const auto waits = g.ControlDependencies({Operation(taken)});

@@ -34,12 +34,14 @@ class FilesTest : public testing::TestWithParam<const char*> {
   FilesTest() {
     TheRuntime();
     static int folders = 0;
-    folder = std::string(GetParam()) == "memory" ? "memory://files_test_" + std::to_string(folders++) : fakes::TemporaryFolder("files");
+    folder = std::string(GetParam()) == "memory" ? "memory://files_test_" + std::to_string(folders++)
+                                                 : fakes::TemporaryFolder("files");
     EXPECT_TRUE(MakeDirectory(folder).ok());
   }
   std::string folder;
 };
-INSTANTIATE_TEST_SUITE_P(On, FilesTest, testing::Values("system", "memory"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(On, FilesTest, testing::Values("system", "memory"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST_P(FilesTest, AreWrittenReadListedRenamedAndRemoved) {
   ASSERT_TRUE(WriteFile(folder + "/a", "one").ok());
@@ -63,8 +65,8 @@ TEST_P(FilesTest, AreWrittenReadListedRenamedAndRemoved) {
 
 TEST_P(FilesTest, SayWhatIsMissingAndWhere) {
   const std::string path = folder + "/missing";
-  for (const Status& bad : {ReadFile(path).status(), RemoveFile(path), RenameFile(path, folder + "/x"), ListDirectory(path).status(),
-                            WriteFile(path + "/x", ""), SyncDirectory(path)}) {
+  for (const Status& bad : {ReadFile(path).status(), RemoveFile(path), RenameFile(path, folder + "/x"),
+                            ListDirectory(path).status(), WriteFile(path + "/x", ""), SyncDirectory(path)}) {
     EXPECT_EQ(bad.code(), Code::kNotFound) << bad;
     EXPECT_NE(bad.message().find(path), std::string::npos) << bad;
   }
@@ -136,7 +138,8 @@ TEST(SystemFiles, AreOrdinaryOnes) {
   (folder + "/socket").copy(address.sun_path, sizeof(address.sun_path) - 1);
   ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   for (const std::string& path : {folder + "/pipe", folder + "/socket", folder, std::string("/dev/zero")}) {
-    for (const Status& bad : {File::OpenRead(path).status(), File::OpenWrite(path).status(), File::OpenAppend(path).status()}) {
+    for (const Status& bad :
+         {File::OpenRead(path).status(), File::OpenWrite(path).status(), File::OpenAppend(path).status()}) {
       EXPECT_EQ(bad.code(), Code::kInvalidArgument) << bad;
       EXPECT_NE(bad.message().find("'" + path + "'"), std::string::npos) << bad;
     }

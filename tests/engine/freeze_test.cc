@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions whose variables are constants: the same values, and what is made of them is made once; who writes is refused.
+// Sessions whose variables are constants: the same values, and what is made of them is made once; who writes is
+// refused.
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -10,9 +11,15 @@
 namespace tenon::engine::freeze_test {
 namespace {
 
-Output Handle(Graph& g, const std::string& name, const Shape& shape) { return g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", name}}, name); }
-Output Read(Graph& g, const Output& handle, const std::string& name = "") { return g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, name); }
-Operation Assign(Graph& g, const Output& handle, const Output& value, const std::string& name) { return g.AddNode("AssignVariableOp", {handle, value}, {}, name); }
+Output Handle(Graph& g, const std::string& name, const Shape& shape) {
+  return g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", name}}, name);
+}
+Output Read(Graph& g, const Output& handle, const std::string& name = "") {
+  return g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}}, name);
+}
+Operation Assign(Graph& g, const Output& handle, const Output& value, const std::string& name) {
+  return g.AddNode("AssignVariableOp", {handle, value}, {}, name);
+}
 
 Session Open(Graph& g, const std::vector<Name>& init = {}, const SessionOptions& options = {}) {
   EXPECT_TRUE(g.status().ok()) << g.status();
@@ -31,7 +38,9 @@ std::string HowNodesRun(const Session& session, const std::vector<Name>& feeds, 
   EXPECT_TRUE(callable.ok()) << callable.status();
   return *callable->Explain();
 }
-bool Runs(const std::string& how, const std::string& op) { return how.find("\"op\":\"" + op + "\"") != std::string::npos; }
+bool Runs(const std::string& how, const std::string& op) {
+  return how.find("\"op\":\"" + op + "\"") != std::string::npos;
+}
 bool Says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 const std::vector<float> kThree = {2, 3, 4};
 
@@ -54,13 +63,15 @@ TEST(Freeze, MakesWhatIsMadeOfVariablesOnce) {
   for (const char* op : {"ReadVariableOp", "VarHandleOp"}) EXPECT_FALSE(Runs(how, op)) << op << ": " << how;
   // Itself, and beside what is fed in its place.
   EXPECT_EQ(Get(session, "read"), kThree);
-  EXPECT_EQ(Get(session, "y", {{"x", one}, {"read", *Tensor::From(std::vector<float>{0, 0, 0}, {3})}}), (std::vector<float>{1, 1, 1}));
+  EXPECT_EQ(Get(session, "y", {{"x", one}, {"read", *Tensor::From(std::vector<float>{0, 0, 0}, {3})}}),
+            (std::vector<float>{1, 1, 1}));
 }
 
 TEST(Freeze, RefusesStepsThatWriteAndNamesThem) {
   for (const bool reference : {false, true}) {
     Graph g(TheRuntime());
-    const Output v = reference ? g.Op("VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}}, "v") : Handle(g, "v", Shape{3});
+    const Output v = reference ? g.Op("VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}}, "v")
+                               : Handle(g, "v", Shape{3});
     const Output value = g.Const(kThree, {3}), one = g.Const(std::vector<float>{1.0f, 1.0f, 1.0f}, {3});
     reference ? g.AddNode("Assign", {v, value}, {}, "init") : Assign(g, v, value, "init");
     g.AddNode(reference ? "AssignAdd" : "AssignAddVariableOp", {v, one}, {}, "add");
@@ -72,7 +83,8 @@ TEST(Freeze, RefusesStepsThatWriteAndNamesThem) {
     for (const char* writer : {"add", "init"}) {
       const Status refused = session.RunTargets({writer});
       EXPECT_EQ(refused.code(), Code::kFailedPrecondition) << refused;
-      for (const std::string& part : {"'" + std::string(writer) + "'", std::string("'v'"), std::string("frozen")}) EXPECT_TRUE(Says(refused.message(), part)) << refused;
+      for (const std::string& part : {"'" + std::string(writer) + "'", std::string("'v'"), std::string("frozen")})
+        EXPECT_TRUE(Says(refused.message(), part)) << refused;
     }
     EXPECT_EQ(Get(session, "y"), kThree);
     // What was prepared before is as it was, and not seen.
@@ -94,32 +106,59 @@ TEST(Freeze, GoesWithHandlesIntoFunctionsLoopsAndBranches) {
     Assign(g, w, g.Const(other, {3}), "init_w");
     const Output x = g.Placeholder("x", DType::kFloat, Shape{3}), flag = g.Placeholder("flag", DType::kBool, Shape());
     using Outputs = std::vector<Output>;
-    const Function scaled = Define(g, "scaled", [](Graph& body, const Outputs& in) { return Outputs{body.Op("Mul", {in[0], Read(body, in[1])})}; }, {DType::kFloat, DType::kResource});
-    g.AddNode("StatefulPartitionedCall", {x, v}, {{"Tin", std::vector<DType>{DType::kFloat, DType::kResource}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", scaled}}, "called");
+    const Function scaled = Define(g, "scaled",
+                                   [](Graph& body, const Outputs& in) {
+                                     return Outputs{body.Op("Mul", {in[0], Read(body, in[1])})};
+                                   },
+                                   {DType::kFloat, DType::kResource});
+    g.AddNode("StatefulPartitionedCall", {x, v},
+              {{"Tin", std::vector<DType>{DType::kFloat, DType::kResource}},
+               {"Tout", std::vector<DType>{DType::kFloat}},
+               {"f", scaled}},
+              "called");
     // Three turns of y = y v + w.
     const std::vector<DType> carried = {DType::kInt32, DType::kFloat, DType::kResource, DType::kResource};
     const std::vector<Argument> arguments(carried.begin(), carried.end());
-    const Function more = Define(g, "more", [](Graph& body, const Outputs& in) { return Outputs{body.Op("Less", {in[0], body.Const(3)})}; }, arguments);
+    const Function more = Define(
+        g, "more",
+        [](Graph& body, const Outputs& in) {
+          return Outputs{body.Op("Less", {in[0], body.Const(3)})};
+        },
+        arguments);
     const Function turn = Define(
         g, "turn",
         [](Graph& body, const Outputs& in) {
-          return Outputs{body.Op("AddV2", {in[0], body.Const(1)}), body.Op("AddV2", {body.Op("Mul", {in[1], Read(body, in[2])}), Read(body, in[3])}), in[2], in[3]};
+          return Outputs{body.Op("AddV2", {in[0], body.Const(1)}),
+                         body.Op("AddV2", {body.Op("Mul", {in[1], Read(body, in[2])}), Read(body, in[3])}), in[2],
+                         in[3]};
         },
         arguments);
-    const Operation loop = g.AddNode("While", {g.Const(0), x, v, w}, {{"T", carried}, {"cond", more}, {"body", turn}}, "loop");
+    const Operation loop =
+        g.AddNode("While", {g.Const(0), x, v, w}, {{"T", carried}, {"cond", more}, {"body", turn}}, "loop");
     // Branches that read one or the other.
     const std::vector<Argument> pair = {DType::kResource, DType::kResource};
-    const Function first = Define(g, "first", [](Graph& body, const Outputs& in) { return Outputs{Read(body, in[0])}; }, pair);
-    const Function second = Define(g, "second", [](Graph& body, const Outputs& in) { return Outputs{Read(body, in[1])}; }, pair);
-    g.AddNode("If", {flag, v, w}, {{"Tin", std::vector<DType>{DType::kResource, DType::kResource}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"then_branch", first}, {"else_branch", second}}, "branch");
+    const Function first = Define(
+        g, "first", [](Graph& body, const Outputs& in) { return Outputs{Read(body, in[0])}; }, pair);
+    const Function second = Define(
+        g, "second", [](Graph& body, const Outputs& in) { return Outputs{Read(body, in[1])}; }, pair);
+    g.AddNode("If", {flag, v, w},
+              {{"Tin", std::vector<DType>{DType::kResource, DType::kResource}},
+               {"Tout", std::vector<DType>{DType::kFloat}},
+               {"then_branch", first},
+               {"else_branch", second}},
+              "branch");
     SessionOptions options;
     options.executor = executor;
     const Session session = Open(g, {"init_v", "init_w"}, options);
     const Tensor one = *Tensor::From(std::vector<float>{1, 1, 1}, {3});
     const std::vector<Feed> feeds = {{"x", one}};
-    const auto flagged = [&](bool value) { return std::vector<Feed>{{"flag", TensorOf(DType::kBool, Shape(), {value ? 1.0 : 0.0})}}; };
+    const auto flagged = [&](bool value) {
+      return std::vector<Feed>{{"flag", TensorOf(DType::kBool, Shape(), {value ? 1.0 : 0.0})}};
+    };
     const auto all = [&] {
-      return std::vector<std::vector<float>>{Get(session, "called", feeds), Get(session, loop.output(1), feeds), Get(session, "branch", flagged(true)), Get(session, "branch", flagged(false))};
+      return std::vector<std::vector<float>>{Get(session, "called", feeds), Get(session, loop.output(1), feeds),
+                                             Get(session, "branch", flagged(true)),
+                                             Get(session, "branch", flagged(false))};
     };
     const auto before = all();
     EXPECT_EQ(before[0], kThree);
@@ -138,8 +177,12 @@ TEST(Freeze, GoesIntoFramesWithWhatTheyWaitFor) {
   Graph g(TheRuntime());
   const Output v = Handle(g, "v", Shape{3});
   Assign(g, v, g.Const(kThree, {3}), "init");
-  const auto enter = [&](const Output& value, bool constant) { return g.Op("Enter", {value}, {{"frame_name", "loop"}, {"is_constant", constant}}); };
-  const Output i = g.Op("Merge", {enter(g.Const(0), false), enter(g.Const(0), false)}), y = g.Op("Merge", {enter(g.Const(std::vector<float>{0.0f, 0.0f, 0.0f}, {3}), false), enter(g.Const(std::vector<float>{0.0f, 0.0f, 0.0f}, {3}), false)});
+  const auto enter = [&](const Output& value, bool constant) {
+    return g.Op("Enter", {value}, {{"frame_name", "loop"}, {"is_constant", constant}});
+  };
+  const Output i = g.Op("Merge", {enter(g.Const(0), false), enter(g.Const(0), false)}),
+               y = g.Op("Merge", {enter(g.Const(std::vector<float>{0.0f, 0.0f, 0.0f}, {3}), false),
+                                  enter(g.Const(std::vector<float>{0.0f, 0.0f, 0.0f}, {3}), false)});
   const Output loops = g.Op("LoopCond", {g.Op("Less", {i, enter(g.Const(4), true)})});
   const Operation i_gate = g.AddNode("Switch", {i, loops}), y_gate = g.AddNode("Switch", {y, loops});
   const Output handle = enter(v, true), turn = g.Op("Identity", {i_gate.output(1)});
@@ -187,7 +230,8 @@ TEST(Freeze, LeavesWhatHasNoValueAndWhatTakesHandles) {
   EXPECT_EQ(Get(session, "both"), (std::vector<float>{4, 6, 8}));
 }
 
-// While steps of all kinds run, and others write: each step has one value or the other, and none after it has another than the first one's.
+// While steps of all kinds run, and others write: each step has one value or the other, and none after it has another
+// than the first one's.
 TEST(Freeze, IsAskedForWhileStepsRun) {
   for (int round = 0; round < 20; ++round) {
     Graph g(TheRuntime());
@@ -224,7 +268,8 @@ TEST(Freeze, IsAskedForWhileStepsRun) {
 
 TEST(Freeze, TextsAreConstantsToo) {
   Graph g(TheRuntime());
-  const Output text = g.Op("VarHandleOp", {}, {{"dtype", DType::kString}, {"shape", Shape{2}}, {"shared_name", "text"}}, "text");
+  const Output text =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kString}, {"shape", Shape{2}}, {"shared_name", "text"}}, "text");
   g.AddNode("AssignVariableOp", {text, g.Const(View(*Tensor::Strings({"a", std::string(100, 'b')})))}, {}, "init");
   g.Op("ReadVariableOp", {text}, {{"dtype", DType::kString}}, "says");
   const Session session = Open(g, {"init"});
@@ -235,21 +280,26 @@ TEST(Freeze, TextsAreConstantsToo) {
   EXPECT_FALSE(Runs(HowNodesRun(session, {}, {"says"}), "ReadVariableOp"));
 }
 
-// A node of a call that one step inlines would have the name of a node that another step has: their variables are two, frozen or not.
+// A node of a call that one step inlines would have the name of a node that another step has: their variables are two,
+// frozen or not.
 TEST(Freeze, TellsVariablesOfOneNameApart) {
   Graph g(TheRuntime());
-  const Output outer = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "outer"}}, "call/v");
+  const Output outer =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "outer"}}, "call/v");
   const Output inner = Handle(g, "inner", Shape{3});
   Assign(g, outer, g.Const(kThree, {3}), "init_outer");
   Assign(g, inner, g.Const(std::vector<float>{7, 8, 9}, {3}), "init_inner");
   Read(g, outer, "read_outer");
-  const Function reads = Define(
-      g, "reads",
-      [](Graph& body, const std::vector<Output>&) {
-        return std::vector<Output>{Read(body, body.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "inner"}}, "v"))};
-      },
-      {});
-  g.AddNode("StatefulPartitionedCall", {}, {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", reads}}, "call");
+  const Function reads =
+      Define(g, "reads",
+             [](Graph& body, const std::vector<Output>&) {
+               return std::vector<Output>{
+                   Read(body, body.Op("VarHandleOp", {},
+                                      {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "inner"}}, "v"))};
+             },
+             {});
+  g.AddNode("StatefulPartitionedCall", {},
+            {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", reads}}, "call");
   const Session session = Open(g, {"init_outer", "init_inner"});
   EXPECT_EQ(Get(session, "read_outer"), kThree);
   EXPECT_EQ(Get(session, "call"), (std::vector<float>{7, 8, 9}));
@@ -273,7 +323,8 @@ TEST(Freeze, HoldsWithoutOptimizingAndUnderAMemoryLimit) {
   EXPECT_EQ(Get(session, "sum"), (std::vector<float>{1 << 19}));
 }
 
-// Weights in 8 bits, by ranges that were found where they were variables: the same numbers, and nothing of the weights is left to do in a step.
+// Weights in 8 bits, by ranges that were found where they were variables: the same numbers, and nothing of the weights
+// is left to do in a step.
 TEST(Freeze, ServesPrecisionsByTheSameCalibration) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{4, 32});
@@ -281,11 +332,14 @@ TEST(Freeze, ServesPrecisionsByTheSameCalibration) {
   const auto weights = [&](const std::string& name, const Shape& shape) {
     const Output handle = Handle(g, name, shape);
     std::vector<float> values(static_cast<size_t>(shape.element_count()));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.7f + static_cast<float>(name.size())) * 0.2f;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = std::sin(static_cast<float>(i) * 0.7f + static_cast<float>(name.size())) * 0.2f;
     init.emplace_back(Assign(g, handle, g.Const(values, shape), name + "_init"));
     return Read(g, handle, name + "_read");
   };
-  const Output hidden = g.Op("Relu", {g.Op("BiasAdd", {g.Op("MatMul", {x, weights("first", {32, 48})}), weights("bias", {48})})}, {}, "hidden");
+  const Output hidden =
+      g.Op("Relu", {g.Op("BiasAdd", {g.Op("MatMul", {x, weights("first", {32, 48})}), weights("bias", {48})})}, {},
+           "hidden");
   const Output y = g.Op("MatMul", {hidden, weights("second_one", {48, 16})}, {}, "y");
   std::vector<float> batch(4 * 32);
   for (size_t i = 0; i < batch.size(); ++i) batch[i] = std::cos(static_cast<float>(i));

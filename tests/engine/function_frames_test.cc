@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that have loops and branches of Enter, Switch and Merge in them, called from loops and branches of either form; and functional loops whose next
-// values are invariants. Covers Q1, L1 to L5.
+// Functions that have loops and branches of Enter, Switch and Merge in them, called from loops and branches of either
+// form; and functional loops whose next values are invariants. Covers Q1, L1 to L5.
 #include "tests/engine/engine.h"
 
 namespace tenon::engine::function_frames_test {
@@ -30,21 +30,30 @@ class FramesInFunctions : public ::testing::Test {
   }
   // i = 0; while (i < 3) i = i + 1, x = x + step.
   static Output Added(Graph& body, const Output& x, const Output& step) {
-    return While(body, {body.Const(0), x}, {step}, [&](const Outputs& v) { return body.Op("Less", {v[0], body.Const(3)}); },
-                 [&](const Outputs& v) { return Outputs{body.Op("AddV2", {v[0], body.Const(1)}), body.Op("AddV2", {v[1], v[2]})}; }, {"adding"})[1];
+    return While(
+        body, {body.Const(0), x}, {step},
+        [&](const Outputs& v) {
+          return body.Op("Less", {v[0], body.Const(3)});
+        },
+        [&](const Outputs& v) {
+          return Outputs{body.Op("AddV2", {v[0], body.Const(1)}), body.Op("AddV2", {v[1], v[2]})};
+        },
+        {"adding"})[1];
   }
 
   Graph g_{TheRuntime()};
 };
 
 TEST_F(FramesInFunctions, OfACallInABranch) {
-  const Function add = Define(g_, "add", [](Graph& body, const Outputs& v) { return Added(body, v[0], body.Const(2)); }, {{DType::kInt32, Shape{}}});
+  const Function add = Define(g_, "add", [](Graph& body, const Outputs& v) { return Added(body, v[0], body.Const(2)); },
+                              {{DType::kInt32, Shape{}}});
   const auto call = [&](const Outputs& v) { return Outputs{g_.Call(add, v)}; };
   Expect(Cond(g_, g_.Const(true), {g_.Const(5)}, call, [](const Outputs& v) { return v; })[0], 11);
 }
 
 TEST_F(FramesInFunctions, OfACallInALoop) {
-  const Function add = Define(g_, "add", [](Graph& body, const Outputs& v) { return Added(body, v[0], body.Const(2)); }, {{DType::kInt32, Shape{}}});
+  const Function add = Define(g_, "add", [](Graph& body, const Outputs& v) { return Added(body, v[0], body.Const(2)); },
+                              {{DType::kInt32, Shape{}}});
   Expect(While(g_, {g_.Const(0), g_.Const(5)}, {}, [&](const Outputs& v) { return g_.Op("Less", {v[0], g_.Const(2)}); },
                [&](const Outputs& v) { return Outputs{g_.Op("AddV2", {v[0], g_.Const(1)}), g_.Call(add, {v[1]})}; })[1],
          17);
@@ -52,16 +61,28 @@ TEST_F(FramesInFunctions, OfACallInALoop) {
 
 TEST_F(FramesInFunctions, OfAConditionalInALoopsBody) {
   // A body that is a function, with a branch in it that is one too, in whose frame there is a node that calls.
-  const Function more = Define(g_, "more", [](Graph& body, const Outputs& v) { return body.Op("AddV2", {v[0], body.Const(1)}); }, {{DType::kInt32, Shape{}}});
-  const Function same = Define(g_, "same", [](Graph& body, const Outputs& v) { return body.Op("Identity", {v[0]}); }, {{DType::kInt32, Shape{}}});
-  const Function grow = Define(g_, "grow", [&](Graph& body, const Outputs& v) {
-    const Outputs last = While(body, {body.Const(0), v[0]}, {}, [&](const Outputs& w) { return body.Op("Less", {w[0], body.Const(3)}); },
-                               [&](const Outputs& w) {
-                                 const Output odd = body.Op("Equal", {body.Op("FloorMod", {w[0], body.Const(2)}), body.Const(0)});
-                                 return Outputs{body.Op("AddV2", {w[0], body.Const(1)}), Cond(body, odd, {w[1]}, more, same, "odd")[0]};
-                               });
-    return last[1];
-  }, {{DType::kInt32, Shape{}}});
+  const Function more = Define(g_, "more",
+                               [](Graph& body, const Outputs& v) {
+                                 return body.Op("AddV2", {v[0], body.Const(1)});
+                               },
+                               {{DType::kInt32, Shape{}}});
+  const Function same = Define(g_, "same", [](Graph& body, const Outputs& v) { return body.Op("Identity", {v[0]}); },
+                               {{DType::kInt32, Shape{}}});
+  const Function grow = Define(
+      g_, "grow",
+      [&](Graph& body, const Outputs& v) {
+        const Outputs last = While(
+            body, {body.Const(0), v[0]}, {},
+            [&](const Outputs& w) {
+              return body.Op("Less", {w[0], body.Const(3)});
+            },
+            [&](const Outputs& w) {
+              const Output odd = body.Op("Equal", {body.Op("FloorMod", {w[0], body.Const(2)}), body.Const(0)});
+              return Outputs{body.Op("AddV2", {w[0], body.Const(1)}), Cond(body, odd, {w[1]}, more, same, "odd")[0]};
+            });
+        return last[1];
+      },
+      {{DType::kInt32, Shape{}}});
   Expect(Cond(g_, g_.Const(true), {g_.Const(5)}, grow, same)[0], 7);
 }
 
@@ -76,19 +97,29 @@ TEST_F(FramesInFunctions, EffectsInABranchThatIsNotTakenHoldNothingUp) {
                 },
                 [&](const Outputs& w) { return Outputs{body.Op("Neg", {w[1]})}; })[0];
   }, {DType::kResource, {DType::kInt32, Shape{}}});
-  Expect(While(g_, {g_.Const(0), g_.Const(5)}, {variable}, [&](const Outputs& v) { return g_.Op("Less", {v[0], g_.Const(2)}); },
-               [&](const Outputs& v) {
-                 const Operation call = g_.Call(choose, {v[2], v[1]});
-                 const auto after = g_.ControlDependencies({call});
-                 return Outputs{g_.Op("AddV2", {v[0], g_.Const(1)}), call};
-               })[1],
+  Expect(While(
+             g_, {g_.Const(0), g_.Const(5)}, {variable},
+             [&](const Outputs& v) {
+               return g_.Op("Less", {v[0], g_.Const(2)});
+             },
+             [&](const Outputs& v) {
+               const Operation call = g_.Call(choose, {v[2], v[1]});
+               const auto after = g_.ControlDependencies({call});
+               return Outputs{g_.Op("AddV2", {v[0], g_.Const(1)}), call};
+             })[1],
          95, {first});
 }
 
 // As a next value an invariant must wait for the turn.
 TEST_F(FramesInFunctions, NextValuesThatAreInvariantsWaitForTheTurn) {
-  const std::vector<Argument> types = {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}};
-  const Function question = Define(g_, "question", [](Graph& body, const Outputs& v) { return body.Op("Less", {v[0], body.Const(2)}); }, types);
+  const std::vector<Argument> types = {
+      {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}};
+  const Function question = Define(
+      g_, "question",
+      [](Graph& body, const Outputs& v) {
+        return body.Op("Less", {v[0], body.Const(2)});
+      },
+      types);
   const Function body = Define(g_, "body", [](Graph& inside, const Outputs& v) {
     return Outputs{inside.Op("AddV2", {v[0], inside.Const(1)}), v[3], inside.Op("Neg", {v[3]}), v[3]};
   }, types);
@@ -100,21 +131,33 @@ TEST_F(FramesInFunctions, NextValuesThatAreInvariantsWaitForTheTurn) {
 
 // Also where the call of another function gives them.
 TEST_F(FramesInFunctions, NextValuesThatACallGivesBackWaitForTheTurn) {
-  const Function second = Define(g_, "second", [](Graph&, const Outputs& v) { return v[1]; }, {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}});
+  const Function second = Define(g_, "second", [](Graph&, const Outputs& v) { return v[1]; },
+                                 {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}});
   const std::vector<Argument> types = {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}};
-  const Function question = Define(g_, "question", [](Graph& body, const Outputs& v) { return body.Op("Less", {v[0], body.Const(2)}); }, types);
+  const Function question = Define(
+      g_, "question",
+      [](Graph& body, const Outputs& v) {
+        return body.Op("Less", {v[0], body.Const(2)});
+      },
+      types);
   const Function body = Define(g_, "body", [&](Graph& inside, const Outputs& v) {
     return Outputs{inside.Op("AddV2", {v[0], inside.Const(1)}), inside.Call(second, {v[0], v[2]}), v[2]};
   }, types);
   Expect(While(g_, {g_.Const(0), g_.Const(3), g_.Const(5)}, question, body)[1], 5);
 }
 
-// A body that changes a variable by what the loop does not change does so as often as it turns, and not before the loop knows that it does.
+// A body that changes a variable by what the loop does not change does so as often as it turns, and not before the loop
+// knows that it does.
 TEST_F(FramesInFunctions, EffectsOfInvariantsWaitForTheTurn) {
   const Output variable = g_.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{}}});
   const Operation first = g_.AddNode("AssignVariableOp", {variable, g_.Const(100)});
   const std::vector<Argument> types = {{DType::kInt32, Shape{}}, {DType::kInt32, Shape{}}, DType::kResource};
-  const Function question = Define(g_, "question", [](Graph& body, const Outputs& v) { return body.Op("Less", {v[0], v[1]}); }, types);
+  const Function question = Define(
+      g_, "question",
+      [](Graph& body, const Outputs& v) {
+        return body.Op("Less", {v[0], v[1]});
+      },
+      types);
   const auto loop = [&](int32_t turns, bool asks) {
     const Function body = Define(g_, asks ? "asking" : "adding", [asks](Graph& inside, const Outputs& v) {
       const auto add = [&](const Outputs& w) { return inside.AddNode("AssignAddVariableOp", {w[0], w[1]}); };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions through every front end: the C API, its C++ face and GraphDef; called, differentiated, branched and looped over, mapped. Covers A15, L9, Q1.
+// Functions through every front end: the C API, its C++ face and GraphDef; called, differentiated, branched and looped
+// over, mapped. Covers A15, L9, Q1.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -34,7 +35,8 @@ class CBody {
   ~CBody() { tenon_graph_release(body_); }
   tenon_app_graph* get() const { return body_; }
 
-  tenon_output Add(std::string_view op, std::string_view name, const std::vector<tenon_output>& inputs, const std::vector<tenon_attr>& attrs = {}) {
+  tenon_output Add(std::string_view op, std::string_view name, const std::vector<tenon_output>& inputs,
+                   const std::vector<tenon_attr>& attrs = {}) {
     tenon_node_spec spec = {};
     spec.struct_size = sizeof(spec);
     spec.op = Span(op);
@@ -53,7 +55,8 @@ class CBody {
     const int64_t any = -1;
     const tenon_shape shape = {&any, 1, 0};
     return Add("Placeholder", name, {},
-               {{TENON_SPAN("dtype"), {TENON_ATTR_TYPE, 0, 1, &type}}, {TENON_SPAN("shape"), {TENON_ATTR_SHAPE, 0, 1, &shape}}});
+               {{TENON_SPAN("dtype"), {TENON_ATTR_TYPE, 0, 1, &type}},
+                {TENON_SPAN("shape"), {TENON_ATTR_SHAPE, 0, 1, &shape}}});
   }
   tenon_output Axes() {
     const Tensor zero = *Tensor::From(std::vector<int32_t>{0}, {1});
@@ -186,8 +189,8 @@ TEST_F(FunctionsOfGraphs, AreReadFromGraphDef) {
 TEST_F(FunctionsOfGraphs, HaveAGradientOfTheirOwnAsAFunction) {
   const Function f = DefineTanhSum(g);
   const Output zeros = g.Const(std::vector<double>{0, 0, 0}, {3});
-  const Operation d =
-      g.AddNode("SymbolicGradient", {X(), W(), g.Const(2.0), zeros}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble, DType::kDouble}}});
+  const Operation d = g.AddNode("SymbolicGradient", {X(), W(), g.Const(2.0), zeros},
+                                {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble, DType::kDouble}}});
   auto values = Run({d.output(0), d.output(1)});
   ByHand hand(x, w);
   for (auto* list : {&hand.dx, &hand.dw})
@@ -207,8 +210,8 @@ TEST_F(FunctionsOfGraphs, CallThoseOfTheGraphAround) {
               return inside.Call(f, {u[0], u[1]});
             },
             kTwoVectors);
-        const Operation by_name =
-            body.AddNode("PartitionedCall", {v[0], v[1]}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble, DType::kDouble}}});
+        const Operation by_name = body.AddNode(
+            "PartitionedCall", {v[0], v[1]}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble, DType::kDouble}}});
         return body.Op("AddV2", {body.Call(inner, {v[0], v[1]}), by_name.output(0)});
       },
       kTwoVectors);
@@ -228,7 +231,19 @@ TEST_F(FunctionsOfGraphs, BeginAnywhere) {
                y = body.Op("Mul", {square, body.Op("Neg", {square})});
   const tenon_named_output input = {TENON_SPAN("x"), square.c_output()},
                            outputs[] = {{TENON_SPAN("y"), y.c_output()}, {TENON_SPAN("same"), square.c_output()}};
-  tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), TENON_SPAN("f"), {}, body.get(), &input, 1, outputs, 2, nullptr, 0, nullptr, 0, {}};
+  tenon_function_spec spec = {TENON_HEAD(tenon_function_spec),
+                              TENON_SPAN("f"),
+                              {},
+                              body.get(),
+                              &input,
+                              1,
+                              outputs,
+                              2,
+                              nullptr,
+                              0,
+                              nullptr,
+                              0,
+                              {}};
   ASSERT_TRUE(Status::Take(tenon_graph_add_function(g.get(), &spec)).ok());
   const Operation call = g.Call({"f"}, {g.Const(3.0)});
   const auto values = Run({call.output(0), call.output(1)});
@@ -241,7 +256,8 @@ TEST_F(FunctionsOfGraphs, BeginAnywhere) {
 TEST_F(FunctionsOfGraphs, MayBeAPartOfTheirOwnGraph) {
   const Output p = g.Placeholder("p", DType::kDouble), y = g.Op("Exp", {p}, {}, "p_1");
   const tenon_named_output input = {TENON_SPAN("p"), p.c_output()}, output = {TENON_SPAN("y"), y.c_output()};
-  tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), TENON_SPAN("f"), {}, g.get(), &input, 1, &output, 1, nullptr, 0, nullptr, 0, {}};
+  tenon_function_spec spec = {
+      TENON_HEAD(tenon_function_spec), TENON_SPAN("f"), {}, g.get(), &input, 1, &output, 1, nullptr, 0, nullptr, 0, {}};
   ASSERT_TRUE(Status::Take(tenon_graph_add_function(g.get(), &spec)).ok());
   EXPECT_EQ(Run({g.Call({"f"}, {g.Const(0.0)})})[0][0], 1);
 }
@@ -249,11 +265,12 @@ TEST_F(FunctionsOfGraphs, MayBeAPartOfTheirOwnGraph) {
 TEST_F(FunctionsOfGraphs, RunTheirControlOutputs) {
   const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", Shape{}}, {"shared_name", "v"}});
   const Operation first = g.AddNode("AssignVariableOp", {handle, g.Const(1.0)});
-  const Function add = Define(g, "add",
-                              [](Graph& body, const Outputs& v) {
-                                return FunctionResults({body.Op("Neg", {v[1]})}, {body.AddNode("AssignAddVariableOp", {v[0], v[1]})});
-                              },
-                              {DType::kResource, DType::kDouble});
+  const Function add =
+      Define(g, "add",
+             [](Graph& body, const Outputs& v) {
+               return FunctionResults({body.Op("Neg", {v[1]})}, {body.AddNode("AssignAddVariableOp", {v[0], v[1]})});
+             },
+             {DType::kResource, DType::kDouble});
   const Operation call = g.Call(add, {handle, g.Const(4.0)}, "call");
   Output read;
   {
@@ -266,9 +283,13 @@ TEST_F(FunctionsOfGraphs, RunTheirControlOutputs) {
   ASSERT_TRUE(session->Run({}, {}, {first}).ok());
   EXPECT_EQ(DoublesOf((*session->Run({}, {read}))[0])[0], 5);
   // Whatever is read of the call: its value, or what is made of it, here and in a call around.
-  const Function around = Define(g, "around", [&](Graph& body, const Outputs& v) { return body.Op("Neg", {body.Call(add, {v[0], v[1]}).output(0)}); },
+  const Function around = Define(g, "around",
+                                 [&](Graph& body, const Outputs& v) {
+                                   return body.Op("Neg", {body.Call(add, {v[0], v[1]}).output(0)});
+                                 },
                                  {DType::kResource, DType::kDouble});
-  const Output value = call.output(0), made = g.Op("Neg", {value}), outer = g.Call(around, {handle, g.Const(100.0)}).output(0);
+  const Output value = call.output(0), made = g.Op("Neg", {value}),
+               outer = g.Call(around, {handle, g.Const(100.0)}).output(0);
   ASSERT_TRUE(session->Extend(g).ok());
   const Output now = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kDouble}}, "now");
   ASSERT_TRUE(session->Extend(g).ok());
@@ -280,11 +301,17 @@ TEST_F(FunctionsOfGraphs, RunTheirControlOutputs) {
   }
   // Also what gives something, which nobody reads.
   const Attrs of = {{"component_types", std::vector<DType>{DType::kDouble}}};
-  const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kDouble}}, {"shared_name", "q"}});
+  const Output queue =
+      g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kDouble}}, {"shared_name", "q"}});
   const Operation put = g.AddNode("QueueEnqueueV2", {queue, g.Const(1.0)});
-  const Function take = Define(g, "take", [&](Graph& body, const Outputs& v) { return FunctionResults({body.Op("Neg", {v[1]})}, {body.AddNode("QueueDequeueV2", {v[0]}, of)}); },
-                               {DType::kResource, DType::kDouble});
-  const Output x = g.Placeholder("x", DType::kDouble, {}), taken = g.Call(take, {queue, x}).output(0), size = g.Op("QueueSizeV2", {queue});
+  const Function take =
+      Define(g, "take",
+             [&](Graph& body, const Outputs& v) {
+               return FunctionResults({body.Op("Neg", {v[1]})}, {body.AddNode("QueueDequeueV2", {v[0]}, of)});
+             },
+             {DType::kResource, DType::kDouble});
+  const Output x = g.Placeholder("x", DType::kDouble, {}), taken = g.Call(take, {queue, x}).output(0),
+               size = g.Op("QueueSizeV2", {queue});
   ASSERT_TRUE(session->Extend(g).ok()) << g.status();
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(session->Run({}, {}, {put}).ok());
   EXPECT_EQ(DoublesOf((*session->Run({{x, *Tensor::Scalar(4.0)}}, {taken}))[0])[0], -4);
@@ -307,14 +334,17 @@ TEST_F(FunctionsOfGraphs, AreBranches) {
       g, "square", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, one);
   const Function negative = Define(
       g, "negative", [](Graph& b, const Outputs& v) { return b.Op("Neg", {v[0]}); }, one);
-  const Output a = g.Const(3.0), index = g.Placeholder("index", DType::kInt32, {}), yes = g.Placeholder("yes", DType::kBool, {});
-  const Output of_case = At(Case(g, index, {twice, square, negative}, {a}), 0), of_cond = At(Cond(g, yes, {a}, twice, square), 0);
+  const Output a = g.Const(3.0), index = g.Placeholder("index", DType::kInt32, {}),
+               yes = g.Placeholder("yes", DType::kBool, {});
+  const Output of_case = At(Case(g, index, {twice, square, negative}, {a}), 0),
+               of_cond = At(Cond(g, yes, {a}, twice, square), 0);
   const Output d_case = g.Gradients({of_case}, {a})[0].dense, d_cond = g.Gradients({of_cond}, {a})[0].dense;
   ASSERT_TRUE(g.status().ok()) << g.status();
   const double values[] = {6, 9, -3, -3}, slopes[] = {2, 6, -1, -1};
   for (int32_t i = 0; i < 4; ++i) {
-    const auto found = RunOnce(g, {{"index", TensorOf(DType::kInt32, {}, {double(i)})}, {"yes", TensorOf(DType::kBool, {}, {double(i == 0)})}},
-                               {of_case, d_case, of_cond, d_cond});
+    const auto found = RunOnce(
+        g, {{"index", TensorOf(DType::kInt32, {}, {double(i)})}, {"yes", TensorOf(DType::kBool, {}, {double(i == 0)})}},
+        {of_case, d_case, of_cond, d_cond});
     ASSERT_EQ(found.size(), 4u);
     EXPECT_EQ(DoublesOf(found[0])[0], values[i]);
     EXPECT_EQ(DoublesOf(found[1])[0], slopes[i]);
@@ -347,18 +377,19 @@ TEST_F(FunctionsOfGraphs, AreLoops) {
 
 // A body with a loop in frame form, called twice: two loops, not two halves of one.
 TEST_F(FunctionsOfGraphs, MayHoldLoopsInFrameForm) {
-  const Function cube = Define(g, "cube",
-                               [](Graph& body, const Outputs& v) {
-                                 return While(
-                                     body, {body.Const(int32_t{0}), v[0]}, {v[0], body.Const(int32_t{2})},
-                                     [&](const Outputs& u) {
-                                       return body.Op("Less", {u[0], u[3]});
-                                     },
-                                     [&](const Outputs& u) {
-                                       return Outputs{body.Op("AddV2", {u[0], body.Const(int32_t{1})}), body.Op("Mul", {u[1], u[2]})};
-                                     })[1];
-                               },
-                               {DType::kDouble});
+  const Function cube =
+      Define(g, "cube",
+             [](Graph& body, const Outputs& v) {
+               return While(
+                   body, {body.Const(int32_t{0}), v[0]}, {v[0], body.Const(int32_t{2})},
+                   [&](const Outputs& u) {
+                     return body.Op("Less", {u[0], u[3]});
+                   },
+                   [&](const Outputs& u) {
+                     return Outputs{body.Op("AddV2", {u[0], body.Const(int32_t{1})}), body.Op("Mul", {u[1], u[2]})};
+                   })[1];
+             },
+             {DType::kDouble});
   const Output a = g.Const(2.0), y = g.Op("AddV2", {g.Call(cube, {a}), g.Call(cube, {g.Call(cube, {a})})});
   const Output d = g.Gradients({y}, {a})[0].dense;
   const auto values = Run({y, d});
@@ -384,8 +415,10 @@ TEST_F(FunctionsOfGraphs, AreMappedOverElements) {
 }
 
 TEST_F(FunctionsOfGraphs, AreMappedWithinFunctions) {
-  const Function square = Define(g, "square", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, {DType::kDouble});
-  const Function all = Define(g, "all", [&](Graph& b, const Outputs& v) { return MapFunction(b, square, {v[0]}); }, {DType::kDouble});
+  const Function square =
+      Define(g, "square", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, {DType::kDouble});
+  const Function all =
+      Define(g, "all", [&](Graph& b, const Outputs& v) { return MapFunction(b, square, {v[0]}); }, {DType::kDouble});
   const Output a = X(), y = g.Call(all, {g.Call(all, {a})});
   const auto values = Run({y, g.Gradients({y}, {a})[0].dense});
   ExpectNear(values[0], {0.0625, 1, 16}, "fourth powers");
@@ -395,8 +428,11 @@ TEST_F(FunctionsOfGraphs, AreMappedWithinFunctions) {
 // What the bodies say is known without an element.
 TEST_F(FunctionsOfGraphs, AreMappedOverNoElement) {
   const Function f = DefineTanhSum(g);
-  const Function nested = Define(
-      g, "nested", [&](Graph& b, const Outputs& v) { return b.Op("Cast", {b.Call(f, {v[0], v[0]}).output(1)}, {{"DstT", DType::kFloat}}); }, {{DType::kDouble, {-1}}});
+  const Function nested = Define(g, "nested",
+                                 [&](Graph& b, const Outputs& v) {
+                                   return b.Op("Cast", {b.Call(f, {v[0], v[0]}).output(1)}, {{"DstT", DType::kFloat}});
+                                 },
+                                 {{DType::kDouble, {-1}}});
   const Output x = g.Placeholder("x", DType::kDouble, {-1, 3});
   const Outputs mapped = MapFunction(g, f, {x, x});
   const Output of_nested = At(MapFunction(g, nested, {x}), 0), d = g.Gradients({mapped[0]}, {x})[0].dense;
@@ -413,15 +449,21 @@ TEST_F(FunctionsOfGraphs, AreMappedOverNoElement) {
 }
 
 TEST_F(FunctionsOfGraphs, AreMappedOverNoElementWhereNothingSaysTheShape) {
-  const Function square = Define(g, "square", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, {DType::kDouble});
-  const Function says = Define(g, "says", [](Graph& b, const Outputs& v) { return b.Op("EnsureShape", {b.Op("Square", {v[0]})}, {{"shape", Shape{2}}}); }, {DType::kDouble});
+  const Function square =
+      Define(g, "square", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, {DType::kDouble});
+  const Function says = Define(g, "says",
+                               [](Graph& b, const Outputs& v) {
+                                 return b.Op("EnsureShape", {b.Op("Square", {v[0]})}, {{"shape", Shape{2}}});
+                               },
+                               {DType::kDouble});
   const Output x = g.Placeholder("x", DType::kDouble, Shape::Unknown());
   const Output open = At(MapFunction(g, square, {x}), 0), said = At(MapFunction(g, says, {x}), 0);
   ASSERT_TRUE(g.status().ok()) << g.status();
   auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok()) << session.status();
   const std::vector<double> none;
-  ExpectText(session->Run({{"x", View(none, {0, 2})}}, {open}).status(), Code::kInvalidArgument, "their shape <unknown rank> is not fully known");
+  ExpectText(session->Run({{"x", View(none, {0, 2})}}, {open}).status(), Code::kInvalidArgument,
+             "their shape <unknown rank> is not fully known");
   const auto found = session->Run({{"x", View(none, {0, 2})}}, {said});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ((*found)[0].shape(), (Shape{0, 2}));
@@ -440,7 +482,8 @@ TEST_F(FunctionsOfGraphs, AreMappedOverAsManyElements) {
   ASSERT_TRUE(g.status().ok()) << g.status();
   auto session = Session::Create(TheRuntime(), g);
   const std::vector<double> three(9);
-  ExpectText(session->Run({{any, View(three, {3, 3})}}, {y}).status(), Code::kInvalidArgument, "differently many elements");
+  ExpectText(session->Run({{any, View(three, {3, 3})}}, {y}).status(), Code::kInvalidArgument,
+             "differently many elements");
   MapFunction(g, f, {two, g.Const(three, {3, 3})});  // known when the graph is made
   ExpectText(g.status(), Code::kInvalidArgument, "differently many elements");
 }
@@ -463,13 +506,15 @@ struct FunctionsOfTensorFlow : FunctionsOfGraphs {
 
 TEST_F(FunctionsOfTensorFlow, AreCalledDifferentiatedAndMapped) {
   const Output in = g.Const(xs, {2, 1, 3}), weight = g.Const(ws, {2, 3, 1}), bias = g.Const(bs, {2, 2});
-  const Output mapped =
-      At(MapFunction(g, layer, {g.Op("BroadcastTo", {in, g.Const({2, 2, 3})}), g.Op("BroadcastTo", {weight, g.Const({2, 3, 2})}), bias}), 0);
+  const Output mapped = At(MapFunction(g, layer,
+                                       {g.Op("BroadcastTo", {in, g.Const({2, 2, 3})}),
+                                        g.Op("BroadcastTo", {weight, g.Const({2, 3, 2})}), bias}),
+                           0);
   ASSERT_TRUE(g.status().ok()) << g.status();
   const Output of_ops =
-      g.Op("Tanh",
-           {g.Op("AddV2", {g.Op("BatchMatMulV2", {g.Op("BroadcastTo", {in, g.Const({2, 2, 3})}), g.Op("BroadcastTo", {weight, g.Const({2, 3, 2})})}),
-                           g.Op("ExpandDims", {bias, g.Const(int32_t{1})})})});
+      g.Op("Tanh", {g.Op("AddV2", {g.Op("BatchMatMulV2", {g.Op("BroadcastTo", {in, g.Const({2, 2, 3})}),
+                                                          g.Op("BroadcastTo", {weight, g.Const({2, 3, 2})})}),
+                                   g.Op("ExpandDims", {bias, g.Const(int32_t{1})})})});
   Outputs fetches{mapped, of_ops};
   for (const Output& y : {mapped, of_ops})
     for (const Gradient& d : g.Gradients({y}, {in, weight, bias})) fetches.push_back(d.dense);
@@ -485,9 +530,11 @@ TEST_F(FunctionsOfTensorFlow, AreTheSameAsThoseMadeHere) {
                                  return b.Op("Tanh", {b.Op("AddV2", {b.Op("MatMul", {v[0], v[1]}), v[2]})});
                                },
                                {DType::kDouble, DType::kDouble, DType::kDouble});
-  const Output in = g.Const(xs, {2, 3}), weight = g.Const(ws, {3, 2}), bias = g.Const(std::vector<double>{0.1, -0.2}, {2});
+  const Output in = g.Const(xs, {2, 3}), weight = g.Const(ws, {3, 2}),
+               bias = g.Const(std::vector<double>{0.1, -0.2}, {2});
   Outputs fetches;
-  for (const Output& y : {Output(g.Call(layer, {in, weight, bias})), Output(g.Call(made, {in, weight, bias})), OfOps(in, weight, bias)}) {
+  for (const Output& y :
+       {Output(g.Call(layer, {in, weight, bias})), Output(g.Call(made, {in, weight, bias})), OfOps(in, weight, bias)}) {
     fetches.push_back(y);
     for (const Gradient& d : g.Gradients({y}, {in, weight, bias})) fetches.push_back(d.dense);
   }
@@ -498,12 +545,13 @@ TEST_F(FunctionsOfTensorFlow, AreTheSameAsThoseMadeHere) {
   }
 }
 
-// The bytes of a function in a GraphDef: a signature begins with the name; before it stand its length, in one byte here, and its tag, and
-// before these the function's length, in two bytes.
+// The bytes of a function in a GraphDef: a signature begins with the name; before it stand its length, in one byte
+// here, and its tag, and before these the function's length, in two bytes.
 std::string FunctionIn(const std::string& bytes, std::string_view name) {
   const std::string head = "\x0a" + std::string(1, static_cast<char>(name.size())) + std::string(name);
   size_t at = bytes.find(head);
-  while (at != std::string::npos && (at < 5 || bytes[at - 2] != '\x0a' || bytes[at - 5] != '\x0a')) at = bytes.find(head, at + 1);
+  while (at != std::string::npos && (at < 5 || bytes[at - 2] != '\x0a' || bytes[at - 5] != '\x0a'))
+    at = bytes.find(head, at + 1);
   if (at == std::string::npos) return {};
   return bytes.substr(at - 5, 3 + static_cast<size_t>((bytes[at - 4] & 0x7f) | (bytes[at - 3] << 7)));
 }
@@ -528,16 +576,19 @@ struct GivenGradients : FunctionsOfGraphs {
         return b.Op("AddV2", {b.Op("Mul", {v[1], b.Const(100.0)}), v[0]});
       },
       two);
-  const Function f = Define(g, "f", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, one, {"", {}, "wrong"});
+  const Function f =
+      Define(g, "f", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, one, {"", {}, "wrong"});
   const Output a = g.Const(3.0, "a");
 };
 
 TEST_F(GivenGradients, AreAskedByCalls) {
-  const Output by_name = g.Call(f, {a}), by_attr = g.Op("PartitionedCall", {a}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble}}});
-  const Output alone = g.Op("SymbolicGradient", {a, g.Const(1.0)}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble}}});
+  const Output by_name = g.Call(f, {a}),
+               by_attr = g.Op("PartitionedCall", {a}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble}}});
+  const Output alone =
+      g.Op("SymbolicGradient", {a, g.Const(1.0)}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble}}});
   const Output scaled = g.Op("Mul", {by_name, g.Const(2.0)});
-  const auto values =
-      Run({g.Gradients({by_name}, {a})[0].dense, g.Gradients({by_attr}, {a})[0].dense, alone, g.Gradients({scaled}, {a})[0].dense, by_name});
+  const auto values = Run({g.Gradients({by_name}, {a})[0].dense, g.Gradients({by_attr}, {a})[0].dense, alone,
+                           g.Gradients({scaled}, {a})[0].dense, by_name});
   EXPECT_EQ(values[0][0], 103);
   EXPECT_EQ(values[1][0], 103);
   EXPECT_EQ(values[2][0], 103);
@@ -583,7 +634,8 @@ TEST_F(GivenGradients, AreOfTheFunction) {
   Define(
       g, "plain", [](Graph& b, const Outputs& v) { return b.Op("Exp", {v[0]}); }, one);
   ExpectText(set("plain", "f"), Code::kInvalidArgument,
-             "'f' takes (double) and gives (double); the gradient of 'plain' takes its inputs, then a gradient of each output, (double, double)");
+             "'f' takes (double) and gives (double); the gradient of 'plain' takes its inputs, then a gradient of each "
+             "output, (double, double)");
   ExpectText(set("plain", "wrng"), Code::kNotFound, "no function 'wrng'; did you mean 'wrong'?");
   ExpectText(set("none", "wrong"), Code::kNotFound, "no function 'none'");
   EXPECT_TRUE(set("plain", "wrong").ok());
@@ -617,14 +669,17 @@ TEST_F(FunctionsOfGraphs, SayWhatTheyAre) {
   tenon_attr_value value = {};
   ASSERT_TRUE(Status::Take(tenon_graph_function_attr(g.get(), Span("another"), Span("_noinline"), &value)).ok());
   EXPECT_EQ(value.kind, TENON_ATTR_BOOL);
-  ExpectText(Status::Take(tenon_graph_function_attr(g.get(), Span("another"), Span("_x"), &value)), Code::kNotFound, "has no attribute '_x'");
+  ExpectText(Status::Take(tenon_graph_function_attr(g.get(), Span("another"), Span("_x"), &value)), Code::kNotFound,
+             "has no attribute '_x'");
   tenon_function_info info = {};
-  ExpectText(Status::Take(tenon_graph_function(g.get(), 2, &info)), Code::kOutOfRange, "there is no function 2; the graph has 2");
+  ExpectText(Status::Take(tenon_graph_function(g.get(), 2, &info)), Code::kOutOfRange,
+             "there is no function 2; the graph has 2");
   ExpectText(FindFunction(g, "tanh_sun").status(), Code::kNotFound, "did you mean 'tanh_sum'?");
   tenon_function_argument argument = {};
-  ExpectText(Status::Take(tenon_graph_function_argument(g.get(), Span("another"), TENON_FUNCTION_INPUT, 2, &argument)), Code::kOutOfRange,
-             "has 2 inputs, and no 2");
-  ExpectText(Status::Take(tenon_graph_function_argument(g.get(), Span("another"), 3, 0, &argument)), Code::kInvalidArgument, "3 is none of");
+  ExpectText(Status::Take(tenon_graph_function_argument(g.get(), Span("another"), TENON_FUNCTION_INPUT, 2, &argument)),
+             Code::kOutOfRange, "has 2 inputs, and no 2");
+  ExpectText(Status::Take(tenon_graph_function_argument(g.get(), Span("another"), 3, 0, &argument)),
+             Code::kInvalidArgument, "3 is none of");
 }
 
 TEST_F(FunctionsOfGraphs, AreListedAfterTheLibraryChanged) {
@@ -647,12 +702,14 @@ TEST_F(FunctionsOfGraphs, AreListedInTimeInProportion) {
   constexpr size_t kCount = 100000;
   for (size_t i = 0; i < kCount; ++i) {
     const std::string name = "f" + std::to_string(i);
-    tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), Span(name), {}, body.get(), &input, 1, &output, 1, nullptr, 0, nullptr, 0, {}};
+    tenon_function_spec spec = {
+        TENON_HEAD(tenon_function_spec), Span(name), {}, body.get(), &input, 1, &output, 1, nullptr, 0, nullptr, 0, {}};
     ASSERT_EQ(tenon_graph_add_function(g.get(), &spec), nullptr);
   }
   const auto all = Functions(g);
   ASSERT_EQ(all.size(), kCount);
-  EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), [](const auto& a, const auto& b) { return Text(a.name) < Text(b.name); }));
+  EXPECT_TRUE(
+      std::is_sorted(all.begin(), all.end(), [](const auto& a, const auto& b) { return Text(a.name) < Text(b.name); }));
 }
 
 // ---- Attributes of an attribute ----
@@ -663,8 +720,10 @@ std::string AnyTypeGraphDef() {
     return std::string(1, static_cast<char>(number << 3 | 2)) + std::string(1, static_cast<char>(bytes.size())) + bytes;
   };
   const auto arg = [&](const char* name) { return field(1, name) + field(4, "T"); };
-  const std::string signature = field(1, "double_it") + field(2, arg("x")) + field(3, arg("y")) + field(4, field(1, "T") + field(2, "type"));
-  const std::string node = field(1, "sum") + field(2, "AddV2") + field(3, "x") + field(3, "x") + field(5, field(1, "T") + field(2, field(9, "T")));
+  const std::string signature =
+      field(1, "double_it") + field(2, arg("x")) + field(3, arg("y")) + field(4, field(1, "T") + field(2, "type"));
+  const std::string node = field(1, "sum") + field(2, "AddV2") + field(3, "x") + field(3, "x") +
+                           field(5, field(1, "T") + field(2, field(9, "T")));
   const std::string function = field(1, signature) + field(3, node) + field(4, field(1, "y") + field(2, "sum:z:0"));
   return field(2, field(1, function));
 }
@@ -672,7 +731,8 @@ std::string AnyTypeGraphDef() {
 TEST_F(FunctionsOfGraphs, AreBoundToTypes) {
   ASSERT_TRUE(g.ImportMore(AnyTypeGraphDef()).ok());
   const Operation call =
-      g.AddNode("PartitionedCall", {g.Const(2.0)}, {{"f", Function{"double_it"}}, {"Tout", std::vector<DType>{DType::kDouble}}}, "call");
+      g.AddNode("PartitionedCall", {g.Const(2.0)},
+                {{"f", Function{"double_it"}}, {"Tout", std::vector<DType>{DType::kDouble}}}, "call");
   BindFunction(g, call, "f", {{"T", DType::kDouble}});
   auto again = Graph::Import(TheRuntime(), *g.Export());
   ASSERT_TRUE(again.ok()) << again.status();
@@ -680,7 +740,9 @@ TEST_F(FunctionsOfGraphs, AreBoundToTypes) {
   ASSERT_EQ(sum.size(), 1u);
   EXPECT_EQ(DoublesOf(sum[0])[0], 4);
   tenon_attr_value value = {};
-  ASSERT_TRUE(Status::Take(tenon_graph_bound_attr(again->get(), again->Find("call")->node(), Span("f"), 0, Span("T"), &value)).ok());
+  ASSERT_TRUE(
+      Status::Take(tenon_graph_bound_attr(again->get(), again->Find("call")->node(), Span("f"), 0, Span("T"), &value))
+          .ok());
   EXPECT_EQ(*static_cast<const uint32_t*>(value.data), TENON_DT_DOUBLE);
   EXPECT_EQ(*again->Export(), *g.Export());
   const auto bound = [&](int64_t node, const char* attr, uint64_t index, const char* name) {
@@ -708,7 +770,8 @@ TEST_F(FunctionsOfGraphs, DoNotCallThemselves) {
   };
   ExpectText(Refused([&](Graph& h) { Define(h, "self", calls("self"), one); }), Code::kNotFound,
              "calls 'self', which is no function here; a function is defined after those that it calls");
-  ExpectText(Refused([&](Graph& h) { Define(h, "a", calls("b"), one); }), Code::kNotFound, "node 'PartitionedCall' (PartitionedCall) calls 'b'");
+  ExpectText(Refused([&](Graph& h) { Define(h, "a", calls("b"), one); }), Code::kNotFound,
+             "node 'PartitionedCall' (PartitionedCall) calls 'b'");
   // By its op's name: a body that has another function of that name.
   ExpectText(Refused([&](Graph& h) {
                Define(
@@ -728,7 +791,8 @@ TEST_F(FunctionsOfGraphs, ThatCallEachOtherHaveNoEnd) {
   const std::vector<Argument> one = {DType::kDouble};
   const Function b = Define(
       g, "bb", [](Graph& body, const Outputs& v) { return body.Op("Tanh", {v[0]}); }, one);
-  const Function a = Define(g, "aaaa", [&](Graph& body, const Outputs& v) { return body.Call(b, {v[0]}); }, one, {"", {"y"}});
+  const Function a =
+      Define(g, "aaaa", [&](Graph& body, const Outputs& v) { return body.Call(b, {v[0]}); }, one, {"", {"y"}});
   g.Call(a, {g.Const(1.0)}, "call");
   std::string bytes = *g.Export();
   const size_t at = bytes.find("\x12\x04Tanh");
@@ -752,11 +816,15 @@ TEST_F(FunctionsOfGraphs, HaveNamesOfTheirOwn) {
   DefineTanhSum(g, "f");
   const std::vector<Argument> one = {DType::kDouble};
   const FunctionBody exp = [](Graph& b, const Outputs& v) { return b.Op("Exp", {v[0]}, {}, "n"); };
-  ExpectText(Refused([&](Graph& h) { Define(h, "MatMul", exp, one); }), Code::kAlreadyExists, "'MatMul' is an op of package 'tenon.ops.math'");
-  ExpectText(Refused([&](Graph& h) { Define(h, "f", exp, one); }), Code::kAlreadyExists, "there are two functions 'f', and they are not the same");
+  ExpectText(Refused([&](Graph& h) { Define(h, "MatMul", exp, one); }), Code::kAlreadyExists,
+             "'MatMul' is an op of package 'tenon.ops.math'");
+  ExpectText(Refused([&](Graph& h) { Define(h, "f", exp, one); }), Code::kAlreadyExists,
+             "there are two functions 'f', and they are not the same");
   ExpectText(Refused([&](Graph& h) { DefineTanhSum(h, "f"); }), Code::kOk, "");
-  ExpectText(Refused([&](Graph& h) { Define(h, "", exp, one); }), Code::kInvalidArgument, "'' cannot be a function's name");
-  ExpectText(Refused([&](Graph& h) { Define(h, "a b", exp, one); }), Code::kInvalidArgument, "'a b' cannot be a function's name");
+  ExpectText(Refused([&](Graph& h) { Define(h, "", exp, one); }), Code::kInvalidArgument,
+             "'' cannot be a function's name");
+  ExpectText(Refused([&](Graph& h) { Define(h, "a b", exp, one); }), Code::kInvalidArgument,
+             "'a b' cannot be a function's name");
   ExpectText(Refused([&](Graph& h) {
                Define(h, "h", exp, {{DType::kDouble, {}, "0x"}});
              }),
@@ -765,10 +833,17 @@ TEST_F(FunctionsOfGraphs, HaveNamesOfTheirOwn) {
                Define(h, "h", exp, {{DType::kDouble, {}, "x"}, {DType::kDouble, {}, "x"}});
              }),
              Code::kInvalidArgument, "input 'x' stands twice");
-  ExpectText(Refused([&](Graph& h) { Define(h, "h", exp, one, {"", {"y:0"}}); }), Code::kInvalidArgument, "output 'y:0': a name is of letters");
-  ExpectText(Refused([&](Graph& h) { Define(h, "h", exp, one, {"", {"a", "b"}}); }), Code::kInvalidArgument, "2 names for 1 outputs");
+  ExpectText(Refused([&](Graph& h) {
+               Define(h, "h", exp, one, {"", {"y:0"}});
+             }),
+             Code::kInvalidArgument, "output 'y:0': a name is of letters");
+  ExpectText(Refused([&](Graph& h) {
+               Define(h, "h", exp, one, {"", {"a", "b"}});
+             }),
+             Code::kInvalidArgument, "2 names for 1 outputs");
   // An argument's name goes before a node's.
-  Define(g, "h", [](Graph& b, const Outputs& v) { return b.Op("Neg", {b.Op("Exp", {v[0]}, {}, "scale")}, {}, "n"); }, {{DType::kDouble, {}, "n"}});
+  Define(g, "h", [](Graph& b, const Outputs& v) { return b.Op("Neg", {b.Op("Exp", {v[0]}, {}, "scale")}, {}, "n"); },
+         {{DType::kDouble, {}, "n"}});
   EXPECT_EQ(Run({g.Call({"h"}, {g.Const(0.0)})})[0][0], -1);
 }
 
@@ -796,18 +871,20 @@ TEST_F(FunctionsOfGraphs, UseTheirArgumentsAlone) {
         return b.Op("AddV2", {v[0], outside});
       },
       one);
-  ExpectText(
-      h.status(), Code::kInvalidArgument,
-      "function 'f': node 'AddV2' (AddV2): input 1 is 'outside', which belongs to another graph; a function's body gets such a value as an argument");
+  ExpectText(h.status(), Code::kInvalidArgument,
+             "function 'f': node 'AddV2' (AddV2): input 1 is 'outside', which belongs to another graph; a function's "
+             "body gets such a value as an argument");
   Graph k(TheRuntime());
   Define(
       k, "f", [&](Graph&, const Outputs&) { return outside; }, one);
   ExpectText(k.status(), Code::kInvalidArgument, "output 'y0' is 'outside' of another graph than the body");
-  ExpectText(Refused([&](Graph& m) {
-               Define(
-                   m, "f", [](Graph& b, const Outputs&) { return b.Op("Exp", {b.Placeholder("free", DType::kDouble)}); }, one);
-             }),
-             Code::kInvalidArgument, "node 'free' (Placeholder) is a value that somebody has to feed, and nobody feeds a function; make it an input");
+  ExpectText(
+      Refused([&](Graph& m) {
+        Define(
+            m, "f", [](Graph& b, const Outputs&) { return b.Op("Exp", {b.Placeholder("free", DType::kDouble)}); }, one);
+      }),
+      Code::kInvalidArgument,
+      "node 'free' (Placeholder) is a value that somebody has to feed, and nobody feeds a function; make it an input");
   ExpectText(Refused([&](Graph& m) {
                Define(
                    m, "f",
@@ -823,7 +900,8 @@ TEST_F(FunctionsOfGraphs, RefuseWhatIsNotThere) {
   Graph body = g.Body();
   const Output p = body.Placeholder("p", DType::kDouble);
   const tenon_named_output input = {TENON_SPAN("p"), p.c_output()};
-  const auto define = [&](const tenon_app_graph* of, const std::vector<tenon_named_output>& inputs, const std::vector<tenon_named_output>& outputs,
+  const auto define = [&](const tenon_app_graph* of, const std::vector<tenon_named_output>& inputs,
+                          const std::vector<tenon_named_output>& outputs,
                           const std::vector<tenon_named_node>& nodes = {}) {
     tenon_function_spec spec = {TENON_HEAD(tenon_function_spec),
                                 TENON_SPAN("f"),
@@ -842,16 +920,35 @@ TEST_F(FunctionsOfGraphs, RefuseWhatIsNotThere) {
   };
   ExpectText(define(nullptr, {}, {}), Code::kInvalidArgument, "'spec.body' is NULL");
   for (const int64_t node : {int64_t{-1}, int64_t{1}, int64_t{1} << 32, INT64_MIN})
-    ExpectText(define(body.get(), {input}, {{TENON_SPAN("y"), {node, 0, 0}}}), Code::kInvalidArgument, "output 'y' is of node ");
+    ExpectText(define(body.get(), {input}, {{TENON_SPAN("y"), {node, 0, 0}}}), Code::kInvalidArgument,
+               "output 'y' is of node ");
   for (const int32_t index : {-1, 1, INT32_MAX})
-    ExpectText(define(body.get(), {input}, {{TENON_SPAN("y"), {0, index, 0}}}), Code::kInvalidArgument, "output 'y' is output ");
-  ExpectText(define(body.get(), {{TENON_SPAN("x"), {7, 0, 0}}}, {}), Code::kInvalidArgument, "input 'x' is of node 7; its graph has 1");
-  ExpectText(define(body.get(), {input, {TENON_SPAN("q"), p.c_output()}}, {}), Code::kInvalidArgument, "the inputs 'p' and 'q' are one value, p:0");
-  ExpectText(define(body.get(), {input}, {}, {{TENON_SPAN("n"), 5}}), Code::kInvalidArgument, "control output 'n' is node 5; its graph has 1");
-  tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), TENON_SPAN("f"), {}, body.get(), nullptr, 1, nullptr, 0, nullptr, 0, nullptr, 0, {}};
-  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kInvalidArgument, "'spec.inputs' is NULL, with a count of 1");
+    ExpectText(define(body.get(), {input}, {{TENON_SPAN("y"), {0, index, 0}}}), Code::kInvalidArgument,
+               "output 'y' is output ");
+  ExpectText(define(body.get(), {{TENON_SPAN("x"), {7, 0, 0}}}, {}), Code::kInvalidArgument,
+             "input 'x' is of node 7; its graph has 1");
+  ExpectText(define(body.get(), {input, {TENON_SPAN("q"), p.c_output()}}, {}), Code::kInvalidArgument,
+             "the inputs 'p' and 'q' are one value, p:0");
+  ExpectText(define(body.get(), {input}, {}, {{TENON_SPAN("n"), 5}}), Code::kInvalidArgument,
+             "control output 'n' is node 5; its graph has 1");
+  tenon_function_spec spec = {TENON_HEAD(tenon_function_spec),
+                              TENON_SPAN("f"),
+                              {},
+                              body.get(),
+                              nullptr,
+                              1,
+                              nullptr,
+                              0,
+                              nullptr,
+                              0,
+                              nullptr,
+                              0,
+                              {}};
+  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kInvalidArgument,
+             "'spec.inputs' is NULL, with a count of 1");
   spec.must_understand = 1;
-  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kUnimplemented, "'spec' needs a feature that this library does not have");
+  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kUnimplemented,
+             "'spec' needs a feature that this library does not have");
   EXPECT_EQ(tenon_graph_function_count(g.get()), 0u);
 }
 
@@ -862,9 +959,23 @@ TEST_F(FunctionsOfGraphs, StayInTheirRuntime) {
   DefineTanhSum(foreign, "f");
   const Output p = foreign.Placeholder("p", DType::kDouble);
   const tenon_named_output edge = {TENON_SPAN("p"), p.c_output()};
-  tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), TENON_SPAN("g"), {}, foreign.get(), &edge, 1, &edge, 1, nullptr, 0, nullptr, 0, {}};
-  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kInvalidArgument, "its body is a graph of another runtime");
-  ExpectText(Status::Take(tenon_graph_copy_function(g.get(), foreign.get(), Span("f"))), Code::kInvalidArgument, "the graphs are of two runtimes");
+  tenon_function_spec spec = {TENON_HEAD(tenon_function_spec),
+                              TENON_SPAN("g"),
+                              {},
+                              foreign.get(),
+                              &edge,
+                              1,
+                              &edge,
+                              1,
+                              nullptr,
+                              0,
+                              nullptr,
+                              0,
+                              {}};
+  ExpectText(Status::Take(tenon_graph_add_function(g.get(), &spec)), Code::kInvalidArgument,
+             "its body is a graph of another runtime");
+  ExpectText(Status::Take(tenon_graph_copy_function(g.get(), foreign.get(), Span("f"))), Code::kInvalidArgument,
+             "the graphs are of two runtimes");
 }
 
 TEST_F(FunctionsOfGraphs, AreCopiedWhole) {
@@ -897,15 +1008,18 @@ TEST_F(FunctionsOfGraphs, RefuseWrongArguments) {
                h.Call(f, {*h.Find("x"), *h.Find("ints")});
              }),
              Code::kInvalidArgument, "argument 'w' must be double, found int32");
-  ExpectText(Refused([&](Graph& h) { h.Call(f, {*h.Find("x")}); }), Code::kInvalidArgument, "argument 'w' has no input");
+  ExpectText(Refused([&](Graph& h) { h.Call(f, {*h.Find("x")}); }), Code::kInvalidArgument,
+             "argument 'w' has no input");
   ExpectText(Refused([&](Graph& h) { h.Call({"tanh_sun"}, {*h.Find("x")}); }), Code::kNotFound, "tanh_sun");
   // By attribute the node may say anything: the step says what is wrong.
   const Output y = g.Op("PartitionedCall", {a}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble}}});
-  const Output z = g.Op("PartitionedCall", {a, a}, {{"f", f}, {"Tout", std::vector<DType>{DType::kInt32, DType::kDouble}}});
+  const Output z =
+      g.Op("PartitionedCall", {a, a}, {{"f", f}, {"Tout", std::vector<DType>{DType::kInt32, DType::kDouble}}});
   auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok()) << session.status();
   ExpectText(session->Run({}, {y}).status(), Code::kInvalidArgument, "function 'tanh_sum'");
-  ExpectText(session->Run({}, {z}).status(), Code::kInvalidArgument, "result 0 is of double, the call's output of int32");
+  ExpectText(session->Run({}, {z}).status(), Code::kInvalidArgument,
+             "result 0 is of double, the call's output of int32");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention as graphs write it, with the formula in double, for tests of what GPUs' compilers make of it and of its gradients.
+// Attention as graphs write it, with the formula in double, for tests of what GPUs' compilers make of it and of its
+// gradients.
 #ifndef TENON_TESTS_ENGINE_GPU_ATTENTION_H_
 #define TENON_TESTS_ENGINE_GPU_ATTENTION_H_
 
@@ -16,7 +17,8 @@
 
 namespace tenon::engine {
 
-inline constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+                       kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline Runtime& Gpus() {
   static Runtime* const runtime = [] {
@@ -36,7 +38,8 @@ struct Answer {
   int products = 0;  // batches of products among them
   int softmaxes = 0;
 };
-inline Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, bool compile, int steps = 1) {
+inline Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+                       bool compile, int steps = 1) {
   SessionOptions options;
   options.device = device_test::kGpu;
   options.compile = compile;
@@ -62,7 +65,8 @@ inline Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const
     answer.values.clear();
     for (const Tensor& each : *values) answer.values.push_back(Values<float>(each));
     for (size_t k = 0; k < before.size(); ++k) {
-      for (size_t i = 0; i < before[k].size(); ++i) EXPECT_TRUE(before[k][i] == answer.values[k][i] || std::isnan(before[k][i])) << "step " << step;
+      for (size_t i = 0; i < before[k].size(); ++i)
+        EXPECT_TRUE(before[k][i] == answer.values[k][i] || std::isnan(before[k][i])) << "step " << step;
     }
   }
   const std::string how = *callable->Explain();
@@ -105,8 +109,12 @@ struct Case {
 };
 
 struct Layer {
-  explicit Layer(const Case& c) : g(Gpus()), what(c), query(Numbers({c.s.batch, c.s.heads, c.s.queries, c.s.depth}, 1)),
-        key(Numbers({c.s.batch, c.s.heads, c.s.keys, c.s.depth}, 2)), value(Numbers({c.s.batch, c.s.heads, c.s.keys, c.s.value_depth}, 3)) {
+  explicit Layer(const Case& c)
+      : g(Gpus()),
+        what(c),
+        query(Numbers({c.s.batch, c.s.heads, c.s.queries, c.s.depth}, 1)),
+        key(Numbers({c.s.batch, c.s.heads, c.s.keys, c.s.depth}, 2)),
+        value(Numbers({c.s.batch, c.s.heads, c.s.keys, c.s.value_depth}, 3)) {
     q = Input("query", {c.s.batch, c.s.heads, c.s.queries, c.s.depth});
     k = Input("key", {c.s.batch, c.s.heads, c.s.keys, c.s.depth});
     v = Input("value", {c.s.batch, c.s.heads, c.s.keys, c.s.value_depth});
@@ -127,13 +135,20 @@ struct Layer {
     const Output fed = g.Placeholder(name, DType::kFloat, Shape(dims));
     return what.dtype == DType::kFloat ? fed : g.Op("Cast", {fed}, {{"DstT", what.dtype}});
   }
-  Output Number(float number) { return what.dtype == DType::kFloat ? g.Const(number) : g.Op("Cast", {g.Const(number)}, {{"DstT", what.dtype}}); }
-  Output Floats(const Output& of) { return what.dtype == DType::kFloat ? of : g.Op("Cast", {of}, {{"DstT", DType::kFloat}}); }
+  Output Number(float number) {
+    return what.dtype == DType::kFloat ? g.Const(number) : g.Op("Cast", {g.Const(number)}, {{"DstT", what.dtype}});
+  }
+  Output Floats(const Output& of) {
+    return what.dtype == DType::kFloat ? of : g.Op("Cast", {of}, {{"DstT", DType::kFloat}});
+  }
 
   std::vector<Feed> Feeds() const {
-    const auto tensor = [](const std::vector<float>& values, const std::vector<int64_t>& dims) { return *Tensor::From(values, Shape(dims)); };
+    const auto tensor = [](const std::vector<float>& values, const std::vector<int64_t>& dims) {
+      return *Tensor::From(values, Shape(dims));
+    };
     const Sizes& s = what.s;
-    std::vector<Feed> feeds = {{"query", tensor(query, {s.batch, s.heads, s.queries, s.depth})}, {"key", tensor(key, {s.batch, s.heads, s.keys, s.depth})},
+    std::vector<Feed> feeds = {{"query", tensor(query, {s.batch, s.heads, s.queries, s.depth})},
+                               {"key", tensor(key, {s.batch, s.heads, s.keys, s.depth})},
                                {"value", tensor(value, {s.batch, s.heads, s.keys, s.value_depth})}};
     if (!what.mask_dims.empty()) feeds.push_back({"mask", tensor(what.mask, what.mask_dims)});
     return feeds;
@@ -149,14 +164,18 @@ struct Layer {
         double most = -kInfinity, sum = 0;
         for (int64_t j = 0; j < s.keys; ++j) {
           double dot = 0;
-          for (int64_t d = 0; d < s.depth; ++d) dot += double{query[static_cast<size_t>((b * s.queries + i) * s.depth + d)]} * double{key[static_cast<size_t>((b * s.keys + j) * s.depth + d)]};
+          for (int64_t d = 0; d < s.depth; ++d)
+            dot += double{query[static_cast<size_t>((b * s.queries + i) * s.depth + d)]} *
+                   double{key[static_cast<size_t>((b * s.keys + j) * s.depth + d)]};
           weights.push_back(dot * double{what.scale} + MaskAt(b / s.heads, b % s.heads, i, j));
           most = std::max(most, weights.back());
         }
         for (double& weight : weights) sum += weight = std::exp(weight - most);
         for (int64_t d = 0; d < s.value_depth; ++d) {
           double total = 0;
-          for (int64_t j = 0; j < s.keys; ++j) total += weights[static_cast<size_t>(j)] / sum * double{value[static_cast<size_t>((b * s.keys + j) * s.value_depth + d)]};
+          for (int64_t j = 0; j < s.keys; ++j)
+            total += weights[static_cast<size_t>(j)] / sum *
+                     double{value[static_cast<size_t>((b * s.keys + j) * s.value_depth + d)]};
           result.push_back(total);
         }
       }
@@ -193,7 +212,10 @@ struct BertLayer {
     x = g.Placeholder("x", DType::kFloat, Shape{kBatch * kSteps, kWidth});
     const Output mask = g.Placeholder("mask", DType::kFloat, Shape{kBatch, 1, 1, kSteps});
     const Output query = Heads(1), key = Heads(2);
-    probabilities = g.Op("Softmax", {g.Op("AddV2", {g.Op("Mul", {g.Op("BatchMatMulV2", {query, key}, {{"adj_y", true}}), g.Const(0.125f)}), mask})});
+    probabilities =
+        g.Op("Softmax",
+             {g.Op("AddV2",
+                   {g.Op("Mul", {g.Op("BatchMatMulV2", {query, key}, {{"adj_y", true}}), g.Const(0.125f)}), mask})});
     const Output seen = g.Op("BatchMatMulV2", {probabilities, Heads(3)});
     y = Dense(Shaped(Turned(seen), {kBatch * kSteps, kWidth}), 4);
   }
@@ -202,7 +224,8 @@ struct BertLayer {
             {"mask", *Tensor::From(Numbers({kBatch, 1, 1, kSteps}, 6), Shape{kBatch, 1, 1, kSteps})}};
   }
   Output Dense(const Output& of, uint32_t seed) {
-    const Output weight = g.Const(Numbers({kWidth, kWidth}, seed, 1.0f / 512), Shape{kWidth, kWidth}), bias = g.Const(Numbers({kWidth}, seed), Shape{kWidth});
+    const Output weight = g.Const(Numbers({kWidth, kWidth}, seed, 1.0f / 512), Shape{kWidth, kWidth}),
+                 bias = g.Const(Numbers({kWidth}, seed), Shape{kWidth});
     weights.push_back(weight);
     weights.push_back(bias);
     return g.Op("BiasAdd", {g.Op("MatMul", {of, weight}), bias});
@@ -211,7 +234,9 @@ struct BertLayer {
     const auto rank = static_cast<int64_t>(dims.size());
     return g.Op("Reshape", {of, g.Const(dims, Shape{rank})});
   }
-  Output Turned(const Output& of) { return g.Op("Transpose", {of, g.Const(std::vector<int32_t>{0, 2, 1, 3}, Shape{4})}); }
+  Output Turned(const Output& of) {
+    return g.Op("Transpose", {of, g.Const(std::vector<int32_t>{0, 2, 1, 3}, Shape{4})});
+  }
   Output Heads(uint32_t seed) { return Turned(Shaped(Dense(x, seed), {kBatch, kSteps, kHeads, 64})); }
 
   Graph g;
@@ -223,11 +248,14 @@ struct BertLayer {
 inline const EmulatedDriverControls* DriverCounts() {
   (void)Gpus();  // which open it
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  auto* const get = driver == nullptr
+                        ? nullptr
+                        : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
   return get == nullptr ? nullptr : get();
 }
 // What a step asks of the driver, once its work is captured.
-inline uint64_t LaunchesOf(const EmulatedDriverControls& counts, const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, bool compile) {
+inline uint64_t LaunchesOf(const EmulatedDriverControls& counts, const Graph& graph, const std::vector<Feed>& feeds,
+                           const std::vector<Name>& fetches, bool compile) {
   SessionOptions options;
   options.device = device_test::kGpu;
   options.compile = compile;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of element-wise nodes that a GPU's compiler makes one kernel of give the bits that the nodes' own kernels give; what cannot be
-// one kernel runs node by node. The emulated GPU's chains are compiled by
-// this machine's compiler. Covers N8, Q2, Q4.
+// Chains of element-wise nodes that a GPU's compiler makes one kernel of give the bits that the nodes' own kernels
+// give; what cannot be one kernel runs node by node. The emulated GPU's chains are compiled by this machine's compiler.
+// Covers N8, Q2, Q4.
 #include <dlfcn.h>
 
 #include <bit>
@@ -37,7 +37,8 @@ Runtime& Gpus() {
 size_t FilesInCache() {
   std::error_code none;
   size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(CacheFolder(), none)) count += entry.is_regular_file() ? 1 : 0;
+  for (const auto& entry : std::filesystem::directory_iterator(CacheFolder(), none))
+    count += entry.is_regular_file() ? 1 : 0;
   return count;
 }
 
@@ -46,7 +47,8 @@ struct Answer {
   int compiled = 0;  // nodes that are no kernel of their own
 };
 
-Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile, const std::vector<Name>& targets = {}) {
+Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile,
+                const std::vector<Name>& targets = {}) {
   SessionOptions options;
   options.device = device_test::kGpu;
   options.compile = compile;
@@ -70,14 +72,18 @@ Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const Output
   return answer;
 }
 
-// A library that refuses the bias and the rectifier is given the sums, and the rest is done to these. It adds up doubles: the bits say who did.
+// A library that refuses the bias and the rectifier is given the sums, and the rest is done to these. It adds up
+// doubles: the bits say who did.
 TEST(GpuChains, ProductsWhoseEndALibraryRefusesAreItsSumsAllTheSame) {
   const std::string plugins = TENON_TEST_BUILD_DIR "/tests/plugins/";
-  if (!std::filesystem::exists(plugins + "tenon_gpu_emulated_cuda.so")) GTEST_SKIP() << "there is no toolkit with cuBLASLt";
+  if (!std::filesystem::exists(plugins + "tenon_gpu_emulated_cuda.so"))
+    GTEST_SKIP() << "there is no toolkit with cuBLASLt";
   if (!device_test::GpuIsEmulated()) GTEST_SKIP() << "a real library takes what it likes";
   RuntimeOptions options;
   options.plugins = {plugins + "tenon_gpu_emulated_cuda.so"};
-  options.plugin_options = {{"tenon.gpu_emulated", "devices", "1"}, {"tenon.gpu_emulated", "cache", "off"}, {"tenon.gpu_emulated", "libraries", plugins + "libraries"}};
+  options.plugin_options = {{"tenon.gpu_emulated", "devices", "1"},
+                            {"tenon.gpu_emulated", "cache", "off"},
+                            {"tenon.gpu_emulated", "libraries", plugins + "libraries"}};
   auto runtime = Runtime::Create(options);
   ASSERT_TRUE(runtime.ok()) << runtime.status().message();
   constexpr int64_t kDepth = 5000, kColumns = 3;
@@ -86,20 +92,25 @@ TEST(GpuChains, ProductsWhoseEndALibraryRefusesAreItsSumsAllTheSame) {
   for (size_t i = 0; i < right.size(); ++i) right[i] = 0.5f + static_cast<float>(i * 104729 % 1000) / 2000;
   const std::vector<float> bias = {0.25f, -4000.0f, 1.5f};
   Graph g(*runtime);
-  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, kDepth}), w = g.Placeholder("w", DType::kFloat, Shape{kDepth, kColumns});
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, kDepth}),
+               w = g.Placeholder("w", DType::kFloat, Shape{kDepth, kColumns});
   const Output b = g.Placeholder("b", DType::kFloat, Shape{kColumns});
   const Output y = g.Op("Relu", {g.Op("BiasAdd", {g.Op("MatMul", {x, w}), b})});
   SessionOptions session_options;
   session_options.device = device_test::kGpu;
   auto session = Session::Create(*runtime, g, session_options);
   ASSERT_TRUE(session.ok()) << session.status().message();
-  auto out = session->Run({{x, *Tensor::From(left, Shape{2, kDepth})}, {w, *Tensor::From(right, Shape{kDepth, kColumns})}, {b, *Tensor::From(bias, Shape{kColumns})}}, {y});
+  auto out = session->Run({{x, *Tensor::From(left, Shape{2, kDepth})},
+                           {w, *Tensor::From(right, Shape{kDepth, kColumns})},
+                           {b, *Tensor::From(bias, Shape{kColumns})}},
+                          {y});
   ASSERT_TRUE(out.ok()) << out.status().message();
   const std::vector<float> got = Values<float>((*out)[0]);
   ASSERT_EQ(got.size(), 2u * kColumns);
   for (size_t i = 0; i < got.size(); ++i) {
     double sum = 0;
-    for (size_t k = 0; k < kDepth; ++k) sum += double{left[i / kColumns * kDepth + k]} * double{right[k * kColumns + i % kColumns]};
+    for (size_t k = 0; k < kDepth; ++k)
+      sum += double{left[i / kColumns * kDepth + k]} * double{right[k * kColumns + i % kColumns]};
     const float expected = static_cast<float>(sum) + bias[i % kColumns];
     EXPECT_EQ(got[i], std::max(expected, 0.0f)) << i;
   }
@@ -109,14 +120,16 @@ TEST(GpuChains, ProductsWhoseEndALibraryRefusesAreItsSumsAllTheSame) {
 TEST(GpuChains, SumsOfHalvesTakeTheirBiasAlong) {
   for (const bool one : {true, false}) {  // matrix, or several
     Graph g(Gpus());
-    const Output x = g.Placeholder("x", DType::kFloat, one ? Shape{5, 24} : Shape{2, 5, 24}), w = g.Placeholder("w", DType::kFloat, Shape{6, 24}), b = g.Placeholder("b", DType::kFloat, Shape{6});
+    const Output x = g.Placeholder("x", DType::kFloat, one ? Shape{5, 24} : Shape{2, 5, 24}),
+                 w = g.Placeholder("w", DType::kFloat, Shape{6, 24}), b = g.Placeholder("b", DType::kFloat, Shape{6});
     const auto half = [&](const Output& of) { return g.Op("Cast", {of}, {{"DstT", DType::kBfloat16}}); };
     const Output sums = g.Op("BatchMatMulV3", {half(x), half(w)}, {{"adj_y", true}, {"Tout", DType::kFloat}});
     const Output y = g.Op("Relu", {g.Op("BiasAdd", {sums, b})});
     std::vector<float> left(one ? 120 : 240), right(144), bias = {0.5f, -300, 2, -1, 0, 70};
     for (size_t i = 0; i < left.size(); ++i) left[i] = static_cast<float>(i * 37 % 41) - 20;
     for (size_t i = 0; i < right.size(); ++i) right[i] = static_cast<float>(i * 29 % 31) - 15;
-    const std::vector<Feed> feeds = {{x, View(left, x.shape())}, {w, View(right, w.shape())}, {b, View(bias, b.shape())}};
+    const std::vector<Feed> feeds = {
+        {x, View(left, x.shape())}, {w, View(right, w.shape())}, {b, View(bias, b.shape())}};
     const Answer alone = AnswerOf(g, feeds, y, false), joined = AnswerOf(g, feeds, y, true);
     EXPECT_EQ(alone.error, "");
     EXPECT_EQ(joined.error, "");
@@ -131,24 +144,33 @@ TEST(GpuChains, SumsOfHalvesTakeTheirBiasAlong) {
   }
 }
 
-// Compiling takes long: others find and launch their kernels meanwhile. The emulated driver's compiler waits until it is told to go on.
+// Compiling takes long: others find and launch their kernels meanwhile. The emulated driver's compiler waits until it
+// is told to go on.
 TEST(GpuChains, AreCompiledWhileOthersLaunch) {
   (void)Gpus();  // which open it
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  auto* const get = driver == nullptr ? nullptr : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
+  auto* const get = driver == nullptr
+                        ? nullptr
+                        : reinterpret_cast<EmulatedDriverControls* (*)()>(dlsym(driver, "tenon_emulated_driver"));
   if (get == nullptr) GTEST_SKIP() << "only the emulated driver can be told to wait";
   EmulatedDriverControls& controls = *get();
   Graph chain(Gpus()), alone(Gpus());
-  const Output x = chain.Placeholder("x", DType::kFloat, Shape{7}), z = alone.Placeholder("z", DType::kDouble, Shape{2});
+  const Output x = chain.Placeholder("x", DType::kFloat, Shape{7}),
+               z = alone.Placeholder("z", DType::kDouble, Shape{2});
   const Output y = chain.Op("Tanh", {chain.Op("Square", {chain.Op("Neg", {chain.Op("Mul", {x, x})})})});
   const Output atan = alone.Op("Atan", {z});
   controls.holds_compiler = true;
-  auto compiling = std::async(std::launch::async, [&] { return AnswerOf(chain, {{x, *Tensor::From(std::vector<float>(7, 1), Shape{7})}}, y, true); });
+  auto compiling = std::async(std::launch::async, [&] {
+    return AnswerOf(chain, {{x, *Tensor::From(std::vector<float>(7, 1), Shape{7})}}, y, true);
+  });
   while (controls.compiling == 0 && compiling.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) {
   }
   EXPECT_EQ(controls.compiling, 1);
-  auto launching = std::async(std::launch::async, [&] { return AnswerOf(alone, {{z, *Tensor::From(std::vector<double>(2, 0), Shape{2})}}, atan, false); });
-  EXPECT_EQ(launching.wait_for(std::chrono::seconds(30)), std::future_status::ready) << "a kernel was not found while a chain was compiled";
+  auto launching = std::async(std::launch::async, [&] {
+    return AnswerOf(alone, {{z, *Tensor::From(std::vector<double>(2, 0), Shape{2})}}, atan, false);
+  });
+  EXPECT_EQ(launching.wait_for(std::chrono::seconds(30)), std::future_status::ready)
+      << "a kernel was not found while a chain was compiled";
   controls.holds_compiler = false;
   EXPECT_EQ(launching.get().error, "");
   EXPECT_EQ(compiling.get().error, "");
@@ -191,7 +213,12 @@ TEST(GpuChain, BroadcastsWhatComesFromOutside) {
   const Output middle = g.Placeholder("middle", DType::kFloat, Shape{3, 1});
   const Output one = g.Placeholder("one", DType::kFloat, Shape{});
   const Output y = g.Op("Maximum", {g.Op("AddV2", {g.Op("Mul", {x, row}), middle}), one});
-  ExpectSame(g, {{x, Ramp(Shape{2, 3, 4}, 0.25f, -3)}, {row, Ramp(Shape{4}, 1, -1)}, {middle, Ramp(Shape{3, 1}, 2, 0)}, {one, Ramp(Shape{}, 0, 0.5f)}}, y, 1);
+  ExpectSame(g,
+             {{x, Ramp(Shape{2, 3, 4}, 0.25f, -3)},
+              {row, Ramp(Shape{4}, 1, -1)},
+              {middle, Ramp(Shape{3, 1}, 2, 0)},
+              {one, Ramp(Shape{}, 0, 0.5f)}},
+             y, 1);
 }
 
 TEST(GpuChain, GoesThroughCastsQuestionsAndChoices) {
@@ -230,7 +257,8 @@ TEST(GpuChain, TakesTheBiasAlongTheLastDim) {
 TEST(GpuChain, LeavesTheBiasOfOtherChannelsToItsKernel) {
   Graph g(Gpus());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{1, 3, 2, 2});
-  const Output y = g.Op("Tanh", {g.Op("BiasAdd", {x, g.Const(std::vector<float>{1, 2, 3}, Shape{3})}, {{"data_format", "NCHW"}})});
+  const Output y =
+      g.Op("Tanh", {g.Op("BiasAdd", {x, g.Const(std::vector<float>{1, 2, 3}, Shape{3})}, {{"data_format", "NCHW"}})});
   ExpectSame(g, {{x, Ramp(Shape{1, 3, 2, 2}, 0.21f, -0.4f)}}, y, 0);
 }
 
@@ -241,7 +269,9 @@ struct Layer {
     bias = g.Placeholder("bias", DType::kFloat, Shape{66});
     product = g.Op("MatMul", {x, weights}, {{"transpose_a", turned}, {"transpose_b", turned}}, "product");
     sum = g.Op("BiasAdd", {product, bias});
-    feeds = {{x, Ramp(turned ? Shape{70, 5} : Shape{5, 70}, 0.011f, -1)}, {weights, Ramp(turned ? Shape{66, 70} : Shape{70, 66}, 0.0007f, -1.5f)}, {bias, Ramp(Shape{66}, 0.1f, -3)}};
+    feeds = {{x, Ramp(turned ? Shape{70, 5} : Shape{5, 70}, 0.011f, -1)},
+             {weights, Ramp(turned ? Shape{66, 70} : Shape{70, 66}, 0.0007f, -1.5f)},
+             {bias, Ramp(Shape{66}, 0.1f, -3)}};
   }
   // compiled: of the nodes, those that are one.
   void Expect(const Output& fetch, int compiled, const std::vector<Name>& targets = {}) {
@@ -273,7 +303,8 @@ TEST(GpuProduct, OfARectifierThatIsReadTwiceIsOneWithIt) {
 }
 TEST(GpuProduct, ThatSomebodyElseReadsStaysAlone) {
   Layer layer;
-  layer.Expect(layer.g.Op("AddV2", {layer.product, layer.g.Op("Relu", {layer.sum})}), 3);  // a chain of what is behind it
+  layer.Expect(layer.g.Op("AddV2", {layer.product, layer.g.Op("Relu", {layer.sum})}),
+               3);  // a chain of what is behind it
 }
 TEST(GpuProduct, ByItself) {
   Layer layer;
@@ -282,8 +313,10 @@ TEST(GpuProduct, ByItself) {
 
 // ---- Chains with sums along rows ----
 
-// What the nodes' own kernels give, up to the order of sums, which is theirs where a row is one group's; and how many nodes are one.
-void ExpectClose(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, int compiled, double close, DType dtype = DType::kFloat) {
+// What the nodes' own kernels give, up to the order of sums, which is theirs where a row is one group's; and how many
+// nodes are one.
+void ExpectClose(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, int compiled, double close,
+                 DType dtype = DType::kFloat) {
   const Answer alone = AnswerOf(graph, feeds, fetch, false), together = AnswerOf(graph, feeds, fetch, true);
   EXPECT_EQ(alone.error, "");
   EXPECT_EQ(together.error, "");
@@ -305,7 +338,9 @@ void ExpectClose(const Graph& graph, const std::vector<Feed>& feeds, const Outpu
         out.push_back(double{std::bit_cast<float>(static_cast<uint32_t>(bits) << 16)});
       } else {
         const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-        const double size = exponent == 31 ? (mantissa != 0 ? NAN : INFINITY) : std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, std::max(exponent, 1) - 25);
+        const double size = exponent == 31
+                                ? (mantissa != 0 ? NAN : INFINITY)
+                                : std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, std::max(exponent, 1) - 25);
         out.push_back(bits >> 15 != 0 ? -size : size);
       }
     }
@@ -326,7 +361,9 @@ Tensor Waves(const Shape& shape, float step, float height = 1, float above = 0) 
   return *Tensor::From(values, shape);
 }
 
-Output MeanOf(Graph& g, const Output& x, int32_t axis = -1) { return g.Op("Mean", {x, g.Const(std::vector<int32_t>{axis}, Shape{1})}, {{"keep_dims", true}}); }
+Output MeanOf(Graph& g, const Output& x, int32_t axis = -1) {
+  return g.Op("Mean", {x, g.Const(std::vector<int32_t>{axis}, Shape{1})}, {{"keep_dims", true}});
+}
 
 // As tf.nn.moments and tf.nn.batch_normalization write it.
 struct LayerNorm {
@@ -341,13 +378,17 @@ struct LayerNorm {
 };
 
 TEST(GpuRows, ANormalisationOfLayersIsOneLaunch) {
-  // A few threads for a row, a warp, a block; rows that begin at multiples of 16 bytes and anywhere; more than registers hold.
+  // A few threads for a row, a warp, a block; rows that begin at multiples of 16 bytes and anywhere; more than
+  // registers hold.
   for (const int64_t width : {2, 7, 129, 768, 1021, 4096, 16384}) {
     Graph g(Gpus());
-    const Output x = g.Placeholder("x", DType::kFloat, Shape{-1, 3, width}), gamma = g.Placeholder("gamma", DType::kFloat, Shape{width}),
+    const Output x = g.Placeholder("x", DType::kFloat, Shape{-1, 3, width}),
+                 gamma = g.Placeholder("gamma", DType::kFloat, Shape{width}),
                  beta = g.Placeholder("beta", DType::kFloat, Shape{width});
     const LayerNorm norm(g, x, gamma, beta);
-    const std::vector<Feed> feeds = {{x, Waves(Shape{2, 3, width}, 0.37f, 3, 5)}, {gamma, Waves(Shape{width}, 0.1f, 1, 2)}, {beta, Waves(Shape{width}, 0.7f)}};
+    const std::vector<Feed> feeds = {{x, Waves(Shape{2, 3, width}, 0.37f, 3, 5)},
+                                     {gamma, Waves(Shape{width}, 0.1f, 1, 2)},
+                                     {beta, Waves(Shape{width}, 0.7f)}};
     SCOPED_TRACE(width);
     ExpectClose(g, feeds, norm.y, 10, 2e-6);
   }
@@ -366,13 +407,17 @@ TEST(GpuRows, OneKernelServesAnyNumberOfRows) {
 // A residual, a bias and an activation before it, another behind; what gradients want of it: all one launch.
 TEST(GpuRows, TakeWhatStandsBeforeAndBehind) {
   Graph g(Gpus());
-  const Output x = g.Placeholder("x", DType::kFloat, Shape{4, 5, 48}), residual = g.Placeholder("residual", DType::kFloat, Shape{4, 5, 48});
-  const Output bias = g.Placeholder("bias", DType::kFloat, Shape{48}), scale = g.Placeholder("scale", DType::kFloat, Shape{4, 1, 1});
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{4, 5, 48}),
+               residual = g.Placeholder("residual", DType::kFloat, Shape{4, 5, 48});
+  const Output bias = g.Placeholder("bias", DType::kFloat, Shape{48}),
+               scale = g.Placeholder("scale", DType::kFloat, Shape{4, 1, 1});
   const Output in = g.Op("AddV2", {g.Op("Tanh", {g.Op("AddV2", {x, bias})}), g.Op("Mul", {residual, scale})});
   const LayerNorm norm(g, in, bias, g.Const(0.5f));
   const Output y = g.Op("Relu", {norm.y});
-  const std::vector<Feed> feeds = {
-      {x, Waves(Shape{4, 5, 48}, 0.37f)}, {residual, Waves(Shape{4, 5, 48}, 0.11f, 2)}, {bias, Waves(Shape{48}, 0.9f, 1, 2)}, {scale, Waves(Shape{4, 1, 1}, 1)}};
+  const std::vector<Feed> feeds = {{x, Waves(Shape{4, 5, 48}, 0.37f)},
+                                   {residual, Waves(Shape{4, 5, 48}, 0.11f, 2)},
+                                   {bias, Waves(Shape{48}, 0.9f, 1, 2)},
+                                   {scale, Waves(Shape{4, 1, 1}, 1)}};
   ExpectClose(g, feeds, y, 15, 2e-6);
   ExpectClose(g, feeds, norm.inverse, 9, 2e-6);
   SessionOptions options;
@@ -396,12 +441,17 @@ TEST(GpuRows, OfRootMeanSquaresAndHalves) {
   for (const DType dtype : {DType::kHalf, DType::kBfloat16, DType::kDouble}) {
     Graph g(Gpus());
     const Output fed = g.Placeholder("x", DType::kFloat, Shape{6, 200});
-    const Output x = g.Op("Identity", {g.Op("Cast", {fed}, {{"DstT", dtype}})}), gamma = g.Op("Cast", {g.Const(std::vector<float>(200, 1.5f), Shape{200})}, {{"DstT", dtype}});
+    const Output x = g.Op("Identity", {g.Op("Cast", {fed}, {{"DstT", dtype}})}),
+                 gamma = g.Op("Cast", {g.Const(std::vector<float>(200, 1.5f), Shape{200})}, {{"DstT", dtype}});
     const Output squares = MeanOf(g, g.Op("Mul", {x, x}), 1);
     const Output small = g.Op("Cast", {g.Const(1e-3f)}, {{"DstT", dtype}});
     const Output y = g.Op("Mul", {g.Op("Mul", {x, g.Op("Rsqrt", {g.Op("AddV2", {squares, small})})}), gamma});
     SCOPED_TRACE(DTypeName(dtype));
-    ExpectClose(g, {{fed, Waves(Shape{6, 200}, 0.37f, 2)}}, y, 6, dtype == DType::kDouble ? 1e-14 : dtype == DType::kHalf ? 2e-3 : 1.6e-2, dtype);
+    ExpectClose(g, {{fed, Waves(Shape{6, 200}, 0.37f, 2)}}, y, 6,
+                dtype == DType::kDouble ? 1e-14
+                : dtype == DType::kHalf ? 2e-3
+                                        : 1.6e-2,
+                dtype);
   }
 }
 
@@ -412,14 +462,19 @@ TEST(GpuRows, OfSoftmaxWithWhatStandsBeforeAndBehind) {
       if (length != 200 && dtype != DType::kFloat) continue;
       Graph g(Gpus());
       const Shape shape{2, 3, 4, length};
-      const Output fed = g.Placeholder("x", DType::kFloat, shape), mask = g.Placeholder("mask", DType::kFloat, Shape{2, 1, 1, length});
+      const Output fed = g.Placeholder("x", DType::kFloat, shape),
+                   mask = g.Placeholder("mask", DType::kFloat, Shape{2, 1, 1, length});
       const auto cast = [&](const Output& x) { return g.Op("Cast", {x}, {{"DstT", dtype}}); };
       const Output scores = g.Op("AddV2", {g.Op("Mul", {cast(fed), cast(g.Const(0.125f))}), cast(mask)});
       std::vector<float> hidden(static_cast<size_t>(2 * length), 0);
       for (size_t i = 0; i < hidden.size(); i += 3) hidden[i] = -10000;
-      const std::vector<Feed> feeds = {{fed, Waves(shape, 0.37f, 20)}, {mask, *Tensor::From(hidden, Shape{2, 1, 1, length})}};
+      const std::vector<Feed> feeds = {{fed, Waves(shape, 0.37f, 20)},
+                                       {mask, *Tensor::From(hidden, Shape{2, 1, 1, length})}};
       SCOPED_TRACE(DTypeName(dtype) + " " + std::to_string(length));
-      const double close = dtype == DType::kDouble ? 1e-14 : dtype == DType::kFloat ? 1e-6 : dtype == DType::kHalf ? 1e-3 : 8e-3;
+      const double close = dtype == DType::kDouble  ? 1e-14
+                           : dtype == DType::kFloat ? 1e-6
+                           : dtype == DType::kHalf  ? 1e-3
+                                                    : 8e-3;
       const Output y = g.Op("Softmax", {scores});
       ExpectClose(g, feeds, y, 4, close, dtype);
       ExpectClose(g, feeds, g.Op("LogSoftmax", {scores}), 4, 4 * close, dtype);
@@ -447,13 +502,17 @@ TEST(GpuRows, GiveWhatIsNotANumberToItsRowAlone) {
   ExpectClose(g, {{x, *Tensor::From(values, Shape{3, 9})}}, g.Op("Softmax", {g.Op("Neg", {x})}), 2, 2e-6);
 }
 
-// Sums of anything but floats along the last dim, or without that dim, are their own kernels', as are those whose axes are fed.
+// Sums of anything but floats along the last dim, or without that dim, are their own kernels', as are those whose axes
+// are fed.
 TEST(GpuRows, LeaveOtherSumsAlone) {
-  const auto compiled_of = [](const std::function<Output(Graph&, const Output&)>& make, DType dtype = DType::kFloat, const Shape& shape = Shape{4, 8}) {
+  const auto compiled_of = [](const std::function<Output(Graph&, const Output&)>& make, DType dtype = DType::kFloat,
+                              const Shape& shape = Shape{4, 8}) {
     Graph g(Gpus());
-    const Output fed = g.Placeholder("x", DType::kFloat, shape), x = g.Op("Cast", {g.Op("Neg", {fed})}, {{"DstT", dtype}});
+    const Output fed = g.Placeholder("x", DType::kFloat, shape),
+                 x = g.Op("Cast", {g.Op("Neg", {fed})}, {{"DstT", dtype}});
     const Output y = g.Op("Sub", {x, make(g, x)});
-    const Answer alone = AnswerOf(g, {{fed, Waves(shape, 0.3f, 9)}}, y, false), together = AnswerOf(g, {{fed, Waves(shape, 0.3f, 9)}}, y, true);
+    const Answer alone = AnswerOf(g, {{fed, Waves(shape, 0.3f, 9)}}, y, false),
+                 together = AnswerOf(g, {{fed, Waves(shape, 0.3f, 9)}}, y, true);
     EXPECT_EQ(alone.error, "");
     EXPECT_EQ(together.error, "");
     EXPECT_EQ(together.bytes, alone.bytes);
@@ -462,10 +521,24 @@ TEST(GpuRows, LeaveOtherSumsAlone) {
   EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return MeanOf(g, x); }), 4);
   EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return MeanOf(g, x, 1); }), 4);
   EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return MeanOf(g, x, 0); }), 2);
-  EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return g.Op("Sum", {x, g.Const(1)}, {{"keep_dims", true}}); }), 4);
-  EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return g.Op("Sum", {x, g.Const(std::vector<int32_t>{0, 1}, Shape{2})}, {{"keep_dims", true}}); }), 2);
-  EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return g.Op("ExpandDims", {g.Op("Sum", {x, g.Const(1)}), g.Const(1)}); }), 2);
-  EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return g.Op("Sum", {x, g.Const(1)}, {{"keep_dims", true}}); }, DType::kInt32), 2);
+  EXPECT_EQ(compiled_of([](Graph& g, const Output& x) {
+              return g.Op("Sum", {x, g.Const(1)}, {{"keep_dims", true}});
+            }),
+            4);
+  EXPECT_EQ(compiled_of([](Graph& g, const Output& x) {
+              return g.Op("Sum", {x, g.Const(std::vector<int32_t>{0, 1}, Shape{2})}, {{"keep_dims", true}});
+            }),
+            2);
+  EXPECT_EQ(compiled_of([](Graph& g, const Output& x) {
+              return g.Op("ExpandDims", {g.Op("Sum", {x, g.Const(1)}), g.Const(1)});
+            }),
+            2);
+  EXPECT_EQ(compiled_of(
+                [](Graph& g, const Output& x) {
+                  return g.Op("Sum", {x, g.Const(1)}, {{"keep_dims", true}});
+                },
+                DType::kInt32),
+            2);
   EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return MeanOf(g, x); }, DType::kFloat, Shape{4, 1}), 2);
   EXPECT_EQ(compiled_of([](Graph& g, const Output& x) { return MeanOf(g, x); }, DType::kFloat, Shape{2, 16388}), 2);
 }
@@ -475,11 +548,15 @@ TEST(GpuRows, TakeTheGradientOfANormalisationOfLayers) {
   Graph g(Gpus());
   const Shape shape{6, 5, 72};
   const Output x = g.Placeholder("x", DType::kFloat, shape), dy = g.Placeholder("dy", DType::kFloat, shape);
-  const Output gamma = g.Placeholder("gamma", DType::kFloat, Shape{72}), beta = g.Placeholder("beta", DType::kFloat, Shape{72});
+  const Output gamma = g.Placeholder("gamma", DType::kFloat, Shape{72}),
+               beta = g.Placeholder("beta", DType::kFloat, Shape{72});
   const LayerNorm norm(g, x, gamma, beta);
   const auto gradients = g.Gradients({norm.y}, {x, gamma, beta}, {dy});
   ASSERT_EQ(gradients.size(), 3u);
-  const std::vector<Feed> feeds = {{x, Waves(shape, 0.37f, 2, 1)}, {dy, Waves(shape, 0.23f)}, {gamma, Waves(Shape{72}, 0.3f, 1, 2)}, {beta, Waves(Shape{72}, 0.6f)}};
+  const std::vector<Feed> feeds = {{x, Waves(shape, 0.37f, 2, 1)},
+                                   {dy, Waves(shape, 0.23f)},
+                                   {gamma, Waves(Shape{72}, 0.3f, 1, 2)},
+                                   {beta, Waves(Shape{72}, 0.6f)}};
   std::vector<std::vector<float>> of[2];
   std::string how;
   for (const bool compile : {false, true}) {
@@ -503,7 +580,8 @@ TEST(GpuRows, TakeTheGradientOfANormalisationOfLayers) {
   }
   for (size_t k = 0; k < 4; ++k) {
     ASSERT_EQ(of[0][k].size(), of[1][k].size());
-    for (size_t i = 0; i < of[0][k].size(); ++i) ASSERT_NEAR(of[1][k][i], of[0][k][i], 4e-6 * std::max(1.0f, std::fabs(of[0][k][i]))) << k << " " << i;
+    for (size_t i = 0; i < of[0][k].size(); ++i)
+      ASSERT_NEAR(of[1][k][i], of[0][k][i], 4e-6 * std::max(1.0f, std::fabs(of[0][k][i]))) << k << " " << i;
   }
   size_t compiled = 0, kernels = 0;
   for (size_t at = 0; (at = how.find("\"runs\":\"compiled\"", at)) != std::string::npos; ++at) ++compiled;
@@ -518,13 +596,17 @@ TEST(GpuBatchNorm, IsOneWithWhatIsAddedAndTheRectifier) {
   for (const bool training : {true, false}) {
     for (const DType dtype : {DType::kFloat, DType::kHalf, DType::kBfloat16}) {
       Graph g(Gpus());
-      const Output fed = g.Placeholder("x", DType::kFloat, Shape{3, 4, 5, 8}), more = g.Placeholder("more", DType::kFloat, Shape{3, 4, 5, 8});
+      const Output fed = g.Placeholder("x", DType::kFloat, Shape{3, 4, 5, 8}),
+                   more = g.Placeholder("more", DType::kFloat, Shape{3, 4, 5, 8});
       const auto vector = [&](float step) { return g.Const(Values<float>(Waves(Shape{8}, step, 0.4f, 1)), Shape{8}); };
-      const Output x = g.Op("Cumsum", {g.Op("Cast", {fed}, {{"DstT", dtype}}), g.Const(3)}), residual = g.Op("Cumsum", {g.Op("Cast", {more}, {{"DstT", dtype}}), g.Const(3)});
+      const Output x = g.Op("Cumsum", {g.Op("Cast", {fed}, {{"DstT", dtype}}), g.Const(3)}),
+                   residual = g.Op("Cumsum", {g.Op("Cast", {more}, {{"DstT", dtype}}), g.Const(3)});
       const auto norm = [&](const Output& of) {
-        return g.Op("FusedBatchNormV3", {of, vector(0.3f), vector(2), vector(3), vector(4)}, {{"is_training", training}, {"epsilon", 0.001f}});
+        return g.Op("FusedBatchNormV3", {of, vector(0.3f), vector(2), vector(3), vector(4)},
+                    {{"is_training", training}, {"epsilon", 0.001f}});
       };
-      const std::vector<Feed> feeds = {{fed, Waves(Shape{3, 4, 5, 8}, 0.37f, 3)}, {more, Waves(Shape{3, 4, 5, 8}, 0.21f, 2)}};
+      const std::vector<Feed> feeds = {{fed, Waves(Shape{3, 4, 5, 8}, 0.37f, 3)},
+                                       {more, Waves(Shape{3, 4, 5, 8}, 0.21f, 2)}};
       const auto expect = [&](const Output& fetch, int compiled) {
         const Answer alone = AnswerOf(g, feeds, fetch, false), together = AnswerOf(g, feeds, fetch, true);
         EXPECT_EQ(alone.error, "");
@@ -540,14 +622,17 @@ TEST(GpuBatchNorm, IsOneWithWhatIsAddedAndTheRectifier) {
       expect(g.Op("Relu", {g.Op("AddV2", {norm(x), norm(residual)})}), 3);
       const Output read = norm(x);
       expect(g.Op("Cumsum", {g.Op("AddV2", {g.Op("Relu", {read}), read}), g.Const(3)}), 2);  // a chain behind it
-      expect(g.Op("AddV2", {norm(x), g.Op("Cast", {g.Const(std::vector<float>(8, 0.25f), Shape{8})}, {{"DstT", dtype}})}), 0);
+      expect(
+          g.Op("AddV2", {norm(x), g.Op("Cast", {g.Const(std::vector<float>(8, 0.25f), Shape{8})}, {{"DstT", dtype}})}),
+          0);
     }
   }
 }
 
 TEST(GpuBatchNorm, GivesItsStatisticsBesideItsEnd) {
   Graph g(Gpus());
-  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, 3, 3, 4}), one = g.Const(std::vector<float>(4, 1), Shape{4}), none = g.Const(std::vector<float>(), Shape{0});
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, 3, 3, 4}),
+               one = g.Const(std::vector<float>(4, 1), Shape{4}), none = g.Const(std::vector<float>(), Shape{0});
   const Operation norm = g.AddNode("FusedBatchNormV3", {x, one, one, none, none}, {{"epsilon", 0.001f}});
   const Output y = g.Op("Relu", {norm.output(0)});
   std::vector<std::vector<float>> of[2];

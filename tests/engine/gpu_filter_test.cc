@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of a GPU's convolutions by the vendor's library, which wants another layout: turned once for each value, and never an old one.
-// Counted on the emulated GPU, with an emulated cuDNN; with TENON_TEST_GPU=tenon.cuda through the real plugin on the emulated driver. Covers D1, D3.
+// Filters of a GPU's convolutions by the vendor's library, which wants another layout: turned once for each value, and
+// never an old one. Counted on the emulated GPU, with an emulated cuDNN; with TENON_TEST_GPU=tenon.cuda through the
+// real plugin on the emulated driver. Covers D1, D3.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -45,7 +46,8 @@ Turns& TheTurns() {
 Runtime MakeRuntime(const std::string& option = "", const std::string& value = "") {
   RuntimeOptions options = device_test::GpuOptions();
   if (device_test::GpuIsEmulated()) options.plugins = {kPlugins + "tenon_gpu_emulated_cuda.so"};
-  if (device_test::GpuLibraries().empty()) options.plugin_options.push_back({device_test::GpuPlugin(), "libraries", kPlugins + "libraries"});
+  if (device_test::GpuLibraries().empty())
+    options.plugin_options.push_back({device_test::GpuPlugin(), "libraries", kPlugins + "libraries"});
   if (!option.empty()) options.plugin_options.push_back({device_test::GpuPlugin(), option, value});
   auto made = Runtime::Create(options);
   if (!made.ok()) {
@@ -73,24 +75,30 @@ Tensor Numbers(const std::vector<int64_t>& dims, uint32_t seed) {
   return *Tensor::From(values, Shape(dims));
 }
 const std::vector<Attr>& Window() {
-  static const auto* const window = new std::vector<Attr>{{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
+  static const auto* const window =
+      new std::vector<Attr>{{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}};
   return *window;
 }
 
 // Three convolutions, whose filters are variables, constants or fed; a step of training changes the variables.
 struct Network {
   enum Filters { kVariables, kConstants, kFed };
-  explicit Network(const Runtime& runtime, Filters filters = kVariables) : g(runtime), x(g.Placeholder("x", DType::kFloat, Shape(kImage))) {
+  explicit Network(const Runtime& runtime, Filters filters = kVariables)
+      : g(runtime), x(g.Placeholder("x", DType::kFloat, Shape(kImage))) {
     std::vector<Output> in, out;
     y = x;
     for (int i = 0; i < kLayers; ++i) {
       const std::string number = std::to_string(i);
       if (filters != kConstants) given.push_back(g.Placeholder("given" + number, DType::kFloat, Shape(kFilter)));
       if (filters == kVariables) {
-        handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kFloat}, {"shape", Shape(kFilter)}, {"shared_name", "filter" + number}}));
+        handles.push_back(
+            g.Op("VarHandleOp", std::vector<Output>{},
+                 {{"dtype", DType::kFloat}, {"shape", Shape(kFilter)}, {"shared_name", "filter" + number}}));
         assign.push_back(g.AddNode("AssignVariableOp", {handles.back(), given.back()}, {{"dtype", DType::kFloat}}));
       }
-      values.push_back(filters == kVariables ? g.Op("ReadVariableOp", {handles.back()}, {{"dtype", DType::kFloat}}) : filters == kFed ? given.back() : g.Const(Numbers(kFilter, 50 + static_cast<uint32_t>(i))));
+      values.push_back(filters == kVariables ? g.Op("ReadVariableOp", {handles.back()}, {{"dtype", DType::kFloat}})
+                       : filters == kFed     ? given.back()
+                                             : g.Const(Numbers(kFilter, 50 + static_cast<uint32_t>(i))));
       in.push_back(y);
       y = g.Op("Conv2D", {y, values.back()}, Window());
       out.push_back(y);
@@ -100,9 +108,17 @@ struct Network {
     Output back = g.Op("Sign", {out.back()});
     for (int i = kLayers - 1; i >= 0; --i) {
       const auto at = static_cast<size_t>(i);
-      const Output gradient = g.Op("Conv2DBackpropFilter", {in[at], g.Const({3, 3, static_cast<int32_t>(kChannels), static_cast<int32_t>(kChannels)}), back}, Window());
-      if (i > 0) back = g.Op("Sign", {g.Op("Conv2DBackpropInput", {g.Const({2, static_cast<int32_t>(kSide), static_cast<int32_t>(kSide), static_cast<int32_t>(kChannels)}), values[at], back}, Window())});
-      train.push_back(g.AddNode("ResourceApplyGradientDescent", {handles[at], g.Const(0.125f), g.Op("Sign", {gradient})}));
+      const Output gradient = g.Op(
+          "Conv2DBackpropFilter",
+          {in[at], g.Const({3, 3, static_cast<int32_t>(kChannels), static_cast<int32_t>(kChannels)}), back}, Window());
+      if (i > 0)
+        back = g.Op("Sign", {g.Op("Conv2DBackpropInput",
+                                  {g.Const({2, static_cast<int32_t>(kSide), static_cast<int32_t>(kSide),
+                                            static_cast<int32_t>(kChannels)}),
+                                   values[at], back},
+                                  Window())});
+      train.push_back(
+          g.AddNode("ResourceApplyGradientDescent", {handles[at], g.Const(0.125f), g.Op("Sign", {gradient})}));
     }
   }
   Graph g;
@@ -119,10 +135,14 @@ class Model {
 
   Status Restore(uint32_t seed) const {
     std::vector<Feed> feeds;
-    for (size_t i = 0; i < network_.given.size(); ++i) feeds.push_back({network_.given[i], Numbers(kFilter, seed + static_cast<uint32_t>(i))});
+    for (size_t i = 0; i < network_.given.size(); ++i)
+      feeds.push_back({network_.given[i], Numbers(kFilter, seed + static_cast<uint32_t>(i))});
     return session_.Run(feeds, {}, std::vector<Name>(network_.assign.begin(), network_.assign.end())).status();
   }
-  Status Train(const Tensor& x) const { return session_.Run({{network_.x, x}}, {}, std::vector<Name>(network_.train.begin(), network_.train.end())).status(); }
+  Status Train(const Tensor& x) const {
+    return session_.Run({{network_.x, x}}, {}, std::vector<Name>(network_.train.begin(), network_.train.end()))
+        .status();
+  }
   Result<std::vector<float>> Infer(const Tensor& x) const {
     auto out = session_.Run({{network_.x, x}}, {network_.y});
     if (!out.ok()) return out.status();
@@ -166,14 +186,16 @@ constexpr char kCpu[] = "/device:CPU:0";
 
 // Whether tenon.cuda has the driver whose GPUs are emulated.
 bool HasEmulatedDriver() {
-  void* const driver = device_test::GpuPlugin() == "tenon.cuda" ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void* const driver =
+      device_test::GpuPlugin() == "tenon.cuda" ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : nullptr;
   return driver != nullptr && dlsym(driver, "tenon_emulated_driver") != nullptr;
 }
 
 class GpuFilters : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(kPlugins + "tenon_gpu_emulated_cuda.so")) GTEST_SKIP() << "there is no toolkit with cuDNN";
+    if (!std::filesystem::exists(kPlugins + "tenon_gpu_emulated_cuda.so"))
+      GTEST_SKIP() << "there is no toolkit with cuDNN";
     if (!device_test::GpuIsEmulated() && !HasEmulatedDriver()) GTEST_SKIP() << "only emulated kernels are counted";
     TheTurns().Take();
   }
@@ -300,7 +322,8 @@ TEST_F(GpuFilters, ThatAreFedAreTurnedInEachStep) {
   const Session gpu = make(device_test::kGpu), cpu = make(kCpu);
   for (uint32_t step = 0; step < 10; ++step) {
     std::vector<Feed> feeds = {{network.x, x_}};
-    for (size_t i = 0; i < kLayers; ++i) feeds.push_back({network.given[i], Numbers(kFilter, step + static_cast<uint32_t>(i))});
+    for (size_t i = 0; i < kLayers; ++i)
+      feeds.push_back({network.given[i], Numbers(kFilter, step + static_cast<uint32_t>(i))});
     TheTurns().Take();
     const auto one = gpu.Run(feeds, {network.y}), other = cpu.Run(feeds, {network.y});
     ASSERT_TRUE(one.ok() && other.ok());
@@ -361,7 +384,8 @@ TEST_F(GpuFilters, OfALostGpuAreGivenUp) {
     const Runtime runtime = MakeRuntime("lose_after", std::to_string(after));
     const Model gpu(runtime, device_test::kGpu);
     Status status = gpu.Restore(0);
-    for (int step = 0; step < 40 && status.ok(); ++step) status = step % 4 == 3 ? gpu.Train(x_) : gpu.Infer(x_).status();
+    for (int step = 0; step < 40 && status.ok(); ++step)
+      status = step % 4 == 3 ? gpu.Train(x_) : gpu.Infer(x_).status();
     EXPECT_EQ(status.code(), Code::kUnavailable) << after << ": " << status.message();
   }
 }

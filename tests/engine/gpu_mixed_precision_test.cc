@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions of precision bfloat16 and float16 on GPUs that keep in 16 bits all that may be (the option `storage`): loops, conditionals, their gradients and steps over two GPUs give
-// what float32 gives but for roundings, and nothing is refused. What float16 does not hold stays in float32. Covers N4.
+// Sessions of precision bfloat16 and float16 on GPUs that keep in 16 bits all that may be (the option `storage`):
+// loops, conditionals, their gradients and steps over two GPUs give what float32 gives but for roundings, and nothing
+// is refused. What float16 does not hold stays in float32. Covers N4.
 #include <cmath>
 
 #include "tenon/train/model.h"
@@ -14,10 +15,12 @@ namespace {
 struct Policy {
   const char* name;
   Precision precision;
-  double rounding;  // more than the root mean square of what one rounding changes numbers by, of their size (0.42 * 2^-8 of bfloat16, whose most is 2^-8)
+  double rounding;  // more than the root mean square of what one rounding changes numbers by, of their size (0.42 *
+                    // 2^-8 of bfloat16, whose most is 2^-8)
   std::string note() const { return std::string("in ") + name; }
 };
-constexpr Policy kBfloat16 = {"bfloat16", Precision::kAllowBfloat16, 0x1p-9}, kFloat16 = {"float16", Precision::kAllowFloat16, 0x1p-12};
+constexpr Policy kBfloat16 = {"bfloat16", Precision::kAllowBfloat16, 0x1p-9},
+                 kFloat16 = {"float16", Precision::kAllowFloat16, 0x1p-12};
 
 constexpr int64_t kSide = 32;
 constexpr size_t kCount = kSide * kSide;
@@ -43,13 +46,15 @@ std::vector<float> Numbers(uint32_t seed, float size) {
 
 // The graph's inputs are x, of kSide by kSide, and whatever else is fed.
 struct Case {
-  Case() : g(Gpus()), x(g.Placeholder("x", DType::kFloat, {kSide, kSide})), w(g.Const(Numbers(1, 0.3f), {kSide, kSide})) {}
+  Case()
+      : g(Gpus()), x(g.Placeholder("x", DType::kFloat, {kSide, kSide})), w(g.Const(Numbers(1, 0.3f), {kSide, kSide})) {}
   Output Layer(const Output& in, const Output& weights) { return g.Op("Tanh", {g.Op("MatMul", {in, weights})}); }
   Graph g;
   Output x, w;
 };
 
-Outcome RunOn(const Graph& g, SessionOptions options, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const std::vector<Name>& before = {}) {
+Outcome RunOn(const Graph& g, SessionOptions options, const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+              const std::vector<Name>& before = {}) {
   options.compile = false;  // what is compiled is tests/perf/gpu's to compare
   if (options.device.empty()) options.device = device_test::kGpu;
   const auto session = Session::Create(Gpus(), g, options);
@@ -65,7 +70,8 @@ Outcome RunOn(const Graph& g, SessionOptions options, const std::vector<Feed>& f
 }
 
 // Each fetch is off by so many independent roundings at the most, and by something.
-Outcome ExpectRounded(const Policy& policy, const Case& of, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, int roundings, SessionOptions options = {},
+Outcome ExpectRounded(const Policy& policy, const Case& of, const std::vector<Feed>& feeds,
+                      const std::vector<Name>& fetches, int roundings, SessionOptions options = {},
                       const std::vector<Name>& before = {}) {
   EXPECT_TRUE(of.g.status().ok()) << of.g.status();
   const Outcome exact = RunOn(of.g, options, feeds, fetches, before);
@@ -81,7 +87,8 @@ Outcome ExpectRounded(const Policy& policy, const Case& of, const std::vector<Fe
 }
 
 class GpuMixedPrecision : public testing::TestWithParam<Policy> {};
-INSTANTIATE_TEST_SUITE_P(Types, GpuMixedPrecision, testing::Values(kBfloat16, kFloat16), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Types, GpuMixedPrecision, testing::Values(kBfloat16, kFloat16),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 constexpr int kTurns = 4;
 // Of a turn: the layer's input, the weights, the product and its function.
@@ -89,8 +96,14 @@ constexpr int kRoundingsOfLayer = 4;
 
 Output LoopOf(Case& c, const Output& w) {
   Graph& g = c.g;
-  return While(g, {g.Const<int32_t>(0), c.x}, {w}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const<int32_t>(kTurns)}); },
-               [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), c.Layer(v[1], v[2])}; })[1];
+  return While(
+      g, {g.Const<int32_t>(0), c.x}, {w},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], g.Const<int32_t>(kTurns)});
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), c.Layer(v[1], v[2])};
+      })[1];
 }
 
 TEST_P(GpuMixedPrecision, LoopsComputeIn16Bits) {
@@ -100,7 +113,8 @@ TEST_P(GpuMixedPrecision, LoopsComputeIn16Bits) {
   for (const bool dynamic : {false, true}) {
     SessionOptions options;
     if (dynamic) options.executor = TENON_EXECUTOR_DYNAMIC;
-    const Outcome reduced = ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}}, {last}, kTurns * kRoundingsOfLayer, options);
+    const Outcome reduced =
+        ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}}, {last}, kTurns * kRoundingsOfLayer, options);
     EXPECT_NE(reduced.explanation.find(GetParam().note()), std::string::npos);
   }
 }
@@ -111,44 +125,63 @@ TEST_P(GpuMixedPrecision, GradientsOfLoopsAreCloseToThoseOfFloats) {
   ASSERT_TRUE(c.g.status().ok()) << c.g.status();
   const std::vector<float> x = Numbers(2, 1);
   // Forth and back, and sums of the turns' gradients, which are of one size.
-  ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}}, {gradients[0].dense, gradients[1].dense}, 2 * kTurns * kRoundingsOfLayer);
+  ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}}, {gradients[0].dense, gradients[1].dense},
+                2 * kTurns * kRoundingsOfLayer);
 }
 
 TEST_P(GpuMixedPrecision, LoopsAndConditionalsOfFunctionsComputeIn16Bits) {
   Case c;
   Graph& g = c.g;
   using Values = std::vector<Output>;
-  const Argument number = {DType::kInt32, {}, "i"}, matrix = {DType::kFloat, {kSide, kSide}, "x"}, weights = {DType::kFloat, {kSide, kSide}, "w"};
-  const Function condition = Define(g, "condition", [](Graph& body, const Values& v) -> FunctionResults { return Values{body.Op("Less", {v[0], body.Const<int32_t>(kTurns)})}; }, {number, matrix, weights});
+  const Argument number = {DType::kInt32, {}, "i"}, matrix = {DType::kFloat, {kSide, kSide}, "x"},
+                 weights = {DType::kFloat, {kSide, kSide}, "w"};
+  const Function condition = Define(g, "condition",
+                                    [](Graph& body, const Values& v) -> FunctionResults {
+                                      return Values{body.Op("Less", {v[0], body.Const<int32_t>(kTurns)})};
+                                    },
+                                    {number, matrix, weights});
   const auto layer = [](Graph& body, const Values& v) -> FunctionResults {
-    return Values{body.Op("AddV2", {v[0], body.Const<int32_t>(1)}), body.Op("Tanh", {body.Op("MatMul", {v[1], v[2]})}), v[2]};
+    return Values{body.Op("AddV2", {v[0], body.Const<int32_t>(1)}), body.Op("Tanh", {body.Op("MatMul", {v[1], v[2]})}),
+                  v[2]};
   };
-  const Output last = While(g, {g.Const<int32_t>(0), c.x, c.w}, condition, Define(g, "turn", layer, {number, matrix, weights}))[1];
+  const Output last =
+      While(g, {g.Const<int32_t>(0), c.x, c.w}, condition, Define(g, "turn", layer, {number, matrix, weights}))[1];
   const auto branch = [&](const char* name, const char* op) {
-    return Define(g, name, [=](Graph& body, const Values& v) -> FunctionResults { return Values{body.Op("MatMul", {body.Op(op, {body.Op("MatMul", {v[0], v[1]})}), v[1]})}; }, {matrix, weights});
+    return Define(g, name,
+                  [=](Graph& body, const Values& v) -> FunctionResults {
+                    return Values{body.Op("MatMul", {body.Op(op, {body.Op("MatMul", {v[0], v[1]})}), v[1]})};
+                  },
+                  {matrix, weights});
   };
   const Output predicate = g.Placeholder("predicate", DType::kBool, {});
   const Output chosen = Cond(g, predicate, {c.x, c.w}, branch("with_relu", "Relu"), branch("with_tanh", "Tanh"))[0];
   const std::vector<float> x = Numbers(2, 1);
   for (const bool which : {false, true})
-    ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}, {predicate, *Tensor::Scalar(which)}}, {last, chosen}, kTurns * kRoundingsOfLayer);
+    ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}, {predicate, *Tensor::Scalar(which)}}, {last, chosen},
+                  kTurns * kRoundingsOfLayer);
 }
 
 TEST_P(GpuMixedPrecision, BranchesOfConditionalsComputeIn16Bits) {
   Case c;
   Graph& g = c.g;
   const Output predicate = g.Placeholder("predicate", DType::kBool, {});
-  const auto chosen = Cond(g, predicate, {c.Layer(c.x, c.w), c.w}, [&](const auto& v) { return std::vector<Output>{c.Layer(v[0], v[1])}; },
-                           [&](const auto& v) { return std::vector<Output>{g.Op("MatMul", {g.Op("Relu", {v[0]}), v[1]}, {{"transpose_b", true}})}; });
+  const auto chosen = Cond(
+      g, predicate, {c.Layer(c.x, c.w), c.w}, [&](const auto& v) { return std::vector<Output>{c.Layer(v[0], v[1])}; },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("MatMul", {g.Op("Relu", {v[0]}), v[1]}, {{"transpose_b", true}})};
+      });
   const Output y = c.Layer(chosen[0], c.w);
   const std::vector<float> x = Numbers(2, 1);
   for (const bool which : {false, true}) {
-    const Outcome reduced = ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}, {predicate, *Tensor::Scalar(which)}}, {y}, 3 * kRoundingsOfLayer);
+    const Outcome reduced =
+        ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}, {predicate, *Tensor::Scalar(which)}}, {y},
+                      3 * kRoundingsOfLayer);
     EXPECT_NE(reduced.explanation.find(GetParam().note()), std::string::npos);
   }
 }
 
-// Two layers, each on a GPU of its own with its weights, trained by one step: weights are float32's, and what goes between the GPUs is of 16 bits.
+// Two layers, each on a GPU of its own with its weights, trained by one step: weights are float32's, and what goes
+// between the GPUs is of 16 bits.
 TEST_P(GpuMixedPrecision, AStepOverTwoGpusIsCloseToItsFloats) {
   Case c;
   Graph& g = c.g;
@@ -158,8 +191,11 @@ TEST_P(GpuMixedPrecision, AStepOverTwoGpusIsCloseToItsFloats) {
   for (const char* device : {"/device:GPU:0", "/device:GPU:1"}) {
     const auto on = g.Device(device);
     const std::string name = "weights" + std::to_string(handles.size());
-    handles.push_back(g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kSide, kSide}}, {"shared_name", name}}, name));
-    initial.emplace_back(g.AddNode("AssignVariableOp", {handles.back(), g.Const(Numbers(static_cast<uint32_t>(10 + handles.size()), 0.3f), {kSide, kSide})}));
+    handles.push_back(g.Op("VarHandleOp", {},
+                           {{"dtype", DType::kFloat}, {"shape", Shape{kSide, kSide}}, {"shared_name", name}}, name));
+    initial.emplace_back(g.AddNode(
+        "AssignVariableOp",
+        {handles.back(), g.Const(Numbers(static_cast<uint32_t>(10 + handles.size()), 0.3f), {kSide, kSide})}));
     read.push_back(g.Op("ReadVariableOp", {handles.back()}, {{"dtype", DType::kFloat}}, name + "_read"));
     hidden = c.Layer(hidden, read.back());
   }
@@ -179,7 +215,8 @@ TEST_P(GpuMixedPrecision, AStepOverTwoGpusIsCloseToItsFloats) {
     }
   }
   const std::vector<float> x = Numbers(2, 1);
-  const Outcome reduced = ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}}, fetches, 2 * kRoundingsOfLayer, {}, initial);
+  const Outcome reduced =
+      ExpectRounded(GetParam(), c, {{c.x, View(x, {kSide, kSide})}}, fetches, 2 * kRoundingsOfLayer, {}, initial);
   EXPECT_NE(reduced.explanation.find(GetParam().note()), std::string::npos);
 }
 
@@ -193,7 +230,8 @@ TEST_P(GpuMixedPrecision, CastsOfVariablesThatAreOneLaunchAreThoseOneByOne) {
   for (int64_t i = 0; i < kVariables; ++i) {
     const int64_t depth = i == 60 ? 130 : 1 + i % 9, width = i == 60 ? 64 : 1 + i % 7;
     const std::string name = "w" + std::to_string(i);
-    const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{depth, width}}, {"shared_name", name}}, name);
+    const Output handle = g.Op("VarHandleOp", {},
+                               {{"dtype", DType::kFloat}, {"shape", Shape{depth, width}}, {"shared_name", name}}, name);
     std::vector<float> values(static_cast<size_t>(depth * width));
     for (size_t k = 0; k < values.size(); ++k) values[k] = numbers[(k * 7 + static_cast<size_t>(i)) % kCount];
     begin.emplace_back(g.AddNode("AssignVariableOp", {handle, g.Const(values, {depth, width})}));
@@ -236,7 +274,8 @@ TEST_P(GpuMixedPrecision, CastsOfVariablesThatAreOneLaunchAreThoseOneByOne) {
 // Rounded somewhere, and no more than the type rounds.
 void ExpectHeld(const Case& c, const std::vector<Feed>& feeds, const Output& y) {
   const Outcome reduced = ExpectRounded(kFloat16, c, feeds, {y}, 3 * kRoundingsOfLayer);
-  EXPECT_NE(reduced.explanation.find("it reads numbers that float16 does not hold"), std::string::npos) << reduced.explanation;
+  EXPECT_NE(reduced.explanation.find("it reads numbers that float16 does not hold"), std::string::npos)
+      << reduced.explanation;
   EXPECT_NE(reduced.explanation.find("in float16"), std::string::npos);
 }
 
@@ -267,7 +306,8 @@ TEST(GpuFloat16, WhatIsMadeSmallAndLargeAgainIsNotLost) {
 TEST(GpuFloat16, BehindAProductOfBothItGoesOn) {
   Case c;
   Graph& g = c.g;
-  const Output product = g.Op("MatMul", {g.Op("Mul", {c.x, g.Const(1e6f)}), g.Op("Mul", {g.Op("Neg", {c.x}), g.Const(1e-6f)})});
+  const Output product =
+      g.Op("MatMul", {g.Op("Mul", {c.x, g.Const(1e6f)}), g.Op("Mul", {g.Op("Neg", {c.x}), g.Const(1e-6f)})});
   const std::vector<float> x = Numbers(2, 1);
   ExpectHeld(c, {{c.x, View(x, {kSide, kSide})}}, c.Layer(g.Op("Relu", {product}), c.w));
 }
@@ -289,7 +329,8 @@ std::string PlanOfTraining(Runtime& runtime, train::LossScaling::Kind scaling) {
   train::Model model(g, 3);
   const Output w = model.Weight("w", {kLarge, kLarge}, train::Initializer::TruncatedNormal(0.1f)).value;
   const Output x = g.Placeholder("x", DType::kFloat, {kLarge, kLarge});
-  const Output loss = g.Op("Mean", {g.Op("Square", {g.Op("MatMul", {g.Op("Tanh", {g.Op("MatMul", {x, w})}), w})}), g.Const({0, 1})});
+  const Output loss =
+      g.Op("Mean", {g.Op("Square", {g.Op("MatMul", {g.Op("Tanh", {g.Op("MatMul", {x, w})}), w})}), g.Const({0, 1})});
   train::OptimizerOptions optimizer;
   optimizer.loss_scaling.kind = scaling;
   const Operation update = train::Minimize(model, loss, g.Const(0.1f), optimizer);

@@ -2,8 +2,8 @@
 // One case of the gradient check: an op, what goes into it, and the comparison with central differences.
 //
 // An input is varied (its gradient is checked) or given. The op is built into a graph of placeholders whose shapes are
-// known, known in rank alone, or not known at all, so that a gradient that looks at shapes must also find them in a step.
-// What is compared is the gradient of sum(w * y) over all outputs y of a floating type, with random w.
+// known, known in rank alone, or not known at all, so that a gradient that looks at shapes must also find them in a
+// step. What is compared is the gradient of sum(w * y) over all outputs y of a floating type, with random w.
 #ifndef TENON_TESTS_ENGINE_GRADIENT_CASE_H_
 #define TENON_TESTS_ENGINE_GRADIENT_CASE_H_
 
@@ -55,12 +55,20 @@ inline Input Fixed(const Shape& shape, std::vector<double> values, DType dtype =
   input.values = std::move(values);
   return input;
 }
-inline Input Ints(const Shape& shape, std::vector<double> values) { return Fixed(shape, std::move(values), DType::kInt32); }
-inline Input Longs(const Shape& shape, std::vector<double> values) { return Fixed(shape, std::move(values), DType::kInt64); }
+inline Input Ints(const Shape& shape, std::vector<double> values) {
+  return Fixed(shape, std::move(values), DType::kInt32);
+}
+inline Input Longs(const Shape& shape, std::vector<double> values) {
+  return Fixed(shape, std::move(values), DType::kInt64);
+}
 inline Input List(const std::vector<double>& values) { return Ints({static_cast<int64_t>(values.size())}, values); }
-inline Input LongList(const std::vector<double>& values) { return Longs({static_cast<int64_t>(values.size())}, values); }
+inline Input LongList(const std::vector<double>& values) {
+  return Longs({static_cast<int64_t>(values.size())}, values);
+}
 inline Input One(double value) { return Ints({}, {value}); }
-inline Input Bools(const Shape& shape, std::vector<double> values) { return Fixed(shape, std::move(values), DType::kBool); }
+inline Input Bools(const Shape& shape, std::vector<double> values) {
+  return Fixed(shape, std::move(values), DType::kBool);
+}
 inline Input Constant(Input input) {
   input.constant = true;
   return input;
@@ -79,7 +87,9 @@ struct Case {
 enum class Knowledge { kShape, kRank, kNothing };
 
 inline std::string NameOf(Knowledge knowledge) {
-  return knowledge == Knowledge::kShape ? "known shapes" : knowledge == Knowledge::kRank ? "known ranks" : "unknown ranks";
+  return knowledge == Knowledge::kShape  ? "known shapes"
+         : knowledge == Knowledge::kRank ? "known ranks"
+                                         : "unknown ranks";
 }
 
 // Builds one case and compares; why() says what is wrong, and is empty when nothing is.
@@ -197,7 +207,8 @@ class GradientCheck {
     }
     const auto values = Fetch(firsts);
     if (!values.has_value()) return false;
-    for (size_t i = 0; i < firsts.size(); ++i) first_weights.push_back(NewWeights("u" + std::to_string(i), (*values)[i]));
+    for (size_t i = 0; i < firsts.size(); ++i)
+      first_weights.push_back(NewWeights("u" + std::to_string(i), (*values)[i]));
     ys_ = firsts;
     weights_ = first_weights;
     gradients_ = graph_.Gradients(ys_, xs_, weights_);
@@ -259,8 +270,9 @@ class GradientCheck {
         if (!up.has_value() || !down.has_value() || !evaluate(input.values[k]).has_value()) return false;
         const double numeric = (*up - *down) / (2 * case_.step), found = (*analytic)[k];
         if (!(std::abs(numeric - found) <= case_.tolerance * std::max(1.0, std::abs(found))))
-          return Fail("element " + std::to_string(k) + " of input " + std::to_string(x_inputs_[i]) + ": the gradient is " +
-                      std::to_string(found) + ", the differences say " + std::to_string(numeric));
+          return Fail("element " + std::to_string(k) + " of input " + std::to_string(x_inputs_[i]) +
+                      ": the gradient is " + std::to_string(found) + ", the differences say " +
+                      std::to_string(numeric));
         saw_slope_ = saw_slope_ || found != 0;
       }
     }

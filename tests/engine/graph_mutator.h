@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damages GraphDefs where it hurts: field by field, knowing what is a node, an attribute, a shape, a tensor, a function.
+// Damages GraphDefs where it hurts: field by field, knowing what is a node, an attribute, a shape, a tensor, a
+// function.
 //
-// A GraphDef becomes a tree of messages and fields by protobuf's wire format and the few field numbers below; an edit changes
-// the tree (or, rarely, the bytes), and the tree is written out again. The same seed makes the same damage.
+// A GraphDef becomes a tree of messages and fields by protobuf's wire format and the few field numbers below; an edit
+// changes the tree (or, rarely, the bytes), and the tree is written out again. The same seed makes the same damage.
 #ifndef TENON_TESTS_ENGINE_GRAPH_MUTATOR_H_
 #define TENON_TESTS_ENGINE_GRAPH_MUTATOR_H_
 
@@ -19,8 +20,23 @@
 namespace tenon::engine {
 
 enum class Kind {
-  kBytes, kGraph, kNode, kAttrEntry, kAttr, kList, kShape, kDim, kTensor, kCall, kLibrary, kFunction, kSignature, kArgument,
-  kAttrDef, kTextEntry, kVersions,
+  kBytes,
+  kGraph,
+  kNode,
+  kAttrEntry,
+  kAttr,
+  kList,
+  kShape,
+  kDim,
+  kTensor,
+  kCall,
+  kLibrary,
+  kFunction,
+  kSignature,
+  kArgument,
+  kAttrDef,
+  kTextEntry,
+  kVersions,
 };
 
 // The kind of field `number` of a message; kBytes when it is no message.
@@ -31,14 +47,18 @@ inline Kind KindOf(Kind parent, uint32_t number) {
     Kind kind;
   };
   static constexpr Row rows[] = {
-      {Kind::kGraph, 1, Kind::kNode},         {Kind::kGraph, 2, Kind::kLibrary},      {Kind::kGraph, 4, Kind::kVersions},
-      {Kind::kNode, 5, Kind::kAttrEntry},     {Kind::kAttrEntry, 2, Kind::kAttr},     {Kind::kAttr, 1, Kind::kList},
-      {Kind::kAttr, 7, Kind::kShape},         {Kind::kAttr, 8, Kind::kTensor},        {Kind::kAttr, 10, Kind::kCall},
-      {Kind::kList, 7, Kind::kShape},         {Kind::kList, 8, Kind::kTensor},        {Kind::kList, 9, Kind::kCall},
-      {Kind::kShape, 2, Kind::kDim},          {Kind::kTensor, 2, Kind::kShape},       {Kind::kCall, 2, Kind::kAttrEntry},
-      {Kind::kLibrary, 1, Kind::kFunction},   {Kind::kFunction, 1, Kind::kSignature}, {Kind::kFunction, 3, Kind::kNode},
-      {Kind::kFunction, 4, Kind::kTextEntry}, {Kind::kFunction, 5, Kind::kAttrEntry}, {Kind::kSignature, 2, Kind::kArgument},
-      {Kind::kSignature, 3, Kind::kArgument}, {Kind::kSignature, 4, Kind::kAttrDef},  {Kind::kAttrDef, 3, Kind::kAttr},
+      {Kind::kGraph, 1, Kind::kNode},         {Kind::kGraph, 2, Kind::kLibrary},
+      {Kind::kGraph, 4, Kind::kVersions},     {Kind::kNode, 5, Kind::kAttrEntry},
+      {Kind::kAttrEntry, 2, Kind::kAttr},     {Kind::kAttr, 1, Kind::kList},
+      {Kind::kAttr, 7, Kind::kShape},         {Kind::kAttr, 8, Kind::kTensor},
+      {Kind::kAttr, 10, Kind::kCall},         {Kind::kList, 7, Kind::kShape},
+      {Kind::kList, 8, Kind::kTensor},        {Kind::kList, 9, Kind::kCall},
+      {Kind::kShape, 2, Kind::kDim},          {Kind::kTensor, 2, Kind::kShape},
+      {Kind::kCall, 2, Kind::kAttrEntry},     {Kind::kLibrary, 1, Kind::kFunction},
+      {Kind::kFunction, 1, Kind::kSignature}, {Kind::kFunction, 3, Kind::kNode},
+      {Kind::kFunction, 4, Kind::kTextEntry}, {Kind::kFunction, 5, Kind::kAttrEntry},
+      {Kind::kSignature, 2, Kind::kArgument}, {Kind::kSignature, 3, Kind::kArgument},
+      {Kind::kSignature, 4, Kind::kAttrDef},  {Kind::kAttrDef, 3, Kind::kAttr},
   };
   for (const Row& row : rows)
     if (row.parent == parent && row.number == number) return row.kind;
@@ -174,8 +194,10 @@ class GraphMutator {
     return Under(3) == 0 ? Under(40) : numbers[Under(std::size(numbers))];
   }
   std::string OddText() {
-    static const std::string texts[] = {"",       "^",    ":",       "x:999999999999", "x:-1", "^x:0", "/",   "a//b", "_", "a b",
-                                        "\xff\xfe", "\n",   std::string("a\0b", 3),     "ключ", "{}",   "%s%n", "../x", "-",  "0"};
+    static const std::string texts[] = {
+        "",    "^",        ":",  "x:999999999999",       "x:-1", "^x:0", "/",    "a//b", "_",
+        "a b", "\xff\xfe", "\n", std::string("a\0b", 3), "ключ", "{}",   "%s%n", "../x", "-",
+        "0"};
     const size_t which = Under(std::size(texts) + 2);
     if (which == std::size(texts)) return std::string(70000, 'n');
     return which > std::size(texts) ? AnyName() : texts[which];
@@ -201,7 +223,8 @@ class GraphMutator {
       }
       case 7: return Set(AnyField(AnyOf(Kind::kNode), 2), ops_[Under(ops_.size())]);
       case 8: return Set(AnyField(AnyOf(Kind::kNode), 1), Under(2) == 0 ? AnyName() : OddText());
-      case 9: return Set(AnyField(WithField(Kind::kAttr, 6), 6), Under(3) == 0 ? OddNumber() : Under(25) + 100 * Under(2));
+      case 9:
+        return Set(AnyField(WithField(Kind::kAttr, 6), 6), Under(3) == 0 ? OddNumber() : Under(25) + 100 * Under(2));
       case 10: return Set(AnyField(WithField(Kind::kAttr, 3), 3), OddNumber());
       case 11: return Set(AnyField(AnyOf(Kind::kDim), 1), OddNumber());
       case 12: return Set(AnyField(WithField(Kind::kAttr, 2), 2), Under(2) == 0 ? OddText() : AnyName());
@@ -262,7 +285,8 @@ class GraphMutator {
         break;
       }
       case 2: tensor->fields.push_back(wire::Number(static_cast<uint32_t>(5 + Under(13)), OddNumber())); break;
-      default: tensor->fields.push_back(wire::Text(static_cast<uint32_t>(4 + Under(15)), std::string(Under(40), '\x7f')));
+      default:
+        tensor->fields.push_back(wire::Text(static_cast<uint32_t>(4 + Under(15)), std::string(Under(40), '\x7f')));
     }
   }
   void EditShape() {
@@ -328,7 +352,9 @@ class GraphMutator {
     for (size_t edits = 1 + Under(4); edits > 0 && !bytes.empty(); --edits) {
       const size_t at = Under(bytes.size());
       if (Under(4) == 0) bytes.resize(at);
-      else bytes[at] = static_cast<char>(Under(2) == 0 ? random_() : static_cast<unsigned char>(bytes[at]) ^ (1u << Under(8)));
+      else
+        bytes[at] =
+            static_cast<char>(Under(2) == 0 ? random_() : static_cast<unsigned char>(bytes[at]) ^ (1u << Under(8)));
     }
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulators, staging areas and barriers between steps of a session: steps wait for one another, and are cancelled. Covers F5, F6, M4, M7.
+// Accumulators, staging areas and barriers between steps of a session: steps wait for one another, and are cancelled.
+// Covers F5, F6, M4, M7.
 #include <thread>
 
 #include "tests/engine/engine.h"
@@ -24,7 +25,8 @@ TEST(HandoverSteps, ATakeWaitsForTheGradientsOfOtherSteps) {
     Graph g(TheRuntime());
     const Attrs dtype = {{"dtype", DType::kFloat}};
     const Output handle = g.Op(prefix + "ConditionalAccumulator", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}});
-    const Output step = g.Placeholder("step", DType::kInt64, Shape()), gradient = g.Placeholder("gradient", DType::kFloat, {2});
+    const Output step = g.Placeholder("step", DType::kInt64, Shape()),
+                 gradient = g.Placeholder("gradient", DType::kFloat, {2});
     const Operation apply = g.AddNode(prefix + "AccumulatorApplyGradient", {handle, step, gradient}, dtype);
     const Output average = g.Op(prefix + "AccumulatorTakeGradient", {handle, g.Const(int32_t{3})}, dtype);
     const Session session = OpenOf(g);
@@ -67,8 +69,10 @@ TEST(HandoverSteps, AStageOfOnePlaceHandsOverInOrder) {
 TEST(HandoverSteps, ABarrierEndsWhatWaitsWithItsSession) {
   Graph g(TheRuntime());
   const Attrs types = {{"component_types", std::vector<DType>{DType::kFloat}}};
-  const Output handle = g.Op("Barrier", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}});
-  const Operation one = g.AddNode("BarrierTakeMany", {handle, g.Const(int32_t{1})}, types), two = g.AddNode("BarrierTakeMany", {handle, g.Const(int32_t{2})}, types);
+  const Output handle = g.Op(
+      "Barrier", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}});
+  const Operation one = g.AddNode("BarrierTakeMany", {handle, g.Const(int32_t{1})}, types),
+                  two = g.AddNode("BarrierTakeMany", {handle, g.Const(int32_t{2})}, types);
   const Output keys = g.Placeholder("keys", DType::kString, {1}), values = g.Placeholder("values", DType::kFloat, {1});
   const Operation insert = g.AddNode("BarrierInsertMany", {handle, keys, values}, {{"component_index", int64_t{0}}});
   const Output ready = g.Op("BarrierReadySize", {handle});
@@ -80,12 +84,14 @@ TEST(HandoverSteps, ABarrierEndsWhatWaitsWithItsSession) {
   auto cancellation = Cancellation::Create();
   RunOptions cancellable;
   cancellable.cancellation = &*cancellation;
-  std::thread cancelled([&] { EXPECT_EQ(session->Run({}, {two.output(2)}, {}, cancellable).status().code(), Code::kCancelled); });
+  std::thread cancelled(
+      [&] { EXPECT_EQ(session->Run({}, {two.output(2)}, {}, cancellable).status().code(), Code::kCancelled); });
   cancellation->Cancel();
   cancelled.join();
   put(7);
   EXPECT_EQ(Fetched(*session, one.output(2)), std::vector<float>{7});
-  std::thread left([&, owned = session.get()] { EXPECT_EQ(owned->Run({}, {two.output(2)}).status().code(), Code::kCancelled); });
+  std::thread left(
+      [&, owned = session.get()] { EXPECT_EQ(owned->Run({}, {two.output(2)}).status().code(), Code::kCancelled); });
   // The step is inside when it has taken the one that there is.
   put(8);
   while ((*session->Run({}, {ready}))[0].scalar<int32_t>() != 0) std::this_thread::yield();

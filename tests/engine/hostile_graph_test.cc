@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged and hostile GraphDefs: truncated, mutated by structure and by byte. Each is refused with a clear status, or runs
-// within its limits; never a crash, a hang, a leak or an unbounded allocation. Covers A14.
+// Damaged and hostile GraphDefs: truncated, mutated by structure and by byte. Each is refused with a clear status, or
+// runs within its limits; never a crash, a hang, a leak or an unbounded allocation. Covers A14.
 //
 // TENON_MUTATION="graph:number" runs one mutation alone: what a crash or a hang prints.
 #include <sys/resource.h>
@@ -47,7 +47,12 @@ Base SampleGraph() {
   g.Op("StridedSlice", {z, g.Const({0, 0}), g.Const({2, 2}), g.Const({1, 1})}, {}, "slice");
   While(g, {g.Const(0), z}, {}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
         [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Tanh", {v[1]})}; });
-  return {"sample", 16000, Exported(g), {{x, *Tensor::Zeros(DType::kFloat, {2, 3})}}, {"concat", "conv", "slice", "while/Exit_1"}, {}};
+  return {"sample",
+          16000,
+          Exported(g),
+          {{x, *Tensor::Zeros(DType::kFloat, {2, 3})}},
+          {"concat", "conv", "slice", "while/Exit_1"},
+          {}};
 }
 
 // Loops in conditionals in loops.
@@ -71,9 +76,14 @@ Base ControlGraph(uint32_t seed) {
 Base LoopGradientGraph() {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kDouble, {});
-  const std::vector<Output> out =
-      While(g, {g.Const(0), x}, {x}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
-            [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Mul", {v[1], v[2]})}; });
+  const std::vector<Output> out = While(
+      g, {g.Const(0), x}, {x},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], g.Const(3)});
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Mul", {v[1], v[2]})};
+      });
   const Output dx = g.Gradients({out[1]}, {x})[0].dense;
   return {"loop gradient", 6000, Exported(g), {{x, *Tensor::Scalar(1.5)}}, {dx.name(), out[1].name()}, {}};
 }
@@ -81,8 +91,10 @@ Base LoopGradientGraph() {
 Base VariableGraph() {
   Graph g(TheRuntime());
   const Attrs of_float = {{"dtype", DType::kFloat}};
-  const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{4, 2}}, {"shared_name", "v"}}, "v");
-  const Output m = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{4, 2}}, {"shared_name", "m"}}, "m");
+  const Output v =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{4, 2}}, {"shared_name", "v"}}, "v");
+  const Output m =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{4, 2}}, {"shared_name", "m"}}, "m");
   const Output x = g.Placeholder("x", DType::kFloat, {4, 2});
   const Operation init = g.AddNode("AssignVariableOp", {v, x}, of_float, "init");
   const Operation init_m = g.AddNode("AssignVariableOp", {m, g.Op("ZerosLike", {x})}, of_float, "init_m");
@@ -96,7 +108,8 @@ Base VariableGraph() {
   const Output ref = g.Op("VariableV2", {}, {{"shape", Shape{2}}, {"dtype", DType::kFloat}}, "ref");
   const Output assigned = g.Op("Assign", {ref, g.Const({1.0f, 2.0f})}, {}, "assigned");
   g.Op("AssignAdd", {assigned, g.Const({1.0f, 1.0f})}, {}, "counted");
-  return {"variables", 8000, Exported(g), {{x, *Tensor::Zeros(DType::kFloat, {4, 2})}}, {"read", "rows", "counted"}, {"momentum"}};
+  return {"variables", 8000, Exported(g), {{x, *Tensor::Zeros(DType::kFloat, {4, 2})}}, {"read", "rows", "counted"},
+          {"momentum"}};
 }
 
 Base StringGraph() {
@@ -113,7 +126,9 @@ Base StringGraph() {
 
 // ---- Functions: the face makes none, so they are written field by field ----
 
-Field Part(uint32_t number, Kind kind, std::vector<Field> fields) { return {number, 2, 0, {}, {{kind, std::move(fields)}}}; }
+Field Part(uint32_t number, Kind kind, std::vector<Field> fields) {
+  return {number, 2, 0, {}, {{kind, std::move(fields)}}};
+}
 Field AttrField(const std::string& name, std::vector<Field> value) {
   return Part(5, Kind::kAttrEntry, {wire::Text(1, name), Part(2, Kind::kAttr, std::move(value))});
 }
@@ -127,13 +142,15 @@ std::vector<Field> CallFields(const std::string& name, const std::string& functi
           AttrField("Tout", Floats(1)), AttrField("f", {Part(10, Kind::kCall, {wire::Text(1, function)})})};
 }
 std::vector<Field> AddFields(const std::string& name, const std::string& a, const std::string& b) {
-  return {wire::Text(1, name), wire::Text(2, "AddV2"), wire::Text(3, a), wire::Text(3, b), AttrField("T", {wire::Number(6, kFloat)})};
+  return {wire::Text(1, name), wire::Text(2, "AddV2"), wire::Text(3, a), wire::Text(3, b),
+          AttrField("T", {wire::Number(6, kFloat)})};
 }
 // y = function(x): the nodes, and the value that is y.
 Field FunctionField(const std::string& name, const std::vector<std::vector<Field>>& nodes, const std::string& result) {
   std::vector<Field> fields = {
-      Part(1, Kind::kSignature, {wire::Text(1, name), Part(2, Kind::kArgument, {wire::Text(1, "x"), wire::Number(3, kFloat)}),
-                                 Part(3, Kind::kArgument, {wire::Text(1, "y"), wire::Number(3, kFloat)})})};
+      Part(1, Kind::kSignature,
+           {wire::Text(1, name), Part(2, Kind::kArgument, {wire::Text(1, "x"), wire::Number(3, kFloat)}),
+            Part(3, Kind::kArgument, {wire::Text(1, "y"), wire::Number(3, kFloat)})})};
   for (const auto& node : nodes) fields.push_back(Part(3, Kind::kNode, node));
   fields.push_back(Part(4, Kind::kTextEntry, {wire::Text(1, "y"), wire::Text(2, result)}));
   return Part(1, Kind::kFunction, std::move(fields));
@@ -141,8 +158,10 @@ Field FunctionField(const std::string& name, const std::vector<std::vector<Field
 // A graph that calls `function` on the placeholder x.
 std::string CallingGraph(const std::string& function, std::vector<Field> functions) {
   Message graph{Kind::kGraph, {}};
-  graph.fields.push_back(Part(1, Kind::kNode, {wire::Text(1, "x"), wire::Text(2, "Placeholder"), AttrField("dtype", {wire::Number(6, kFloat)}),
-                                               AttrField("shape", {Part(7, Kind::kShape, {})})}));
+  graph.fields.push_back(
+      Part(1, Kind::kNode,
+           {wire::Text(1, "x"), wire::Text(2, "Placeholder"), AttrField("dtype", {wire::Number(6, kFloat)}),
+            AttrField("shape", {Part(7, Kind::kShape, {})})}));
   graph.fields.push_back(Part(1, Kind::kNode, CallFields("called", function, "x")));
   graph.fields.push_back(Part(2, Kind::kLibrary, std::move(functions)));
   return wire::Write(graph);
@@ -150,8 +169,10 @@ std::string CallingGraph(const std::string& function, std::vector<Field> functio
 
 Base FunctionGraph() {
   const Field twice = FunctionField("twice", {AddFields("sum", "x", "x")}, "sum:z:0");
-  const Field more = FunctionField(
-      "more", {CallFields("a", "twice", "x"), CallFields("b", "twice", "a:output:0"), AddFields("sum", "a:output:0", "b:output:0")}, "sum:z:0");
+  const Field more = FunctionField("more",
+                                   {CallFields("a", "twice", "x"), CallFields("b", "twice", "a:output:0"),
+                                    AddFields("sum", "a:output:0", "b:output:0")},
+                                   "sum:z:0");
   return {"functions", 8000, CallingGraph("more", {twice, more}), {{"x", *Tensor::Scalar(1.0f)}}, {"called"}, {}};
 }
 
@@ -191,7 +212,8 @@ bool Try(const Base& base, const std::string& bytes, const std::vector<std::stri
   }
   RunOptions run;
   run.timeout = std::chrono::milliseconds(200);
-  const auto attempt = [&](const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const std::vector<Name>& targets) {
+  const auto attempt = [&](const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+                           const std::vector<Name>& targets) {
     auto values = session->Run(feeds, fetches, targets, run);
     EXPECT_TRUE(values.ok() || !values.status().message().empty());
     return values.ok();
@@ -199,7 +221,8 @@ bool Try(const Base& base, const std::string& bytes, const std::vector<std::stri
   bool ran = false;
   for (const std::string& target : base.targets) ran |= attempt(base.feeds, {}, {target});
   for (const std::string& fetch : base.fetches) ran |= attempt(base.feeds, {fetch}, {});
-  for (size_t i = 0; i < std::min<size_t>(more.size(), 3); ++i) ran |= attempt(i == 0 ? std::vector<Feed>() : base.feeds, {}, {more[i]});
+  for (size_t i = 0; i < std::min<size_t>(more.size(), 3); ++i)
+    ran |= attempt(i == 0 ? std::vector<Feed>() : base.feeds, {}, {more[i]});
   return ran;
 }
 
@@ -244,9 +267,10 @@ void Mutate(const Base& base) {
     if (testing::Test::HasFailure()) FAIL() << name;
   }
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
-  std::printf("%s: %d mutations, %d ran all the same; the longest took %lld ms (%s); peak memory %llu MB\n", base.name.c_str(), count,
-              ran, static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()), slowest.c_str(),
-              static_cast<unsigned long long>(PeakMegabytes()));
+  std::printf("%s: %d mutations, %d ran all the same; the longest took %lld ms (%s); peak memory %llu MB\n",
+              base.name.c_str(), count, ran,
+              static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()),
+              slowest.c_str(), static_cast<unsigned long long>(PeakMegabytes()));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(PeakMegabytes(), 1024u) << "a session of 64 MB made the program grow";
 #endif
@@ -283,7 +307,8 @@ TEST(HostileGraph, IsRefusedWhenItsFunctionsDoubleFortyTimes) {
   std::vector<Field> functions = {FunctionField("f0", {AddFields("sum", "x", "x")}, "sum:z:0")};
   for (int i = 1; i <= 40; ++i) {
     const std::string before = "f" + std::to_string(i - 1);
-    functions.push_back(FunctionField("f" + std::to_string(i), {CallFields("a", before, "x"), CallFields("b", before, "a:output:0")}, "b:output:0"));
+    functions.push_back(FunctionField(
+        "f" + std::to_string(i), {CallFields("a", before, "x"), CallFields("b", before, "a:output:0")}, "b:output:0"));
   }
   const Base alone{"", 0, {}, {{"x", *Tensor::Scalar(1.0f)}}, {"called"}, {}};
   EXPECT_FALSE(Try(alone, CallingGraph("f40", functions), {}));
@@ -330,11 +355,17 @@ TEST(HostileGraph, NamesTheNodeOfAMissingOpAndOfACycle) {
   EXPECT_NE(missing.message().find("did you mean 'MatMul'"), std::string::npos) << missing.message();
   EXPECT_NE(missing.message().find("node 'a'"), std::string::npos) << missing.message();
   // Two nodes that wait for each other.
-  const Status cycle = session->Extend(std::string("\x0a\x0d\x0a\x01" "p\x12\x04NoOp\x1a\x02^q" "\x0a\x0d\x0a\x01" "q\x12\x04NoOp\x1a\x02^p", 30));
+  const Status cycle =
+      session->Extend(std::string("\x0a\x0d\x0a\x01"
+                                  "p\x12\x04NoOp\x1a\x02^q"
+                                  "\x0a\x0d\x0a\x01"
+                                  "q\x12\x04NoOp\x1a\x02^p",
+                                  30));
   EXPECT_NE(cycle.message().find("cycle"), std::string::npos) << cycle.message();
 }
 
-// What shows the same memory as another type is of that type, by both executors: once it was copied by the size of the one into memory for the other.
+// What shows the same memory as another type is of that type, by both executors: once it was copied by the size of the
+// one into memory for the other.
 TEST(HostileGraph, AViewOfAnotherTypeIsOfThatType) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
@@ -346,7 +377,8 @@ TEST(HostileGraph, AViewOfAnotherTypeIsOfThatType) {
     options.executor = executor;
     const auto session = Session::Create(TheRuntime(), g, options);
     ASSERT_TRUE(session.ok()) << session.status().message();
-    const auto found = session->Run({{"x", *Tensor::From(std::vector<float>(128, 1.0f), Shape{4, 4, 4, 2})}}, {"wide", "narrow", "same"});
+    const auto found = session->Run({{"x", *Tensor::From(std::vector<float>(128, 1.0f), Shape{4, 4, 4, 2})}},
+                                    {"wide", "narrow", "same"});
     ASSERT_TRUE(found.ok()) << found.status().message();
     EXPECT_EQ((*found)[0].dtype(), DType::kUint64);
     EXPECT_EQ((*found)[0].shape(), (Shape{4, 4, 4}));

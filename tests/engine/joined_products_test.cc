@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a weight that every step of a sequence uses: one product over all steps (ops/axes/products.cc), with the numbers of the products one by one; and
-// sums that stay as they are. Covers K1.
+// The gradient of a weight that every step of a sequence uses: one product over all steps (ops/axes/products.cc), with
+// the numbers of the products one by one; and sums that stay as they are. Covers K1.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,7 +25,8 @@ struct Answer {
   std::vector<double> values;
   int products = 0, sums = 0, pieces = 0;  // nodes that ran: MatMul, AddN, ConcatV2
 };
-Answer AnswerOf(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds, const Output& fetch, const std::vector<Name>& also = {}) {
+Answer AnswerOf(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds, const Output& fetch,
+                const std::vector<Name>& also = {}) {
   Answer answer;
   EXPECT_TRUE(graph.status().ok()) << graph.status();
   auto session = Session::Create(TheRuntime(), graph, {});
@@ -66,14 +67,17 @@ struct Sum {
 
   void Add(int64_t rows, int64_t m, int64_t n, bool is_known = true, DType type = DType::kFloat, int sequence = 0) {
     const auto fed = [&](int64_t columns) {
-      const Output x = graph.Placeholder("x" + std::to_string(feeds.size()), DType::kFloat, {is_known ? rows : -1, columns});
+      const Output x =
+          graph.Placeholder("x" + std::to_string(feeds.size()), DType::kFloat, {is_known ? rows : -1, columns});
       feeds.emplace_back(x, Numbers({rows, columns}, static_cast<int>(feeds.size())));
       return type == DType::kFloat ? x : graph.Op("Cast", {x}, {{"DstT", type}});
     };
     const Output a = fed(m);
     Output b = fed(n);
     // What comes back to a step has come through the one before, which adds nothing here.
-    if (const auto found = before.find(sequence); found != before.end()) b = graph.Op("AddV2", {b, graph.Op("Mul", {graph.Op("Sum", {found->second, graph.Const({0, 1})}), graph.Op("ZerosLike", {graph.Op("Sum", {b, graph.Const({0, 1})})})})});
+    if (const auto found = before.find(sequence); found != before.end())
+      b = graph.Op("AddV2", {b, graph.Op("Mul", {graph.Op("Sum", {found->second, graph.Const({0, 1})}),
+                                                 graph.Op("ZerosLike", {graph.Op("Sum", {b, graph.Const({0, 1})})})})});
     before.insert_or_assign(sequence, b);
     products.push_back(graph.Op("MatMul", {a, b}, {{"transpose_a", true}}));
   }
@@ -84,7 +88,9 @@ struct Sum {
       const auto a = DoublesOf(feeds[f].second), b = DoublesOf(feeds[f + 1].second);
       for (size_t r = 0; r < a.size() / static_cast<size_t>(m); ++r)
         for (size_t i = 0; i < static_cast<size_t>(m); ++i)
-          for (size_t j = 0; j < static_cast<size_t>(n); ++j) right[i * static_cast<size_t>(n) + j] += a[r * static_cast<size_t>(m) + i] * b[r * static_cast<size_t>(n) + j];
+          for (size_t j = 0; j < static_cast<size_t>(n); ++j)
+            right[i * static_cast<size_t>(n) + j] +=
+                a[r * static_cast<size_t>(m) + i] * b[r * static_cast<size_t>(n) + j];
     }
     return right;
   }
@@ -110,7 +116,8 @@ TEST(JoinedProducts, OfEveryRealType) {
   for (const DType type : {DType::kDouble, DType::kHalf, DType::kBfloat16}) {
     Sum sum(TheRuntime());
     for (int i = 0; i < 3; ++i) sum.Add(4, 24, 40, true, type);
-    const Answer answer = AnswerOf(sum.graph, sum.feeds, sum.graph.Op("Cast", {sum.graph.Op("AddN", {sum.products})}, {{"DstT", DType::kFloat}}));
+    const Answer answer = AnswerOf(
+        sum.graph, sum.feeds, sum.graph.Op("Cast", {sum.graph.Op("AddN", {sum.products})}, {{"DstT", DType::kFloat}}));
     ExpectNear(answer.values, sum.Right(24, 40), type == DType::kDouble ? 1e-5 : 0.1);
     EXPECT_EQ(answer.products, 1);
   }
@@ -119,8 +126,11 @@ TEST(JoinedProducts, OfEveryRealType) {
 TEST(JoinedProducts, LeaveOtherTermsInTheSum) {
   Sum sum(TheRuntime());
   for (int i = 0; i < 3; ++i) sum.Add(4, 32, 32);
-  const Output decay = sum.graph.Op("Square", {sum.graph.Op("Fill", {sum.graph.Const({32, 32}), sum.graph.Const(0.5f)})});
-  const Answer answer = AnswerOf(sum.graph, sum.feeds, sum.graph.Op("AddN", {std::vector<Output>{sum.products[0], decay, sum.products[1], sum.products[2]}}));
+  const Output decay =
+      sum.graph.Op("Square", {sum.graph.Op("Fill", {sum.graph.Const({32, 32}), sum.graph.Const(0.5f)})});
+  const Answer answer =
+      AnswerOf(sum.graph, sum.feeds,
+               sum.graph.Op("AddN", {std::vector<Output>{sum.products[0], decay, sum.products[1], sum.products[2]}}));
   std::vector<double> right = sum.Right(32, 32);
   for (double& each : right) each += 0.25;
   ExpectNear(answer.values, right, 1e-4);
@@ -202,10 +212,16 @@ TEST(JoinedProducts, OfLoopsStayApart) {
   Graph g(TheRuntime());
   const Output a = g.Placeholder("a", DType::kFloat, {2, 32}), b = g.Placeholder("b", DType::kFloat, {2, 32});
   const std::vector<Output> found = host::While(
-      g, {g.Const(0), g.Op("Fill", {g.Const({32, 32}), g.Const(0.f)})}, {a, b}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const(3)}); },
+      g, {g.Const(0), g.Op("Fill", {g.Const({32, 32}), g.Const(0.f)})}, {a, b},
       [&](const std::vector<Output>& v) {
-        const auto product = [&](const Output& of, const Output& by) { return g.Op("MatMul", {of, by}, {{"transpose_a", true}}); };
-        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("AddN", {std::vector<Output>{v[1], product(v[2], v[3]), product(v[3], v[2])}})};
+        return g.Op("Less", {v[0], g.Const(3)});
+      },
+      [&](const std::vector<Output>& v) {
+        const auto product = [&](const Output& of, const Output& by) {
+          return g.Op("MatMul", {of, by}, {{"transpose_a", true}});
+        };
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}),
+                                   g.Op("AddN", {std::vector<Output>{v[1], product(v[2], v[3]), product(v[3], v[2])}})};
       });
   const Tensor x = Numbers({2, 32}, 1), y = Numbers({2, 32}, 2);
   const Answer answer = AnswerOf(g, {{a, x}, {b, y}}, found[1]);
@@ -213,7 +229,8 @@ TEST(JoinedProducts, OfLoopsStayApart) {
   std::vector<double> right(32 * 32);
   for (size_t i = 0; i < 32; ++i)
     for (size_t j = 0; j < 32; ++j)
-      for (size_t r = 0; r < 2; ++r) right[i * 32 + j] += 3 * (p[r * 32 + i] * q[r * 32 + j] + q[r * 32 + i] * p[r * 32 + j]);
+      for (size_t r = 0; r < 2; ++r)
+        right[i * 32 + j] += 3 * (p[r * 32 + i] * q[r * 32 + j] + q[r * 32 + i] * p[r * 32 + j]);
   ExpectNear(answer.values, right, 1e-4);
 }
 
@@ -221,7 +238,8 @@ TEST(JoinedProducts, OfLoopsStayApart) {
 TEST(JoinedProducts, OfANetworksGradientHaveItsNumbers) {
   constexpr int64_t kSteps = 6, kBatch = 3, kCells = 48;
   Graph g(TheRuntime());
-  const Output x = g.Placeholder("x", DType::kFloat, {kSteps, kBatch, kCells}), w = g.Placeholder("w", DType::kFloat, {kCells, kCells});
+  const Output x = g.Placeholder("x", DType::kFloat, {kSteps, kBatch, kCells}),
+               w = g.Placeholder("w", DType::kFloat, {kCells, kCells});
   const Operation unpacked = g.AddNode("Unpack", {x}, {{"num", kSteps}, {"axis", 0}});
   Output h = g.Op("Fill", {g.Const({static_cast<int32_t>(kBatch), static_cast<int32_t>(kCells)}), g.Const(0.1f)});
   for (int32_t t = 0; t < kSteps; ++t) h = g.Op("Tanh", {g.Op("AddV2", {unpacked.output(t), g.Op("MatMul", {h, w})})});
@@ -242,7 +260,8 @@ TEST(JoinedProducts, OfANetworksGradientHaveItsNumbers) {
   };
   for (const size_t at : {size_t{0}, size_t{777}, size_t{kCells * kCells - 1}}) {
     constexpr float kStep = 1e-2f;
-    EXPECT_NEAR((loss_with(at, kStep) - loss_with(at, -kStep)) / (2 * kStep), answer.values[at], 2e-2 * std::max(1.0, std::fabs(answer.values[at])));
+    EXPECT_NEAR((loss_with(at, kStep) - loss_with(at, -kStep)) / (2 * kStep), answer.values[at],
+                2e-2 * std::max(1.0, std::fabs(answer.values[at])));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of gradients over axes that a graph of unknown batch asks for in the step: where the sizes that are fed do not matter they are known before, and where they
-// do, every size gives what its own graph gives. Covers K1, K6.
+// Sums of gradients over axes that a graph of unknown batch asks for in the step: where the sizes that are fed do not
+// matter they are known before, and where they do, every size gives what its own graph gives. Covers K1, K6.
 #include <string>
 #include <vector>
 
@@ -35,7 +35,8 @@ Result ResultOf(const Graph& graph, const std::vector<Feed>& feeds, const std::v
     result.shapes.push_back(each.shape().dims());
   }
   const std::string how = *callable->Explain();
-  for (size_t at = 0; (at = how.find("\"op\":\"BroadcastGradientArgs\"", at)) != std::string::npos; ++at) ++result.asked;
+  for (size_t at = 0; (at = how.find("\"op\":\"BroadcastGradientArgs\"", at)) != std::string::npos; ++at)
+    ++result.asked;
   return result;
 }
 Tensor Counted(std::vector<int64_t> dims) {
@@ -46,7 +47,8 @@ Tensor Counted(std::vector<int64_t> dims) {
   return *Tensor::From(values, Shape(dims));
 }
 
-// f(graph, x, y) of x and y, whose dims are unknown where `said` is -1: its gradients are those of the graph that knows them.
+// f(graph, x, y) of x and y, whose dims are unknown where `said` is -1: its gradients are those of the graph that knows
+// them.
 template <class Function>
 int AskedFor(std::vector<std::vector<int64_t>> said, std::vector<std::vector<int64_t>> fed, Function&& f,
              const Runtime& runtime = TheRuntime()) {
@@ -74,19 +76,25 @@ Output Axis(Graph& g, int32_t axis) { return g.Const(std::vector<int32_t>{axis},
 
 TEST(KnownAxes, OfANormalisationOfRowsAreNotAskedFor) {
   for (const int64_t rows : {5, 1}) {
-    EXPECT_EQ(AskedFor({{-1, 6}}, {{rows, 6}},
-                       [](Graph& g, const std::vector<Output>& x) {
-                         const Output distance = g.Op("Sub", {x[0], g.Op("Mean", {x[0], Axis(g, -1)}, {{"keep_dims", true}})});
-                         const Output variance = g.Op("Mean", {g.Op("Square", {distance}), Axis(g, -1)}, {{"keep_dims", true}});
-                         return g.Op("Mul", {distance, g.Op("Rsqrt", {g.Op("AddV2", {variance, g.Const(0.5f)})})});
-                       }),
-              0);
+    EXPECT_EQ(
+        AskedFor(
+            {{-1, 6}}, {{rows, 6}},
+            [](Graph& g, const std::vector<Output>& x) {
+              const Output distance = g.Op("Sub", {x[0], g.Op("Mean", {x[0], Axis(g, -1)}, {{"keep_dims", true}})});
+              const Output variance = g.Op("Mean", {g.Op("Square", {distance}), Axis(g, -1)}, {{"keep_dims", true}});
+              return g.Op("Mul", {distance, g.Op("Rsqrt", {g.Op("AddV2", {variance, g.Const(0.5f)})})});
+            }),
+        0);
   }
 }
 
 TEST(KnownAxes, OfProductsOfBatchesAreNotAskedFor) {
   for (const int64_t batch : {3, 1}) {
-    EXPECT_EQ(AskedFor({{-1, 4, 6}}, {{batch, 4, 6}}, [](Graph& g, const std::vector<Output>& x) { return g.Op("BatchMatMulV2", {x[0], g.Op("Tanh", {x[0]})}, {{"adj_y", true}}); }), 0);
+    EXPECT_EQ(AskedFor({{-1, 4, 6}}, {{batch, 4, 6}},
+                       [](Graph& g, const std::vector<Output>& x) {
+                         return g.Op("BatchMatMulV2", {x[0], g.Op("Tanh", {x[0]})}, {{"adj_y", true}});
+                       }),
+              0);
   }
 }
 
@@ -117,13 +125,15 @@ TEST(KnownAxes, OfComparisonsThatTakeAnyShapesAreThoseOfTheStep) {
 // Two inputs may be of one batch or not.
 TEST(KnownAxes, OfTwoInputsAreWhatTheyAreFed) {
   const auto product = [](Graph& g, const std::vector<Output>& x) { return g.Op("Mul", {x[0], x[1]}); };
-  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{3, 3}, {1, 3}, {3, 1}, {1, 1}}) EXPECT_GT(AskedFor({{-1, 2}, {-1, 2}}, {{a, 2}, {b, 2}}, product), 0) << a << " " << b;
+  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{3, 3}, {1, 3}, {3, 1}, {1, 1}})
+    EXPECT_GT(AskedFor({{-1, 2}, {-1, 2}}, {{a, 2}, {b, 2}}, product), 0) << a << " " << b;
   // Reshaped, they are no more of one size than before.
   const auto shaped = [](Graph& g, const std::vector<Output>& x) {
     const Output flat = g.Const(std::vector<int32_t>{-1}, Shape{1});
     return g.Op("Mul", {g.Op("Reshape", {x[0], flat}), g.Op("Reshape", {x[1], flat})});
   };
-  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{6, 6}, {1, 6}, {6, 1}}) EXPECT_GT(AskedFor({{-1}, {-1}}, {{a}, {b}}, shaped), 0) << a << " " << b;
+  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{6, 6}, {1, 6}, {6, 1}})
+    EXPECT_GT(AskedFor({{-1}, {-1}}, {{a}, {b}}, shaped), 0) << a << " " << b;
 }
 
 // A row of a matrix of sizes is another size than the element of that number.
@@ -144,13 +154,15 @@ TEST(KnownAxes, OfSizesInAMatrixAreAskedFor) {
 TEST(KnownAxes, OfBranchesStay) {
   for (const bool taken : {false, true}) {
     Graph g(TheRuntime());
-    const Output x = g.Placeholder("x", DType::kFloat, Shape{-1, 3}), choice = g.Placeholder("choice", DType::kBool, Shape{});
+    const Output x = g.Placeholder("x", DType::kFloat, Shape{-1, 3}),
+                 choice = g.Placeholder("choice", DType::kBool, Shape{});
     const Operation sides = g.AddNode("Switch", {x, choice});
     const Output other = sides.output(1);
     const Output centred = g.Op("Sub", {other, g.Op("Mean", {other, Axis(g, 1)}, {{"keep_dims", true}})});
     const Output y = g.Op("Merge", {sides.output(0), g.Op("Mul", {centred, centred})}, {{"N", 2}});
     const std::vector<Gradient> gradients = g.Gradients({y}, {x});
-    const std::vector<Feed> feeds = {{x, Counted({2, 3})}, {choice, TensorOf(DType::kBool, Shape{}, {taken ? 1.0 : 0.0})}};
+    const std::vector<Feed> feeds = {{x, Counted({2, 3})},
+                                     {choice, TensorOf(DType::kBool, Shape{}, {taken ? 1.0 : 0.0})}};
     const Result result = ResultOf(g, feeds, {y, gradients[0].dense});
     ASSERT_EQ(result.values.size(), 2u);
     EXPECT_EQ(result.values[1], taken ? (std::vector<float>{-2, 0, 2, -2, 0, 2}) : std::vector<float>(6, 1));

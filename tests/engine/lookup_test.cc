@@ -50,11 +50,14 @@ class Lookup : public ::testing::Test {
 TEST_F(Lookup, WordsHaveTheNumbersOfTheirLines) {
   const Status filled = Fill("zero\r\none\ntwo");
   ASSERT_TRUE(filled.ok()) << filled.message();
-  EXPECT_EQ(Find(graph_->StringConst(std::vector<std::string>{"two", "zero", "three"})), (std::vector<int64_t>{2, 0, -7}));
+  EXPECT_EQ(Find(graph_->StringConst(std::vector<std::string>{"two", "zero", "three"})),
+            (std::vector<int64_t>{2, 0, -7}));
 }
 
 TEST_F(Lookup, ColumnsAreReadAsTheTypesOfTheTable) {
-  const Status filled = Fill("a,1,2.5\nb,-3,4\n", {{"key_index", int64_t{1}}, {"value_index", int64_t{2}}, {"delimiter", ","}}, DType::kInt32, DType::kFloat);
+  const Status filled =
+      Fill("a,1,2.5\nb,-3,4\n", {{"key_index", int64_t{1}}, {"value_index", int64_t{2}}, {"delimiter", ","}},
+           DType::kInt32, DType::kFloat);
   ASSERT_TRUE(filled.ok()) << filled.message();
   EXPECT_EQ(Find<float>(graph_->Const({-3, 1, 2})), (std::vector<float>{4, 2.5, -7}));
 }
@@ -76,7 +79,8 @@ TEST_F(Lookup, ALineThatDoesNotFitIsNamed) {
 
 TEST_F(Lookup, ATableThatNobodyFilledDoesNotAnswer) {
   ASSERT_TRUE(Fill("a\n").ok());
-  const Output other = graph_->Op("HashTableV2", {}, {{"key_dtype", DType::kString}, {"value_dtype", DType::kInt64}}, "other");
+  const Output other =
+      graph_->Op("HashTableV2", {}, {{"key_dtype", DType::kString}, {"value_dtype", DType::kInt64}}, "other");
   const Output found = graph_->Op("LookupTableFindV2", {other, graph_->StringConst("a"), graph_->Const(int64_t{0})});
   ASSERT_TRUE(session_->Extend(*graph_).ok());
   const Status status = session_->Run({}, {found}).status();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derivatives through loops and branches to the third order, and by variables that are read inside them: each by differences of the one
-// before, in every executor. Covers K1, K6, K7, K10.
+// Derivatives through loops and branches to the third order, and by variables that are read inside them: each by
+// differences of the one before, in every executor. Covers K1, K6, K7, K10.
 #include <cmath>
 #include <functional>
 
@@ -31,36 +31,46 @@ struct Derived {
 
   static Derived Fed(Graph& g, const Shape& shape) { return {g, g.Placeholder("x", DType::kDouble, shape), shape}; }
   static Derived Variable(Graph& g, const Shape& shape) {
-    Derived d{g, g.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", shape}, {"shared_name", "v"}}, "v"), shape};
+    Derived d{g, g.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", shape}, {"shared_name", "v"}}, "v"),
+              shape};
     d.given = g.Placeholder("given", DType::kDouble, shape);
     d.assign = g.AddNode("AssignVariableOp", {d.x, d.given}, {{"dtype", DType::kDouble}});
     return d;
   }
   Output Read(const Output& handle) const { return g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kDouble}}); }
   Output Read() const { return Read(x); }
-  Output Rows(const Output& handle, const Output& indices) const { return g.Op("ResourceGather", {handle, indices}, {{"dtype", DType::kDouble}}); }
+  Output Rows(const Output& handle, const Output& indices) const {
+    return g.Op("ResourceGather", {handle, indices}, {{"dtype", DType::kDouble}});
+  }
 };
 
 Output Sum(Graph& g, const Output& value) { return g.Op("Sum", {g.Op("Reshape", {value, g.Const({-1})}), g.Const(0)}); }
 
 Output DenseOf(Graph& g, const Gradient& gradient) {
   if (gradient.kind != Gradient::Kind::kSlices) return gradient.dense;
-  const Output rows = g.Op("StridedSlice", {gradient.dense_shape, g.Const({0}), g.Const({1}), g.Const({1})}, {{"shrink_axis_mask", 1}});
+  const Output rows =
+      g.Op("StridedSlice", {gradient.dense_shape, g.Const({0}), g.Const({1}), g.Const({1})}, {{"shrink_axis_mask", 1}});
   return g.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
 }
 
-// The gradients of y, of y's gradient (in a direction), and so on to `order`: the last is of the x, and by it the one before is compared.
+// The gradients of y, of y's gradient (in a direction), and so on to `order`: the last is of the x, and by it the one
+// before is compared.
 void CheckDerivatives(const Derived& d, const Output& y, const std::vector<double>& at, int order = 3) {
   Graph& g = d.g;
   Outputs functions = {Sum(g, y)}, gradients;
   for (int k = 0; k < order; ++k) {
     const std::vector<Gradient> found = g.Gradients({functions.back()}, {d.x});
     ASSERT_TRUE(g.status().ok()) << "order " << k + 1 << ": " << g.status().message();
-    if (found[0].kind == Gradient::Kind::kNone) break;  // no further dependence: what is left must be 0 by differences too
+    if (found[0].kind == Gradient::Kind::kNone)
+      break;  // no further dependence: what is left must be 0 by differences too
     gradients.push_back(DenseOf(g, found[0]));
     std::vector<double> direction;
     for (size_t i = 0; i < at.size(); ++i) direction.push_back(1 + 0.37 * static_cast<double>(i));
-    functions.push_back(Sum(g, g.Op("Mul", {gradients.back(), g.Op("Reshape", {g.Const(View(TensorOf(DType::kDouble, {static_cast<int64_t>(at.size())}, direction))), g.Op("Shape", {gradients.back()})})})));
+    functions.push_back(Sum(
+        g, g.Op("Mul",
+                {gradients.back(),
+                 g.Op("Reshape", {g.Const(View(TensorOf(DType::kDouble, {static_cast<int64_t>(at.size())}, direction))),
+                                  g.Op("Shape", {gradients.back()})})})));
   }
   ASSERT_FALSE(gradients.empty()) << "nothing depends on it";
   for (const SessionOptions& way : Ways()) {
@@ -85,7 +95,8 @@ void CheckDerivatives(const Derived& d, const Output& y, const std::vector<doubl
         up[i] += 1e-5;
         down[i] -= 1e-5;
         const double difference = (run(up, functions[k])[0] - run(down, functions[k])[0]) / 2e-5;
-        EXPECT_NEAR(derived[i], difference, 2e-5 * std::max(1.0, std::abs(difference))) << "order " << k + 1 << ", element " << i;
+        EXPECT_NEAR(derived[i], difference, 2e-5 * std::max(1.0, std::abs(difference)))
+            << "order " << k + 1 << ", element " << i;
       }
     }
   }
@@ -148,7 +159,10 @@ TEST(LoopDerivatives, OfNestedLoops) {
       [&](const Outputs& v) {
         const Outputs in = While(
             g, {g.Op("Identity", {g.Const(0)}), v[1]}, {v[2]}, [&](const Outputs& w) { return Less(g, w[0], 2); },
-            [&](const Outputs& w) { return Outputs{Next(g, w[0]), g.Op("Mul", {g.Op("Sin", {w[1]}), w[2]})}; }, {"inner"});
+            [&](const Outputs& w) {
+              return Outputs{Next(g, w[0]), g.Op("Mul", {g.Op("Sin", {w[1]}), w[2]})};
+            },
+            {"inner"});
         return Outputs{Next(g, v[0]), g.Op("Mul", {g.Op("AddV2", {in[1], v[2]}), v[1]})};
       },
       {"outer"});
@@ -158,7 +172,8 @@ TEST(LoopDerivatives, OfNestedLoops) {
 TEST(LoopDerivatives, OfNestedLoopsThreeDeep) {
   Graph g(TheRuntime());
   const Derived d = Derived::Fed(g, {});
-  const std::function<Output(int, const Output&, const Output&)> nest = [&](int depth, const Output& y, const Output& x) -> Output {
+  const std::function<Output(int, const Output&, const Output&)> nest = [&](int depth, const Output& y,
+                                                                            const Output& x) -> Output {
     if (depth == 0) return g.Op("Mul", {g.Op("Sin", {y}), x});
     return While(
         g, {g.Op("Identity", {g.Const(0)}), y}, {x}, [&](const Outputs& v) { return Less(g, v[0], 2); },
@@ -176,7 +191,10 @@ TEST(LoopDerivatives, WithAConditionalInTheLoop) {
       [&](const Outputs& v) {
         const Output even = g.Op("Equal", {g.Op("FloorMod", {v[0], g.Const(2)}), g.Const(0)});
         const Outputs y = Cond(
-            g, even, {v[1], v[2]}, [&](const Outputs& w) { return Outputs{g.Op("Mul", {g.Op("Mul", {w[0], w[1]}), w[0]})}; },
+            g, even, {v[1], v[2]},
+            [&](const Outputs& w) {
+              return Outputs{g.Op("Mul", {g.Op("Mul", {w[0], w[1]}), w[0]})};
+            },
             [&](const Outputs& w) { return Outputs{g.Op("Sin", {w[0]})}; });
         return Outputs{Next(g, v[0]), y[0]};
       });
@@ -213,9 +231,15 @@ TEST(LoopDerivatives, OfALoopAfterALoop) {
 TEST(LoopDerivatives, OfFunctionalLoopsAndBranches) {
   Graph g(TheRuntime());
   const Derived d = Derived::Fed(g, {});
-  const Function more = Define(g, "more", [](Graph& b, const Outputs& v) { return Less(b, v[0], 3); }, {DType::kInt32, DType::kDouble, DType::kDouble});
-  const Function square = Define(g, "square_it", [](Graph& b, const Outputs& v) { return b.Op("Mul", {v[0], v[0]}); }, {DType::kDouble});
-  const Function sine = Define(g, "sine", [](Graph& b, const Outputs& v) { return b.Op("Sin", {v[0]}); }, {DType::kDouble});
+  const Function more = Define(g, "more", [](Graph& b, const Outputs& v) { return Less(b, v[0], 3); },
+                               {DType::kInt32, DType::kDouble, DType::kDouble});
+  const Function square = Define(g, "square_it",
+                                 [](Graph& b, const Outputs& v) {
+                                   return b.Op("Mul", {v[0], v[0]});
+                                 },
+                                 {DType::kDouble});
+  const Function sine =
+      Define(g, "sine", [](Graph& b, const Outputs& v) { return b.Op("Sin", {v[0]}); }, {DType::kDouble});
   const Function body = Define(g, "turn",
                                [&](Graph& b, const Outputs& v) {
                                  const Output even = b.Op("Equal", {b.Op("FloorMod", {v[0], b.Const(2)}), b.Const(0)});
@@ -229,21 +253,36 @@ TEST(LoopDerivatives, OfFunctionalLoopsAndBranches) {
 TEST(LoopDerivatives, OfElementFunctions) {
   Graph g(TheRuntime());
   const Derived d = Derived::Fed(g, {3});
-  const Function cube = Define(g, "cube", [](Graph& b, const Outputs& v) { return b.Op("Mul", {b.Op("Mul", {v[0], v[0]}), v[0]}); }, {DType::kDouble});
-  const Function step = Define(g, "step", [](Graph& b, const Outputs& v) { return b.Op("Mul", {b.Op("Sin", {v[0]}), v[1]}); }, {DType::kDouble, DType::kDouble});
+  const Function cube = Define(g, "cube",
+                               [](Graph& b, const Outputs& v) {
+                                 return b.Op("Mul", {b.Op("Mul", {v[0], v[0]}), v[0]});
+                               },
+                               {DType::kDouble});
+  const Function step = Define(g, "step",
+                               [](Graph& b, const Outputs& v) {
+                                 return b.Op("Mul", {b.Op("Sin", {v[0]}), v[1]});
+                               },
+                               {DType::kDouble, DType::kDouble});
   const Output mapped = MapFunction(g, cube, {d.x})[0];
   const Output scanned = Scan(g, step, {g.Op("Sum", {d.x, g.Const(0)})}, {mapped})[0];
   CheckDerivatives(d, scanned, {0.7, 1.1, -0.6});
 }
 
-// A TensorArray that a loop writes and another one reads, or a turn writes and reads: its gradients are in arrays of their own.
+// A TensorArray that a loop writes and another one reads, or a turn writes and reads: its gradients are in arrays of
+// their own.
 TEST(LoopDerivatives, OfTensorArrays) {
   for (const bool in_turn : {false, true}) {
     Graph g(TheRuntime());
     const Derived d = Derived::Fed(g, {});
-    const auto array = [&](const Output& size) { return g.AddNode("TensorArrayV3", {size}, {{"dtype", DType::kDouble}}); };
-    const auto write = [&](const Operation& to, const Output& at, const Output& value, const Output& flow) { return g.Op("TensorArrayWriteV3", {to.output(0), at, value, flow}); };
-    const auto read = [&](const Output& handle, const Output& at, const Output& flow) { return g.Op("TensorArrayReadV3", {handle, at, flow}, {{"dtype", DType::kDouble}}); };
+    const auto array = [&](const Output& size) {
+      return g.AddNode("TensorArrayV3", {size}, {{"dtype", DType::kDouble}});
+    };
+    const auto write = [&](const Operation& to, const Output& at, const Output& value, const Output& flow) {
+      return g.Op("TensorArrayWriteV3", {to.output(0), at, value, flow});
+    };
+    const auto read = [&](const Output& handle, const Output& at, const Output& flow) {
+      return g.Op("TensorArrayReadV3", {handle, at, flow}, {{"dtype", DType::kDouble}});
+    };
     if (in_turn) {
       const Outputs out = While(
           g, {g.Const(0), d.x}, {d.x}, [&](const Outputs& v) { return Less(g, v[0], 3); },
@@ -266,7 +305,9 @@ TEST(LoopDerivatives, OfTensorArrays) {
     const Outputs out = While(
         g, {g.Const(0), d.x}, {made.output(0), written[2]}, [&](const Outputs& v) { return Less(g, v[0], 3); },
         [&](const Outputs& v) {
-          return Outputs{Next(g, v[0]), g.Op("Mul", {v[1], g.Op("TensorArrayReadV3", {v[2], v[0], v[3]}, {{"dtype", DType::kDouble}})})};
+          return Outputs{
+              Next(g, v[0]),
+              g.Op("Mul", {v[1], g.Op("TensorArrayReadV3", {v[2], v[0], v[3]}, {{"dtype", DType::kDouble}})})};
         },
         {"reading"});
     CheckDerivatives(d, out[1], {1.2});
@@ -301,7 +342,10 @@ TEST(LoopDerivatives, ByAVariableThatNestedLoopsAndBranchesRead) {
       [&](const Outputs& v) {
         const Output even = g.Op("Equal", {g.Op("FloorMod", {v[0], g.Const(2)}), g.Const(0)});
         const Outputs y = Cond(
-            g, even, {v[1], v[2]}, [&](const Outputs& w) { return Outputs{g.Op("Mul", {w[0], g.Op("Square", {d.Read(w[1])})})}; },
+            g, even, {v[1], v[2]},
+            [&](const Outputs& w) {
+              return Outputs{g.Op("Mul", {w[0], g.Op("Square", {d.Read(w[1])})})};
+            },
             [&](const Outputs& w) { return Outputs{g.Op("Sin", {w[0]})}; });
         const Outputs in = While(
             g, {g.Op("Identity", {g.Const(0)}), y[0]}, {v[2]}, [&](const Outputs& w) { return Less(g, w[0], 2); },
@@ -326,15 +370,24 @@ TEST(LoopDerivatives, ByAVariableThatOneBranchReads) {
 TEST(LoopDerivatives, ByAVariableInFunctionalLoopsAndBranches) {
   Graph g(TheRuntime());
   const Derived d = Derived::Variable(g, {});
-  const auto read = [](Graph& b, const Output& handle) { return b.Op("ReadVariableOp", {handle}, {{"dtype", DType::kDouble}}); };
-  const Function more = Define(g, "more", [](Graph& b, const Outputs& v) { return Less(b, v[0], 3); }, {DType::kInt32, DType::kDouble, DType::kResource});
-  const Function twice = Define(g, "with_it", [&](Graph& b, const Outputs& v) { return b.Op("Mul", {v[0], read(b, v[1])}); }, {DType::kDouble, DType::kResource});
-  const Function without = Define(g, "without_it", [](Graph& b, const Outputs& v) { return b.Op("Sin", {v[0]}); }, {DType::kDouble, DType::kResource});
+  const auto read = [](Graph& b, const Output& handle) {
+    return b.Op("ReadVariableOp", {handle}, {{"dtype", DType::kDouble}});
+  };
+  const Function more = Define(g, "more", [](Graph& b, const Outputs& v) { return Less(b, v[0], 3); },
+                               {DType::kInt32, DType::kDouble, DType::kResource});
+  const Function twice = Define(g, "with_it",
+                                [&](Graph& b, const Outputs& v) {
+                                  return b.Op("Mul", {v[0], read(b, v[1])});
+                                },
+                                {DType::kDouble, DType::kResource});
+  const Function without = Define(g, "without_it", [](Graph& b, const Outputs& v) { return b.Op("Sin", {v[0]}); },
+                                  {DType::kDouble, DType::kResource});
   const Function body = Define(g, "turn",
                                [&](Graph& b, const Outputs& v) {
                                  const Output even = b.Op("Equal", {b.Op("FloorMod", {v[0], b.Const(2)}), b.Const(0)});
                                  const Output picked = Cond(b, even, {v[1], v[2]}, twice, without)[0];
-                                 return Outputs{Next(b, v[0]), b.Op("Mul", {b.Call(twice, {picked, v[2]}), v[1]}), v[2]};
+                                 return Outputs{Next(b, v[0]), b.Op("Mul", {b.Call(twice, {picked, v[2]}), v[1]}),
+                                                v[2]};
                                },
                                {DType::kInt32, DType::kDouble, DType::kResource});
   CheckDerivatives(d, While(g, {g.Const(0), g.Const(0.9), d.x}, more, body)[1], {1.2});
@@ -352,8 +405,12 @@ void CheckRows(const Shape& shape, const std::vector<double>& at, bool in_branch
         Output rows = d.Rows(v[2], indices);
         if (in_branches)
           rows = Cond(
-              g, g.Op("Equal", {v[0], g.Const(1)}), {v[2], indices}, [&](const Outputs& w) { return Outputs{g.Op("Square", {d.Rows(w[0], w[1])})}; },
-              [&](const Outputs& w) { return Outputs{g.Op("Identity", {g.Op("ZerosLike", {g.Op("Cast", {w[1]}, {{"DstT", DType::kDouble}})})})}; })[0];
+              g, g.Op("Equal", {v[0], g.Const(1)}), {v[2], indices},
+              [&](const Outputs& w) { return Outputs{g.Op("Square", {d.Rows(w[0], w[1])})}; },
+              [&](const Outputs& w) {
+                return Outputs{
+                    g.Op("Identity", {g.Op("ZerosLike", {g.Op("Cast", {w[1]}, {{"DstT", DType::kDouble}})})})};
+              })[0];
         const Output sum = in_branches && rows.shape().dims().size() < 2 ? rows : g.Op("Sum", {rows, g.Const(0)});
         return Outputs{Next(g, v[0]), g.Op("Mul", {v[1], g.Op("AddV2", {sum, g.Const({1.0, 1.0})})})};
       });
@@ -366,14 +423,20 @@ TEST(LoopDerivatives, ByRowsOfALargeTableStayRows) {
   Graph g(TheRuntime());
   const int64_t rows = 1 << 20;
   const Output table = g.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", Shape{rows, 2}}}, "table");
-  const Operation fill = g.AddNode("AssignVariableOp", {table, g.Op("Fill", {g.Const({static_cast<int32_t>(rows), 2}), g.Const(0.5)})}, {{"dtype", DType::kDouble}});
-  const auto gather = [&](const Output& handle, const Output& indices) { return g.Op("ResourceGather", {handle, indices}, {{"dtype", DType::kDouble}}); };
+  const Operation fill =
+      g.AddNode("AssignVariableOp", {table, g.Op("Fill", {g.Const({static_cast<int32_t>(rows), 2}), g.Const(0.5)})},
+                {{"dtype", DType::kDouble}});
+  const auto gather = [&](const Output& handle, const Output& indices) {
+    return g.Op("ResourceGather", {handle, indices}, {{"dtype", DType::kDouble}});
+  };
   const Outputs out = While(
       g, {g.Const(0), g.Const(0.0)}, {table}, [&](const Outputs& v) { return Less(g, v[0], 3); },
       [&](const Outputs& v) {
         const Output picked = Cond(
             g, g.Op("Equal", {v[0], g.Const(1)}), {v[2], v[0]}, [&](const Outputs&) { return Outputs{g.Const(1.0)}; },
-            [&](const Outputs& w) { return Outputs{Sum(g, g.Op("Square", {gather(w[0], g.Op("Pack", {w[1], g.Const(7)}))}))}; })[0];
+            [&](const Outputs& w) {
+              return Outputs{Sum(g, g.Op("Square", {gather(w[0], g.Op("Pack", {w[1], g.Const(7)}))}))};
+            })[0];
         return Outputs{Next(g, v[0]), g.Op("AddV2", {v[1], picked})};
       });
   const std::vector<Gradient> found = g.Gradients({out[1]}, {table});
@@ -394,7 +457,8 @@ TEST(LoopDerivatives, ByRowsOfALargeTableStayRows) {
 TEST(LoopDerivatives, ByAHandleThatIsAnotherOneEachTurnIsRefused) {
   Graph g(TheRuntime());
   const Derived d = Derived::Variable(g, {});
-  const Output other = g.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", Shape{}}, {"shared_name", "other"}}, "other");
+  const Output other =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", Shape{}}, {"shared_name", "other"}}, "other");
   const Outputs out = While(
       g, {g.Const(0), g.Const(1.0), d.x, other}, {}, [&](const Outputs& v) { return Less(g, v[0], 3); },
       [&](const Outputs& v) { return Outputs{Next(g, v[0]), g.Op("Mul", {v[1], d.Read(v[2])}), v[3], v[2]}; });
@@ -408,7 +472,8 @@ TEST(LoopDerivatives, ThroughAStackOfTheStepThatNestedLoopsUse) {
   Graph g(TheRuntime());
   const Derived d = Derived::Fed(g, {});
   const Output stack = g.Op("StackV2", {g.Const(-1)}, {{"elem_type", DType::kDouble}});
-  const auto nest = [&](const std::string& name, const Output& begin, const Output& handle, const std::function<Output(const Output& y, const Output& handle)>& turn) {
+  const auto nest = [&](const std::string& name, const Output& begin, const Output& handle,
+                        const std::function<Output(const Output& y, const Output& handle)>& turn) {
     return While(
         g, {g.Const(0), begin}, {handle}, [&](const Outputs& v) { return Less(g, v[0], 2); },
         [&](const Outputs& v) {
@@ -426,11 +491,15 @@ TEST(LoopDerivatives, ThroughAStackOfTheStepThatNestedLoopsUse) {
         },
         {name});
   };
-  const Outputs first = nest("pushing", d.x, stack, [&](const Output& y, const Output& handle) { return g.Op("Sin", {g.Op("StackPushV2", {handle, g.Op("Mul", {y, y})})}); });
-  const auto after = g.ControlDependencies({Operation(first[1])});
-  const Outputs last = nest("popping", g.Op("Identity", {d.x}), g.Op("Identity", {stack}), [&](const Output& y, const Output& handle) {
-    return g.Op("AddV2", {g.Op("Cos", {y}), g.Op("Mul", {y, g.Op("StackPopV2", {handle}, {{"elem_type", DType::kDouble}})})});
+  const Outputs first = nest("pushing", d.x, stack, [&](const Output& y, const Output& handle) {
+    return g.Op("Sin", {g.Op("StackPushV2", {handle, g.Op("Mul", {y, y})})});
   });
+  const auto after = g.ControlDependencies({Operation(first[1])});
+  const Outputs last =
+      nest("popping", g.Op("Identity", {d.x}), g.Op("Identity", {stack}), [&](const Output& y, const Output& handle) {
+        return g.Op("AddV2", {g.Op("Cos", {y}),
+                              g.Op("Mul", {y, g.Op("StackPopV2", {handle}, {{"elem_type", DType::kDouble}})})});
+      });
   CheckDerivatives(d, last[1], {1.2});
 }
 
@@ -442,14 +511,19 @@ TEST(LoopDerivatives, ThroughAStackOfTwoPushesAreRefused) {
   const Outputs first = While(
       g, {g.Const(0), d.x}, {stack}, [&](const Outputs& v) { return Less(g, v[0], 2); },
       [&](const Outputs& v) {
-        const Output once = g.Op("StackPushV2", {v[2], v[1]}), twice = g.Op("StackPushV2", {v[2], g.Op("Square", {once})});
+        const Output once = g.Op("StackPushV2", {v[2], v[1]}),
+                     twice = g.Op("StackPushV2", {v[2], g.Op("Square", {once})});
         return Outputs{Next(g, v[0]), g.Op("Sin", {twice})};
       },
       {"pushing"});
   const auto after = g.ControlDependencies({Operation(first[0])});
   const Outputs last = While(
       g, {g.Const(0), g.Const(0.0)}, {g.Op("Identity", {stack})}, [&](const Outputs& v) { return Less(g, v[0], 2); },
-      [&](const Outputs& v) { return Outputs{Next(g, v[0]), g.Op("AddV2", {v[1], g.Op("StackPopV2", {v[2]}, {{"elem_type", DType::kDouble}})})}; }, {"popping"});
+      [&](const Outputs& v) {
+        return Outputs{Next(g, v[0]),
+                       g.Op("AddV2", {v[1], g.Op("StackPopV2", {v[2]}, {{"elem_type", DType::kDouble}})})};
+      },
+      {"popping"});
   g.Gradients({last[1]}, {d.x});
   EXPECT_EQ(g.status().code(), Code::kUnimplemented) << g.status();
   EXPECT_NE(g.status().message().find("give each value a stack of its own"), std::string::npos) << g.status();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutexes between steps: one step at a time, whoever fails or is given up, and what Abort does instead of ending the process. Covers B7, D8.
+// Mutexes between steps: one step at a time, whoever fails or is given up, and what Abort does instead of ending the
+// process. Covers B7, D8.
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,10 +16,15 @@ const Attrs kFloats = {{"component_types", std::vector<DType>{DType::kFloat}}};
 struct Guarded {
   Guarded() : g(TheRuntime()) {
     mutex = g.Op("MutexV2", {}, {{"shared_name", "m"}});
-    const Output variable = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", "v"}});
+    const Output variable =
+        g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", "v"}});
     assign = g.AddNode("AssignVariableOp", {variable, g.Const(0.0f)});
     read = g.Op("ReadVariableOp", {variable}, {{"dtype", DType::kFloat}});
-    add = Inside([&] { return g.AddNode("AssignVariableOp", {variable, g.Op("AddV2", {g.Op("ReadVariableOp", {variable}, {{"dtype", DType::kFloat}}), g.Const(1.0f)})}); });
+    add = Inside([&] {
+      return g.AddNode(
+          "AssignVariableOp",
+          {variable, g.Op("AddV2", {g.Op("ReadVariableOp", {variable}, {{"dtype", DType::kFloat}}), g.Const(1.0f)})});
+    });
     const Output entered = Queue("entered"), gate = Queue("gate");
     const auto get = [&](const Output& queue) { return g.Op("QueueDequeueV2", {queue}, kFloats); };
     const auto put = [&](const Output& queue) { return g.AddNode("QueueEnqueueV2", {queue, g.Const(1.0f)}); };
@@ -32,7 +38,12 @@ struct Guarded {
     fail = Inside([&] { return g.AddNode("Abort", {}, {{"error_msg", "on purpose"}}); });
     keep = Operation(g.Op("MutexLock", {mutex}));
   }
-  Output Queue(const std::string& name) { return g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}, {"shared_name", name}}); }
+  Output Queue(const std::string& name) {
+    return g.Op("FIFOQueueV2", {},
+                {{"component_types", std::vector<DType>{DType::kFloat}},
+                 {"shapes", std::vector<Shape>{Shape()}},
+                 {"shared_name", name}});
+  }
   template <class Make>
   Operation Inside(const Make& make) {
     const Output lock = g.Op("MutexLock", {mutex});
@@ -54,7 +65,9 @@ struct Guarded {
   Operation assign, add, stay, let_go, fail, keep;
 };
 
-Status RunOne(const Session& session, const Operation& target, const RunOptions& options = {}) { return session.Run({}, {}, {target}, options).status(); }
+Status RunOne(const Session& session, const Operation& target, const RunOptions& options = {}) {
+  return session.Run({}, {}, {target}, options).status();
+}
 
 TEST(Mutex, NoStepComesBetweenReadingAndWriting) {
   Guarded guarded;
@@ -69,7 +82,8 @@ TEST(Mutex, NoStepComesBetweenReadingAndWriting) {
   EXPECT_EQ((*session.Run({}, {guarded.read}))[0].scalar<float>(), static_cast<float>(kThreads * kSteps));
 }
 
-// Two variables that change together, by a step that stands still between the two: who reads both under the lock has both as they were, or both as they will be.
+// Two variables that change together, by a step that stands still between the two: who reads both under the lock has
+// both as they were, or both as they will be.
 TEST(Mutex, WhatBelongsTogetherIsSeenTogether) {
   Guarded guarded;
   Graph& g = guarded.g;
@@ -77,9 +91,12 @@ TEST(Mutex, WhatBelongsTogetherIsSeenTogether) {
   const Output halfway = guarded.Queue("halfway"), on = guarded.Queue("on"), asked = guarded.Queue("asked");
   const auto put = [&](const Output& queue) { return g.AddNode("QueueEnqueueV2", {queue, x}); };
   const auto get = [&](const Output& queue) { return g.Op("QueueDequeueV2", {queue}, kFloats); };
-  const auto variable = [&](const char* name) { return g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", std::string(name)}}); };
+  const auto variable = [&](const char* name) {
+    return g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape()}, {"shared_name", std::string(name)}});
+  };
   const Output one = variable("one"), other = variable("other");
-  const Operation first[] = {g.AddNode("AssignVariableOp", {one, g.Const(0.0f)}), g.AddNode("AssignVariableOp", {other, g.Const(0.0f)})};
+  const Operation first[] = {g.AddNode("AssignVariableOp", {one, g.Const(0.0f)}),
+                             g.AddNode("AssignVariableOp", {other, g.Const(0.0f)})};
   const Operation change = guarded.Inside([&] {
     const auto after_one = g.ControlDependencies({g.AddNode("AssignVariableOp", {one, x})});
     const auto after_told = g.ControlDependencies({put(halfway)});
@@ -173,7 +190,8 @@ TEST(Abort, FailsTheStepAndNotTheProcessAlsoWithoutAnError) {
   ASSERT_TRUE(session.ok()) << session.status();
   const Status failed = RunOne(*session, abort);
   EXPECT_EQ(failed.code(), Code::kAborted) << failed;
-  EXPECT_NE(failed.message().find("enough; exit_without_error would have the process end well"), std::string::npos) << failed;
+  EXPECT_NE(failed.message().find("enough; exit_without_error would have the process end well"), std::string::npos)
+      << failed;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients that a graph brings itself: of an op, of nodes that ask for one, in scopes, loops and files; and where the nodes of gradients stand. Covers K5, K9.
+// Gradients that a graph brings itself: of an op, of nodes that ask for one, in scopes, loops and files; and where the
+// nodes of gradients stand. Covers K5, K9.
 #include <set>
 #include <string>
 
@@ -8,14 +9,22 @@
 namespace tenon::engine::own_gradient_test {
 namespace {
 
-// A graph with two functions that may be the gradient of an op of one input: a hundred times what arrives, and, of the input too, a thousand times x.
+// A graph with two functions that may be the gradient of an op of one input: a hundred times what arrives, and, of the
+// input too, a thousand times x.
 struct Own {
   Own() : g(TheRuntime()) {
     const Attrs floats = {};
-    hundred = Define(g, "hundred", [](Graph& body, const std::vector<Output>& in) { return std::vector<Output>{body.Op("Mul", {in[0], body.Const(100.0f)})}; }, {DType::kFloat});
-    by_input = Define(
-        g, "by_input", [](Graph& body, const std::vector<Output>& in) { return std::vector<Output>{body.Op("Mul", {in[1], body.Op("Mul", {in[0], body.Const(1000.0f)})})}; },
-        {DType::kFloat, DType::kFloat});
+    hundred = Define(g, "hundred",
+                     [](Graph& body, const std::vector<Output>& in) {
+                       return std::vector<Output>{body.Op("Mul", {in[0], body.Const(100.0f)})};
+                     },
+                     {DType::kFloat});
+    by_input =
+        Define(g, "by_input",
+               [](Graph& body, const std::vector<Output>& in) {
+                 return std::vector<Output>{body.Op("Mul", {in[1], body.Op("Mul", {in[0], body.Const(1000.0f)})})};
+               },
+               {DType::kFloat, DType::kFloat});
     x = g.Placeholder("x", DType::kFloat, Shape{});
   }
   // d(y)/dx at 2.
@@ -43,7 +52,8 @@ TEST(OwnGradient, OfAnOpGoesBeforeTheOps) {
   EXPECT_FLOAT_EQ(*o.Slope(o.g.Op("Exp", {o.g.Op("Mul", {o.x, o.g.Const(3.0f)})})), 3 * 1000 * 6);
   o.g.RegisterGradient("Tanh", o.by_input);
   EXPECT_EQ(o.g.status().code(), Code::kAlreadyExists);
-  EXPECT_EQ(o.g.status().message(), "the gradient of 'Tanh' is the function 'hundred' in this graph, and cannot be 'by_input' too");
+  EXPECT_EQ(o.g.status().message(),
+            "the gradient of 'Tanh' is the function 'hundred' in this graph, and cannot be 'by_input' too");
 }
 
 TEST(OwnGradient, OfNodesUnderAGuardAlone) {
@@ -66,7 +76,9 @@ TEST(OwnGradient, ThatIsNotThereIsNamedAndNotGuessed) {
   const auto slope = o.Slope(y);
   ASSERT_FALSE(slope.ok());
   EXPECT_EQ(slope.status().code(), Code::kUnimplemented);
-  EXPECT_NE(slope.status().message().find("gradient of node 'IdentityN' (IdentityN): it asks for the gradient 'CustomGradient-12', which the graph does not bring"), std::string::npos)
+  EXPECT_NE(slope.status().message().find("gradient of node 'IdentityN' (IdentityN): it asks for the gradient "
+                                          "'CustomGradient-12', which the graph does not bring"),
+            std::string::npos)
       << slope.status().message();
 }
 
@@ -74,19 +86,31 @@ TEST(OwnGradient, OfAFunctionThatIsMissingOrDoesNotFitIsAnError) {
   Own o;
   o.g.RegisterGradient("Tanh", Function{"nobody"});
   EXPECT_EQ(o.g.TakeStatus().code(), Code::kNotFound);
-  const Function two = Define(
-      o.g, "two", [](Graph& body, const std::vector<Output>& in) { return std::vector<Output>{in[0], body.Op("Neg", {in[0]})}; }, {DType::kFloat});
+  const Function two = Define(o.g, "two",
+                              [](Graph& body, const std::vector<Output>& in) {
+                                return std::vector<Output>{in[0], body.Op("Neg", {in[0]})};
+                              },
+                              {DType::kFloat});
   o.g.RegisterGradient("Tanh", two);
   const auto slope = o.Slope(o.g.Op("Tanh", {o.x}));
   ASSERT_FALSE(slope.ok());
-  EXPECT_NE(slope.status().message().find("'two', which is its gradient, gives 2 values for 1 inputs"), std::string::npos) << slope.status().message();
+  EXPECT_NE(slope.status().message().find("'two', which is its gradient, gives 2 values for 1 inputs"),
+            std::string::npos)
+      << slope.status().message();
 }
 
 TEST(OwnGradient, OfWhatAsksForItInACallIsThatOfItsFunctionOtherwise) {
   Own o;
-  const Function square = Define(o.g, "square", [](Graph& body, const std::vector<Output>& in) { return std::vector<Output>{body.Op("Square", {in[0]})}; }, {DType::kFloat});
+  const Function square =
+      Define(o.g, "square",
+             [](Graph& body, const std::vector<Output>& in) { return std::vector<Output>{body.Op("Square", {in[0]})}; },
+             {DType::kFloat});
   const auto call = [&](const char* type) {
-    return o.g.Op("PartitionedCall", {o.x}, {{"f", square}, {"Tin", std::vector<DType>{DType::kFloat}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"_gradient_op_type", std::string(type)}});
+    return o.g.Op("PartitionedCall", {o.x},
+                  {{"f", square},
+                   {"Tin", std::vector<DType>{DType::kFloat}},
+                   {"Tout", std::vector<DType>{DType::kFloat}},
+                   {"_gradient_op_type", std::string(type)}});
   };
   EXPECT_FLOAT_EQ(*o.Slope(call("PartitionedCall-7")), 4) << "as SavedModels write it of every call";
   o.g.RegisterGradient("PartitionedCall-8", o.hundred);
@@ -96,15 +120,21 @@ TEST(OwnGradient, OfWhatAsksForItInACallIsThatOfItsFunctionOtherwise) {
 TEST(OwnGradient, StandsInLoopsAndInFiles) {
   Own o;
   o.g.RegisterGradient("MyTanh", o.by_input);
-  const Function condition = Define(
-      o.g, "condition", [](Graph& body, const std::vector<Output>& in) { return std::vector<Output>{body.Op("Less", {in[0], body.Const(3)})}; }, {DType::kInt32, DType::kFloat});
-  const Function body_of = Define(
-      o.g, "body",
-      [](Graph& body, const std::vector<Output>& in) {
-        return std::vector<Output>{body.Op("AddV2", {in[0], body.Const(1)}), body.Op("Relu", {in[1]}, {{"_gradient_op_type", std::string("MyTanh")}})};
-      },
-      {DType::kInt32, DType::kFloat});
-  const Operation loop = o.g.AddNode("While", {o.g.Const(0), o.x}, {{"T", std::vector<DType>{DType::kInt32, DType::kFloat}}, {"cond", condition}, {"body", body_of}});
+  const Function condition = Define(o.g, "condition",
+                                    [](Graph& body, const std::vector<Output>& in) {
+                                      return std::vector<Output>{body.Op("Less", {in[0], body.Const(3)})};
+                                    },
+                                    {DType::kInt32, DType::kFloat});
+  const Function body_of =
+      Define(o.g, "body",
+             [](Graph& body, const std::vector<Output>& in) {
+               return std::vector<Output>{body.Op("AddV2", {in[0], body.Const(1)}),
+                                          body.Op("Relu", {in[1]}, {{"_gradient_op_type", std::string("MyTanh")}})};
+             },
+             {DType::kInt32, DType::kFloat});
+  const Operation loop =
+      o.g.AddNode("While", {o.g.Const(0), o.x},
+                  {{"T", std::vector<DType>{DType::kInt32, DType::kFloat}}, {"cond", condition}, {"body", body_of}});
   // Three turns of x = relu(x), each of the slope 1000 x.
   EXPECT_FLOAT_EQ(*o.Slope(loop.output(1)), 2000.0f * 2000.0f * 2000.0f);
 
@@ -185,8 +215,11 @@ TEST(GradientDevices, AreTheGuardsAroundWhereTheNodesAskForNone) {
 TEST(GradientDevices, StandInLoopsToo) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{});
-  const Function condition = Define(
-      g, "condition", [](Graph& body, const std::vector<Output>& in) { return std::vector<Output>{body.Op("Less", {in[0], body.Const(3)})}; }, {DType::kInt32, DType::kFloat});
+  const Function condition = Define(g, "condition",
+                                    [](Graph& body, const std::vector<Output>& in) {
+                                      return std::vector<Output>{body.Op("Less", {in[0], body.Const(3)})};
+                                    },
+                                    {DType::kInt32, DType::kFloat});
   const Function turn = Define(
       g, "turn",
       [](Graph& body, const std::vector<Output>& in) {
@@ -194,13 +227,16 @@ TEST(GradientDevices, StandInLoopsToo) {
         return std::vector<Output>{body.Op("AddV2", {in[0], body.Const(1)}), body.Op("Square", {in[1]})};
       },
       {DType::kInt32, DType::kFloat});
-  const Operation loop = g.AddNode("While", {g.Const(0), x}, {{"T", std::vector<DType>{DType::kInt32, DType::kFloat}}, {"cond", condition}, {"body", turn}});
+  const Operation loop =
+      g.AddNode("While", {g.Const(0), x},
+                {{"T", std::vector<DType>{DType::kInt32, DType::kFloat}}, {"cond", condition}, {"body", turn}});
   const std::vector<Gradient> gradients = g.Gradients({loop.output(1)}, {x});
   ASSERT_TRUE(g.status().ok()) << g.status().message();
   int placed = 0;
   for (int64_t node = 0; node < tenon_graph_node_count(g.get()); ++node) {
     const std::string name(Text(tenon_graph_node_name(g.get(), node)));
-    if (name.starts_with("gradients/") && Text(tenon_graph_node_op(g.get(), node)) == "Mul") placed += DeviceOf(g, node) == "/device:CPU:0" ? 1 : 0;
+    if (name.starts_with("gradients/") && Text(tenon_graph_node_op(g.get(), node)) == "Mul")
+      placed += DeviceOf(g, node) == "/device:CPU:0" ? 1 : 0;
   }
   EXPECT_GT(placed, 0);
   auto session = Session::Create(TheRuntime(), g);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partial runs are one step: branches, loops and what ends with the step go over calls; each node runs once; a failure ends the run. Covers C10.
+// Partial runs are one step: branches, loops and what ends with the step go over calls; each node runs once; a failure
+// ends the run. Covers C10.
 #include <chrono>
 #include <limits>
 
@@ -28,27 +29,33 @@ class PartialRuns : public testing::Test {
     return values.ok() ? (*values)[0].scalar<float>() : -1;
   }
   Graph g{TheRuntime()};
-  Output a = g.Placeholder("a", DType::kFloat, {}), b = g.Placeholder("b", DType::kFloat, {}), p = g.Placeholder("p", DType::kBool, {});
+  Output a = g.Placeholder("a", DType::kFloat, {}), b = g.Placeholder("b", DType::kFloat, {}),
+         p = g.Placeholder("p", DType::kBool, {});
 };
 
 TEST_F(PartialRuns, ReadASwitchInTwoCalls) {
   const Operation sides = g.AddNode("Switch", {a, p});
-  const Output taken = g.Op("Mul", {sides.output(1), g.Const(2.0f)}, {}, "taken"), other = g.Op("Neg", {sides.output(0)}, {}, "other");
-  const Output merged = Output(g.AddNode("Merge", {g.Op("Mul", {sides.output(0), b}), g.Op("AddV2", {sides.output(1), b})}, {}, "merged"));
+  const Output taken = g.Op("Mul", {sides.output(1), g.Const(2.0f)}, {}, "taken"),
+               other = g.Op("Neg", {sides.output(0)}, {}, "other");
+  const Output merged = Output(
+      g.AddNode("Merge", {g.Op("Mul", {sides.output(0), b}), g.Op("AddV2", {sides.output(1), b})}, {}, "merged"));
   for (const Manner& manner : Manners()) {
     auto session = Session::Create(TheRuntime(), g, manner.options);
     ASSERT_TRUE(session.ok()) << session.status();
     for (const bool yes : {true, false}) {
       auto run = PartialRun::Setup(*session, {a, b, p}, {yes ? taken : other, merged});
       ASSERT_TRUE(run.ok()) << manner.name << ": " << run.status();
-      EXPECT_EQ(Given(run->Run({{a, Number(5)}, {p, *Tensor::Scalar(yes)}}, {yes ? taken : other})), yes ? 10 : -5) << manner.name;
+      EXPECT_EQ(Given(run->Run({{a, Number(5)}, {p, *Tensor::Scalar(yes)}}, {yes ? taken : other})), yes ? 10 : -5)
+          << manner.name;
       EXPECT_EQ(Given(run->Run({{b, Number(7)}}, {merged})), yes ? 12 : 35) << manner.name;
     }
     auto run = PartialRun::Setup(*session, {a, b, p}, {other, merged});
     ASSERT_TRUE(run.ok());
     const auto none = run->Run({{a, Number(5)}, {p, *Tensor::Scalar(true)}}, {other});
     EXPECT_EQ(none.status().code(), Code::kInvalidArgument) << manner.name << ": " << none.status();
-    EXPECT_TRUE(none.status().message().find("'other:0' has no value: it lies in a branch that was not taken") != std::string::npos) << none.status();
+    EXPECT_TRUE(none.status().message().find("'other:0' has no value: it lies in a branch that was not taken") !=
+                std::string::npos)
+        << none.status();
   }
 }
 
@@ -76,10 +83,16 @@ TEST_F(PartialRuns, GiveOneValueUnderTwoNamesInTwoCalls) {
 TEST_F(PartialRuns, TakeALoopsExitsInTwoCalls) {
   constexpr int kTurns = 20;
   for (const int64_t parallel : {1, 2, 10}) {
-    const auto last = While(g, {g.Const(0), a, g.Const(0.0f), b}, {b}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(kTurns)}); },
-                            [&](const auto& v) {
-                              return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("AddV2", {v[1], g.Const(2.0f)}), g.Op("AddV2", {v[2], v[4]}), v[3]};
-                            }, {"while", parallel});
+    const auto last = While(
+        g, {g.Const(0), a, g.Const(0.0f), b}, {b},
+        [&](const auto& v) {
+          return g.Op("Less", {v[0], g.Const(kTurns)});
+        },
+        [&](const auto& v) {
+          return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("AddV2", {v[1], g.Const(2.0f)}),
+                                     g.Op("AddV2", {v[2], v[4]}), v[3]};
+        },
+        {"while", parallel});
     for (const Manner& manner : Manners()) {
       auto session = Session::Create(TheRuntime(), g, manner.options);
       ASSERT_TRUE(session.ok()) << session.status();
@@ -93,11 +106,16 @@ TEST_F(PartialRuns, TakeALoopsExitsInTwoCalls) {
 }
 
 TEST_F(PartialRuns, KeepWhatEndsWithTheStep) {
-  const Operation array = g.AddNode("TensorArrayV3", {g.Const(2)}, {{"dtype", DType::kFloat}, {"clear_after_read", false}});
+  const Operation array =
+      g.AddNode("TensorArrayV3", {g.Const(2)}, {{"dtype", DType::kFloat}, {"clear_after_read", false}});
   const Output first = g.Op("TensorArrayWriteV3", {array.output(0), g.Const(0), a, array.output(1)});
-  const Output read = g.Op("TensorArrayReadV3", {array.output(0), g.Const(0), first}, {{"dtype", DType::kFloat}}, "read");
+  const Output read =
+      g.Op("TensorArrayReadV3", {array.output(0), g.Const(0), first}, {{"dtype", DType::kFloat}}, "read");
   const Output second = g.Op("TensorArrayWriteV3", {array.output(0), g.Const(1), b, first});
-  const Output both = g.Op("Sum", {g.Op("TensorArrayGatherV3", {array.output(0), g.Const({0, 1}), second}, {{"dtype", DType::kFloat}}), g.Const(0)}, {}, "both");
+  const Output both = g.Op(
+      "Sum",
+      {g.Op("TensorArrayGatherV3", {array.output(0), g.Const({0, 1}), second}, {{"dtype", DType::kFloat}}), g.Const(0)},
+      {}, "both");
   ASSERT_TRUE(g.status().ok()) << g.status();
   for (const Manner& manner : Manners()) {
     auto session = Session::Create(TheRuntime(), g, manner.options);
@@ -126,8 +144,11 @@ TEST_F(PartialRuns, EndWithAFailureAndRepeatNothing) {
     auto run = PartialRun::Setup(*session, {a, b}, {first, second});
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_EQ(run->Run({}, {first}).status().code(), Code::kFailedPrecondition);
-    EXPECT_EQ(run->Run({{a, *Tensor::Scalar(1)}}, {first}).status().code(), Code::kInvalidArgument) << "of another type";
-    EXPECT_EQ(run->Run({{a, Number(std::numeric_limits<float>::infinity())}}, {first}).status().code(), Code::kInvalidArgument) << manner.name;
+    EXPECT_EQ(run->Run({{a, *Tensor::Scalar(1)}}, {first}).status().code(), Code::kInvalidArgument)
+        << "of another type";
+    EXPECT_EQ(run->Run({{a, Number(std::numeric_limits<float>::infinity())}}, {first}).status().code(),
+              Code::kInvalidArgument)
+        << manner.name;
     const auto ended = run->Run({{a, Number(1)}}, {first});
     EXPECT_EQ(ended.status().code(), Code::kFailedPrecondition) << ended.status();
     EXPECT_TRUE(ended.status().message().find("the partial run has ended") != std::string::npos) << ended.status();
@@ -151,7 +172,8 @@ TEST_F(PartialRuns, ArePlannedOnceAndMayBeUnderWayTogether) {
     EXPECT_EQ(Given(run->Run({{a, Number(static_cast<float>(i))}}, {first})), i + 1);
     runs.push_back(std::move(*run));
   }
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Given(runs[static_cast<size_t>(i)].Run({{b, Number(10)}}, {second})), 10 * (i + 1));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(Given(runs[static_cast<size_t>(i)].Run({{b, Number(10)}}, {second})), 10 * (i + 1));
   EXPECT_EQ(runs[0].Run({}, {second}).status().code(), Code::kInvalidArgument) << "given before";
   EXPECT_EQ(session->Metrics()->plans_built, 1u);
 }  // the last one stands still, and goes
@@ -174,8 +196,13 @@ TEST_F(PartialRuns, AreTracedCallByCall) {
 }
 
 TEST_F(PartialRuns, GiveAnEdgeByEachOfItsNames) {
-  const Function same = Define(g, "same", [](Graph&, const std::vector<Output>& v) { return std::vector<Output>{v[0], v[0]}; }, {DType::kFloat});
-  const Operation call = g.AddNode("PartitionedCall", {g.Op("Neg", {a})}, {{"f", same}, {"Tout", std::vector<DType>{DType::kFloat, DType::kFloat}}}, "call");
+  const Function same = Define(g, "same",
+                               [](Graph&, const std::vector<Output>& v) {
+                                 return std::vector<Output>{v[0], v[0]};
+                               },
+                               {DType::kFloat});
+  const Operation call = g.AddNode("PartitionedCall", {g.Op("Neg", {a})},
+                                   {{"f", same}, {"Tout", std::vector<DType>{DType::kFloat, DType::kFloat}}}, "call");
   const Output last = g.Op("AddV2", {call.output(1), b}, {}, "last");
   auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok());
@@ -205,7 +232,8 @@ TEST_F(PartialRuns, RunTheirTargetsWhenTheirFeedsHaveCome) {
 }
 
 TEST_F(PartialRuns, EndAtTheirDeadlineAndWithTheirSession) {
-  const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", "never"}});
+  const Output queue =
+      g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", "never"}});
   Output never;
   {
     const auto after = g.ControlDependencies({Operation(g.Op("Identity", {a}))});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of pinned tensors share: a graph that doubles what it is fed on a GPU, and counts of the emulated GPU's copies. What goes by way of the driver's
-// own buffers is copied in pieces of a mebibyte.
+// What tests of pinned tensors share: a graph that doubles what it is fed on a GPU, and counts of the emulated GPU's
+// copies. What goes by way of the driver's own buffers is copied in pieces of a mebibyte.
 #ifndef TENON_TESTS_ENGINE_PINNED_H_
 #define TENON_TESTS_ENGINE_PINNED_H_
 
@@ -88,7 +88,8 @@ inline void ExpectDoubled(std::span<const float> values, float first) {
 
 // y is twice x; last is an element of y.
 struct Doubling {
-  explicit Doubling(const Runtime& runtime, const std::vector<int64_t>& dims = {kCount}) : g(runtime), x(g.Placeholder("x", DType::kFloat, Shape(dims))) {
+  explicit Doubling(const Runtime& runtime, const std::vector<int64_t>& dims = {kCount})
+      : g(runtime), x(g.Placeholder("x", DType::kFloat, Shape(dims))) {
     y = g.Op("AddV2", {x, x}, {}, "y");
     last = g.Op("Slice", {y, g.Const({int32_t{3}}), g.Const({int32_t{1}})}, {}, "last");
   }

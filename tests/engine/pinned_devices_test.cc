@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the same of pinned tensors for every device, the host's and the simulator's too: what they count to, what is wrong with a wish for one, and how a
-// cluster's steps see them. Of a GPU where one is built. Covers E10.
+// What is the same of pinned tensors for every device, the host's and the simulator's too: what they count to, what is
+// wrong with a wish for one, and how a cluster's steps see them. Of a GPU where one is built. Covers E10.
 #include "tests/cluster/local_cluster.h"
 #include "tests/engine/pinned.h"
 
@@ -31,20 +31,27 @@ TEST(PinnedTensor, CountsToItsSessionsMemory) {
     EXPECT_EQ(session.Metrics()->bytes_in_use - before, 2 * kBytes) << device;
     const auto third = session.PinnedTensor(DType::kFloat, Shape{kCount + 1}, device);
     EXPECT_EQ(third.status().code(), Code::kResourceExhausted);
-    EXPECT_NE(std::string(third.status().message()).find("memory limit"), std::string::npos) << third.status().message();
-    EXPECT_NE(std::string(third.status().message()).find("a pinned tensor of float[1048577]"), std::string::npos) << third.status().message();
+    EXPECT_NE(std::string(third.status().message()).find("memory limit"), std::string::npos)
+        << third.status().message();
+    EXPECT_NE(std::string(third.status().message()).find("a pinned tensor of float[1048577]"), std::string::npos)
+        << third.status().message();
   }
   EXPECT_EQ(session.Metrics()->bytes_in_use, before);
-  EXPECT_TRUE(session.PinnedTensor(DType::kFloat, Shape{kCount + 1}, Devices()[0]).ok()) << "what was released counts no more";
+  EXPECT_TRUE(session.PinnedTensor(DType::kFloat, Shape{kCount + 1}, Devices()[0]).ok())
+      << "what was released counts no more";
 }
 
 TEST(PinnedTensor, SaysWhatIsWrong) {
   const Session session = OpenAny(Graph(AnyRuntime()));
-  const auto code = [&](DType dtype, const Shape& shape, const char* device) { return session.PinnedTensor(dtype, shape, device).status().code(); };
+  const auto code = [&](DType dtype, const Shape& shape, const char* device) {
+    return session.PinnedTensor(dtype, shape, device).status().code();
+  };
   EXPECT_EQ(code(DType::kFloat, {1}, "/device:GPU:7"), Code::kNotFound);
-  EXPECT_EQ(code(DType::kFloat, {1}, "no device"), session.CopyTensor(*Tensor::Scalar(1.0f), "no device").status().code());
+  EXPECT_EQ(code(DType::kFloat, {1}, "no device"),
+            session.CopyTensor(*Tensor::Scalar(1.0f), "no device").status().code());
   for (const char* device : Devices()) {
-    for (const DType dtype : {DType::kString, DType::kResource, DType::kVariant, DType::kInvalid, static_cast<DType>(99)})
+    for (const DType dtype :
+         {DType::kString, DType::kResource, DType::kVariant, DType::kInvalid, static_cast<DType>(99)})
       EXPECT_EQ(code(dtype, {1}, device), Code::kInvalidArgument) << static_cast<int>(dtype);
     EXPECT_EQ(code(static_cast<DType>(101), {1}, device), Code::kInvalidArgument) << "a reference";
     EXPECT_EQ(code(DType::kFloat, {2, -1}, device), Code::kInvalidArgument);
@@ -59,14 +66,20 @@ TEST(PinnedTensor, SaysWhatIsWrong) {
   const std::string_view first = Devices()[0];
   tenon_tensor* none = nullptr;
   for (const int32_t rank : {2, -1})
-    EXPECT_EQ(Status::Take(tenon_session_create_pinned_tensor(session.get(), {first.data(), first.size()}, TENON_DT_FLOAT, {nullptr, rank, 0}, &none)).code(), Code::kInvalidArgument);
+    EXPECT_EQ(Status::Take(tenon_session_create_pinned_tensor(session.get(), {first.data(), first.size()},
+                                                              TENON_DT_FLOAT, {nullptr, rank, 0}, &none))
+                  .code(),
+              Code::kInvalidArgument);
   EXPECT_EQ(none, nullptr);
 }
 
 // Another driver, which has staging memory of its own, and little of it.
 TEST(PinnedTensor, OfTheSimulatedTpuIsItsStagingMemory) {
   RuntimeOptions options;
-  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "staging_bytes", "65536"}};
+  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"},
+                            {"tenon.tpu_sim", "precision", "exact"},
+                            {"tenon.tpu_sim", "guard", "true"},
+                            {"tenon.tpu_sim", "staging_bytes", "65536"}};
   const Runtime runtime = *Runtime::Create(options);
   const Doubling graph(runtime, {1000});
   SessionOptions of_tpu;
@@ -83,10 +96,12 @@ TEST(PinnedTensor, OfTheSimulatedTpuIsItsStagingMemory) {
   }
   const Status more = session.PinnedTensor(DType::kFloat, {1 << 20}, "TPU:0").status();
   EXPECT_EQ(more.code(), Code::kResourceExhausted) << more.message();
-  EXPECT_NE(std::string(more.message()).find("for /job:localhost/replica:0/task:0/device:TPU:0"), std::string::npos) << more.message();
+  EXPECT_NE(std::string(more.message()).find("for /job:localhost/replica:0/task:0/device:TPU:0"), std::string::npos)
+      << more.message();
 }
 
-// Steps that run in other processes read it and write it through messages; the devices that it may be for are the client's.
+// Steps that run in other processes read it and write it through messages; the devices that it may be for are the
+// client's.
 TEST(PinnedTensor, IsFedToAClusterAsAnyMemoryIs) {
   const LocalCluster cluster("loopback://pinned", {{"worker", 2}});
   Graph g(AnyRuntime());
@@ -99,7 +114,8 @@ TEST(PinnedTensor, IsFedToAClusterAsAnyMemoryIs) {
   const Session session = cluster.Client(g, {}, AnyRuntime());
   auto step = session.Prepare({x}, {y});
   ASSERT_TRUE(step.ok()) << step.status().message();
-  EXPECT_EQ(session.PinnedTensor(DType::kFloat, {1}, "/job:worker/task:1/device:CPU:0").status().code(), Code::kNotFound);
+  EXPECT_EQ(session.PinnedTensor(DType::kFloat, {1}, "/job:worker/task:1/device:CPU:0").status().code(),
+            Code::kNotFound);
   for (const char* device : Devices()) {
     const Tensor from = Pinned(session, kCount, device), to = Pinned(session, kCount, device);
     for (int i = 0; i < 3; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose pinned tensors of GPUs are and how long: they outlive sessions, keep plugins, and are ordinary memory to all but the driver that gave them. Covers E10.
+// Whose pinned tensors of GPUs are and how long: they outlive sessions, keep plugins, and are ordinary memory to all
+// but the driver that gave them. Covers E10.
 #include <future>
 #include <thread>
 
@@ -65,7 +66,8 @@ TEST(PinnedTensor, OfALostGpuStaysReadable) {
     options.device = kGpu;
     const auto session = Session::Create(runtime, graph.g, options);
     if (!session.ok()) continue;  // it was lost while it was opened
-    const auto from = session->PinnedTensor(DType::kFloat, Shape{kCount}, kGpu), to = session->PinnedTensor(DType::kFloat, Shape{kCount}, kGpu);
+    const auto from = session->PinnedTensor(DType::kFloat, Shape{kCount}, kGpu),
+               to = session->PinnedTensor(DType::kFloat, Shape{kCount}, kGpu);
     if (!from.ok() || !to.ok()) continue;
     Fill(from->mutable_data<float>(), 2);
     auto step = session->Prepare({graph.x}, {graph.y});
@@ -81,7 +83,8 @@ TEST(PinnedTensor, OfALostGpuStaysReadable) {
     Fill(to->mutable_data<float>(), 5);
     const Status another = session->PinnedTensor(DType::kFloat, {3}, kGpu).status();
     EXPECT_FALSE(another.ok());
-    EXPECT_NE(std::string(another.message()).find("a pinned tensor of float[3] for "), std::string::npos) << another.message();
+    EXPECT_NE(std::string(another.message()).find("a pinned tensor of float[3] for "), std::string::npos)
+        << another.message();
     EXPECT_TRUE(session->PinnedTensor(DType::kFloat, {3}, "").ok());
   }
   EXPECT_GE(lost_in_a_step, 5);
@@ -90,7 +93,8 @@ TEST(PinnedTensor, OfALostGpuStaysReadable) {
 TEST(PinnedTensor, IsWhatPrefetchedBatchesComeBy) {
   Graph g(Gpus());
   const auto large = [](Graph& body, const std::vector<Output>& x) {
-    return body.Op("Fill", {body.Const({static_cast<int32_t>(kCount)}), body.Op("Cast", {x[0]}, {{"DstT", DType::kFloat}})});
+    return body.Op("Fill",
+                   {body.Const({static_cast<int32_t>(kCount)}), body.Op("Cast", {x[0]}, {{"DstT", DType::kFloat}})});
   };
   const train::DatasetIterator input = train::Dataset::Range(g, 0, 3).Map(large).MakeIterator("input");
   ASSERT_TRUE(g.status().ok()) << g.status().message();
@@ -109,7 +113,9 @@ TEST(PinnedTensor, IsWhatPrefetchedBatchesComeBy) {
   }
   EXPECT_EQ((*batches)->Next().status().code(), Code::kOutOfRange);
   ExpectCopies(3, 0, "batches");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Values<float>(*session.CopyTensor(all[static_cast<size_t>(i)], "")), std::vector<float>(kCount, static_cast<float>(i)));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(Values<float>(*session.CopyTensor(all[static_cast<size_t>(i)], "")),
+              std::vector<float>(kCount, static_cast<float>(i)));
 }
 
 // The last references go on the thread that ends the step, and in the call that it makes there.
@@ -124,10 +130,11 @@ TEST(PinnedTensor, IsReleasedByTheThreadThatEndsAStep) {
     Fill(pinned.mutable_data<float>(), static_cast<float>(i));
     const View fed = pinned;
     std::promise<float> last;
-    const Status begun = step->RunAsync({fed}, [&last, held = std::move(pinned)](Result<std::vector<Tensor>> values) mutable {
-      held = Tensor();
-      last.set_value(values.ok() ? (*values)[0].scalar<float>() : -1);
-    });
+    const Status begun =
+        step->RunAsync({fed}, [&last, held = std::move(pinned)](Result<std::vector<Tensor>> values) mutable {
+          held = Tensor();
+          last.set_value(values.ok() ? (*values)[0].scalar<float>() : -1);
+        });
     ASSERT_TRUE(begun.ok()) << begun.message();
     EXPECT_EQ(last.get_future().get(), 2 * (static_cast<float>(i) + 3));
     const uint64_t now = session.Metrics()->bytes_in_use;

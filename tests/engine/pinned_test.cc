@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned tensors: memory of the caller's that a GPU's copies reach without a stop, fed in many steps and run into. Covers E10.
+// Pinned tensors: memory of the caller's that a GPU's copies reach without a stop, fed in many steps and run into.
+// Covers E10.
 #include <algorithm>
 #include <thread>
 
@@ -71,13 +72,15 @@ TEST_P(PinnedTensors, AreAsGoodInPart) {
   const std::span<float> values = both.mutable_data<float>();
   Fill(values, 0);
   Fill(values.first(kCount), 5);
-  const View from(std::span<const float>(values.data(), kCount), {kCount}), to(std::span<const float>(values.data() + kCount + 16, kCount), {kCount});
+  const View from(std::span<const float>(values.data(), kCount), {kCount}),
+      to(std::span<const float>(values.data() + kCount + 16, kCount), {kCount});
   (void)TheCopies().Take();
   ASSERT_TRUE(RunInto(*step, from.c_view(), to.c_view()).ok());
   ExpectDoubled(values.last(kCount), 5);
   if (GetParam() == TENON_EXECUTOR_AUTO) ExpectCopies(2, 0, "parts");
   const std::vector<float> between(values.begin() + kCount, values.begin() + kCount + 16);
-  for (size_t i = 0; i < between.size(); ++i) EXPECT_EQ(between[i], static_cast<float>((kCount + i) % 7)) << "what lies between was written";
+  for (size_t i = 0; i < between.size(); ++i)
+    EXPECT_EQ(between[i], static_cast<float>((kCount + i) % 7)) << "what lies between was written";
   // Into what is fed; and half of it.
   ASSERT_TRUE(RunInto(*step, from.c_view(), from.c_view()).ok());
   ExpectDoubled(values.first(kCount), 5);
@@ -104,7 +107,8 @@ TEST_P(PinnedTensors, AreReadOnTheHostToo) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(step->RunInto(feeds, fetches).ok());
     ExpectDoubled(to.data<float>(), 1);
-    for (const size_t at : {size_t{0}, size_t{kCount - 1}}) EXPECT_EQ(negative.data<float>()[at], -to.data<float>()[at]);
+    for (const size_t at : {size_t{0}, size_t{kCount - 1}})
+      EXPECT_EQ(negative.data<float>()[at], -to.data<float>()[at]);
   }
 }
 
@@ -116,9 +120,12 @@ TEST_P(PinnedTensors, WhatStepsKeepOfThemIsACopy) {
   const Output x = g.Placeholder("x", DType::kFloat, Shape{8});
   const Operation assign = g.AddNode("AssignVariableOp", {v, x}, {}, "assign");
   const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "read");
-  const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape{8}}}}, "queue");
+  const Output queue =
+      g.Op("FIFOQueueV2", {},
+           {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape{8}}}}, "queue");
   const Operation enqueue = g.AddNode("QueueEnqueueV2", {queue, x}, {}, "enqueue");
-  const Output taken = g.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "taken");
+  const Output taken =
+      g.Op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "taken");
   const Session session = Open(Gpus(), g, Options());
   for (const char* device : {"", "CPU:0", "GPU:0"}) {
     const Tensor pinned = Pinned(session, 8, device);
@@ -138,9 +145,11 @@ TEST_P(PinnedTensors, WhatStepsKeepOfThemIsACopy) {
 // A step without a fetch returns before the GPU is done with it, and has read what it was fed.
 TEST_P(PinnedTensors, MayBeWrittenWhenAStepThatEndsLaterReturns) {
   Graph g(Gpus());
-  const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kCount}}, {"shared_name", "sums"}});
+  const Output v =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kCount}}, {"shared_name", "sums"}});
   const Output x = g.Placeholder("x", DType::kFloat, Shape{kCount});
-  const Operation begin = g.AddNode("AssignVariableOp", {v, g.Op("ZerosLike", {x})}, {}, "begin"), add = g.AddNode("AssignAddVariableOp", {v, g.Op("AddV2", {x, x})}, {}, "add");
+  const Operation begin = g.AddNode("AssignVariableOp", {v, g.Op("ZerosLike", {x})}, {}, "begin"),
+                  add = g.AddNode("AssignAddVariableOp", {v, g.Op("AddV2", {x, x})}, {}, "add");
   const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "read");
   const Session session = Open(Gpus(), g, Options());
   const Tensor pinned = Pinned(session);
@@ -156,7 +165,8 @@ TEST_P(PinnedTensors, MayBeWrittenWhenAStepThatEndsLaterReturns) {
   auto sums = session.Run({}, {read});
   ASSERT_TRUE(sums.ok()) << sums.status().message();
   const std::span<const float> found = (*sums)[0].data<float>();
-  for (size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], 2.0f * (kSteps * (kSteps - 1) / 2 + kSteps * static_cast<float>(i % 7))) << i;
+  for (size_t i = 0; i < found.size(); ++i)
+    ASSERT_EQ(found[i], 2.0f * (kSteps * (kSteps - 1) / 2 + kSteps * static_cast<float>(i % 7))) << i;
 }
 
 TEST_P(PinnedTensors, OneValueGoesIntoTwoAndUnderAnotherShape) {
@@ -171,7 +181,10 @@ TEST_P(PinnedTensors, OneValueGoesIntoTwoAndUnderAnotherShape) {
   const auto wide = session.PinnedTensor(DType::kFloat, {1024, kCount / 1024}, kGpu);
   ASSERT_TRUE(wide.ok()) << wide.status().message();
   const std::vector<std::pair<std::vector<Name>, std::vector<const Tensor*>>> ways = {
-      {{graph.y, graph.y}, {&one, &two}}, {{square}, {&*wide}}, {{graph.y, square}, {&one, &*wide}}, {{square, graph.y, graph.y}, {&*wide, &one, &two}}};
+      {{graph.y, graph.y}, {&one, &two}},
+      {{square}, {&*wide}},
+      {{graph.y, square}, {&one, &*wide}},
+      {{square, graph.y, graph.y}, {&*wide, &one, &two}}};
   float first = 0;
   for (const auto& [fetches, places] : ways) {
     auto step = session.Prepare({graph.x}, fetches);

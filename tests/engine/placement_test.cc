@@ -34,7 +34,8 @@ std::string DeviceOf(const Placement& placement, const std::string& node) {
 // A variable w that `init` sets; `used` reads it through a node bound to CPU:2.
 void BuildVariable(Graph& graph) {
   const Output w = graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}}, "w");
-  graph.AddNode("AssignVariableOp", {w, graph.Const(std::vector<float>{3, 4}, {2})}, {{"dtype", DType::kFloat}}, "init");
+  graph.AddNode("AssignVariableOp", {w, graph.Const(std::vector<float>{3, 4}, {2})}, {{"dtype", DType::kFloat}},
+                "init");
   const auto on = graph.Device("/device:CPU:2");
   graph.Op("ReadVariableOp", {w}, {{"dtype", DType::kFloat}}, "used");
 }
@@ -131,7 +132,8 @@ TEST(Placement, APluginPlacesWhenItIsAsked) {
 TEST(Placement, CostsOfTracedStepsServeTheNextSession) {
   const Runtime runtime = RuntimeOf("1");
   Graph graph(runtime);
-  graph.Op("MatMul", {graph.Placeholder("x", DType::kFloat, {-1, 8}), graph.Const(std::vector<float>(64, 1), {8, 8})}, {}, "product");
+  graph.Op("MatMul", {graph.Placeholder("x", DType::kFloat, {-1, 8}), graph.Const(std::vector<float>(64, 1), {8, 8})},
+           {}, "product");
   SessionOptions options;
   options.record_costs = true;
   auto session = Session::Create(runtime, graph, options);
@@ -151,7 +153,8 @@ TEST(Placement, CostsOfTracedStepsServeTheNextSession) {
 TEST(Placement, TheCpuHasAsManyNamesAsItsOptionSays) {
   const auto count = [](const Runtime& runtime) {
     size_t devices = 0;
-    for (const auto& device : runtime.Devices()) devices += Text(device.name).find("/device:CPU:") != std::string_view::npos;
+    for (const auto& device : runtime.Devices())
+      devices += Text(device.name).find("/device:CPU:") != std::string_view::npos;
     return devices;
   };
   EXPECT_EQ(count(RuntimeOf("1")), 1u);
@@ -161,7 +164,8 @@ TEST(Placement, TheCpuHasAsManyNamesAsItsOptionSays) {
     options.plugin_options = {{"tenon.cpu", "devices", bad}};
     const auto runtime = Runtime::Create(options);
     EXPECT_FALSE(runtime.ok()) << bad;
-    EXPECT_NE(std::string(runtime.status().message()).find("tenon.cpu.devices=" + std::string(bad)), std::string::npos) << runtime.status();
+    EXPECT_NE(std::string(runtime.status().message()).find("tenon.cpu.devices=" + std::string(bad)), std::string::npos)
+        << runtime.status();
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One plugin in two runtimes with other options; which of its kernels take a node, and what is said of those that do not.
+// One plugin in two runtimes with other options; which of its kernels take a node, and what is said of those that do
+// not.
 #include <string>
 #include <thread>
 
@@ -27,12 +28,14 @@ std::vector<double> Answers(Runtime& runtime) {
   EXPECT_TRUE(graph.status().ok()) << graph.status().message();
   auto session = Session::Create(runtime, graph);
   if (!session.ok()) return {};
-  auto values = session->Run({{x, TensorOf(DType::kFloat, {1}, {3})}}, {scaled.output(0), dx[0].dense, scaled.output(1), repeated});
+  auto values = session->Run({{x, TensorOf(DType::kFloat, {1}, {3})}},
+                             {scaled.output(0), dx[0].dense, scaled.output(1), repeated});
   if (!values.ok()) {
     ADD_FAILURE() << values.status().message();
     return {};
   }
-  return {DoublesOf((*values)[0])[0], DoublesOf((*values)[1])[0], static_cast<double>(DoublesOf((*values)[2]).size()), DoublesOf((*values)[3])[0]};
+  return {DoublesOf((*values)[0])[0], DoublesOf((*values)[1])[0], static_cast<double>(DoublesOf((*values)[2]).size()),
+          DoublesOf((*values)[3])[0]};
 }
 
 TEST(PluginInstance, TwoRuntimesWithOtherOptionsStayApart) {
@@ -54,7 +57,8 @@ TEST(PluginInstance, AGraphOfAPluginThatIsGoneIsRefusedByName) {
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   ASSERT_TRUE(runtime.UnloadPlugin("tenon.test.settings").ok());
   const auto dx = graph.Gradients({scaled.output(0)}, {x});
-  EXPECT_NE(graph.status().message().find("plugin 'tenon.test.settings' 0.1.0 was unloaded: its gradient() cannot be called; load it again"),
+  EXPECT_NE(graph.status().message().find(
+                "plugin 'tenon.test.settings' 0.1.0 was unloaded: its gradient() cannot be called; load it again"),
             std::string::npos)
       << graph.status().message();
 }
@@ -103,9 +107,10 @@ TEST(PluginInstance, WhatAKernelSaidIsInTheExplanation) {
   const auto told = callable->Explain();
   ASSERT_TRUE(told.ok());
   const std::string& explained = *told;
-  EXPECT_NE(explained.find("\"refused\":[{\"plugin\":\"tenon.test.settings\",\"reason\":\"vectors alone, found rank 2\"},"
-                           "{\"plugin\":\"tenon.test.settings\",\"reason\":\"not ready\"}]"),
-            std::string::npos)
+  EXPECT_NE(
+      explained.find("\"refused\":[{\"plugin\":\"tenon.test.settings\",\"reason\":\"vectors alone, found rank 2\"},"
+                     "{\"plugin\":\"tenon.test.settings\",\"reason\":\"not ready\"}]"),
+      std::string::npos)
       << explained;
 }
 
@@ -120,7 +125,8 @@ TEST(PluginInstance, AKernelThatFailsToAnswerFailsThePlan) {
   auto values = session->Run({{x, TensorOf(DType::kFloat, {2}, {1, 1})}}, {which});
   ASSERT_FALSE(values.ok());
   EXPECT_EQ(values.status().code(), Code::kDataLoss);
-  EXPECT_NE(values.status().message().find("the disk with the tables is broken"), std::string::npos) << values.status().message();
+  EXPECT_NE(values.status().message().find("the disk with the tables is broken"), std::string::npos)
+      << values.status().message();
 }
 
 // What placing is told of a node: its kernel's word goes before its op's.
@@ -140,7 +146,8 @@ TEST(PluginInstance, AKernelSaysWhatItCosts) {
   testing::internal::CaptureStderr();
   const std::string by_its_op = finish("7");
   EXPECT_EQ(by_its_op.find("nan"), std::string::npos) << by_its_op;
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("its cost() said that a run takes nan seconds"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("its cost() said that a run takes nan seconds"),
+            std::string::npos);
 }
 
 }  // namespace

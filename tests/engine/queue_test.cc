@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers D5, D7, F5, F6, M3, M4, M9, M10.
+// Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers D5, D7, F5,
+// F6, M3, M4, M9, M10.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -25,8 +26,12 @@ struct QueueGraph {
     x = g.Placeholder("x", DType::kFloat, Shape());
     rows = g.Placeholder("rows", DType::kFloat, {-1});
     count = g.Placeholder("count", DType::kInt32, Shape());
-    handle = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}},
-                                      {"capacity", capacity}, {"container", container}, {"shared_name", "q"}});
+    handle = g.Op("FIFOQueueV2", {},
+                  {{"component_types", std::vector<DType>{DType::kFloat}},
+                   {"shapes", std::vector<Shape>{Shape()}},
+                   {"capacity", capacity},
+                   {"container", container},
+                   {"shared_name", "q"}});
     enqueue = g.AddNode("QueueEnqueueV2", {handle, x});
     enqueue_rows = g.AddNode("QueueEnqueueManyV2", {handle, rows});
     dequeued = g.Op("QueueDequeueV2", {handle}, kFloats);
@@ -53,13 +58,15 @@ struct QueueGraph {
   Operation enqueue, enqueue_rows, close;
 };
 
-// A loop that takes from a queue what other steps put in meanwhile, until the queue is closed and empty, and passes it on by another. It takes only what it has
-// a token for, and the last one's comes after the queue was closed: so it never finds the queue open, goes to take, and is told OUT_OF_RANGE.
+// A loop that takes from a queue what other steps put in meanwhile, until the queue is closed and empty, and passes it
+// on by another. It takes only what it has a token for, and the last one's comes after the queue was closed: so it
+// never finds the queue open, goes to take, and is told OUT_OF_RANGE.
 TEST(Queue, ALoopTakesUntilItIsClosed) {
   constexpr int32_t kElements = 50;
   QueueGraph q(3);
   Graph& g = q.g;
-  const Attrs floats = {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}};
+  const Attrs floats = {{"component_types", std::vector<DType>{DType::kFloat}},
+                        {"shapes", std::vector<Shape>{Shape()}}};
   const Output tokens = g.Op("FIFOQueueV2", {}, floats, "tokens"), results = g.Op("FIFOQueueV2", {}, floats, "results");
   const Operation give = g.AddNode("QueueEnqueueV2", {tokens, q.x});
   const Output passed = g.Op("QueueDequeueV2", {results}, kFloats);
@@ -172,7 +179,8 @@ TEST(QueueSteps, TenThousandAsynchronousStepsWaitWithoutAThreadEach) {
   while (done.load() != kSteps / 2) std::this_thread::yield();
   // The other half waits. Threads that have nothing to do go, but for some that stay for the next work.
   constexpr size_t kStay = 70;
-  for (int polls = 0; polls < 3000 && ThreadsOfTheProcess() > before + kStay; ++polls) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int polls = 0; polls < 3000 && ThreadsOfTheProcess() > before + kStay; ++polls)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(ThreadsOfTheProcess(), before + kStay);
   EXPECT_EQ(done.load(), kSteps / 2);
   ASSERT_TRUE(session.Run({{q.rows, half}}, {}, {q.enqueue_rows}).ok());
@@ -194,7 +202,8 @@ TEST(QueueSteps, ThatWaitAsynchronouslyEndWithTheirDeadlineTheirCancellationAndT
   };
   const auto await = [&](size_t count) {
     std::unique_lock lock(mutex);
-    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return codes.size() == count; })) << codes.size() << " of " << count;
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return codes.size() == count; }))
+        << codes.size() << " of " << count;
   };
   RunOptions options;
   options.timeout = std::chrono::milliseconds(20);
@@ -252,7 +261,8 @@ TEST(QueueSteps, EndWithTheirDeadlineTheirCancellationAndTheirSession) {
   ASSERT_TRUE(q.Put(*session, 1).ok());
   EXPECT_EQ(*q.Get(*session), 1) << "who was cancelled took nothing";
   std::thread left([&, owned = session.get()] {
-    EXPECT_EQ(owned->Run({{q.count, *Tensor::Scalar(int32_t{2})}}, {q.dequeued_rows}).status().code(), Code::kCancelled);
+    EXPECT_EQ(owned->Run({{q.count, *Tensor::Scalar(int32_t{2})}}, {q.dequeued_rows}).status().code(),
+              Code::kCancelled);
   });
   // The step is inside when it has taken the one that there is.
   ASSERT_TRUE(q.Put(*session, 2).ok());
@@ -275,7 +285,8 @@ TEST(QueueSteps, ThatDescribeTheQueueOtherwiseAreRefused) {
   ASSERT_TRUE(a.Put(first, 5).ok());
   const Status refused = b.Get(second).status();
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
-  EXPECT_NE(refused.message().find("the shared FIFOQueue 'q' exists with other capacity"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("the shared FIFOQueue 'q' exists with other capacity"), std::string::npos)
+      << refused.message();
 }
 
 TEST(QueueSteps, KnowTheShapesOfWhatComesOut) {
@@ -283,7 +294,8 @@ TEST(QueueSteps, KnowTheShapesOfWhatComesOut) {
   const Output three = q.g.Op("QueueDequeueManyV2", {q.handle, q.g.Const(3)}, kFloats);
   const Output shape = q.g.Op("Shape", {three});
   const Session session = q.Open();
-  EXPECT_EQ(Values<int32_t>((*session.Run({}, {shape}))[0]), std::vector<int32_t>{3}) << "no element is needed to say so";
+  EXPECT_EQ(Values<int32_t>((*session.Run({}, {shape}))[0]), std::vector<int32_t>{3})
+      << "no element is needed to say so";
 }
 
 // Elements are never doubled, whoever gives up when.
@@ -341,7 +353,8 @@ TEST(QueueSteps, TakeWhatAKnownValueWaitsFor) {
       ASSERT_TRUE(session.ok()) << session.status();
       for (int i = 0; i < 2; ++i) ASSERT_TRUE(q.Put(*session, 1).ok());
       EXPECT_EQ((*session->Run({}, {known}))[0].scalar<float>(), 6);
-      EXPECT_EQ((*session->Run({}, {q.size}))[0].scalar<int32_t>(), 1) << "executor " << executor << ", optimized " << optimize;
+      EXPECT_EQ((*session->Run({}, {q.size}))[0].scalar<int32_t>(), 1)
+          << "executor " << executor << ", optimized " << optimize;
     }
 }
 
@@ -369,19 +382,22 @@ TEST(QueueSteps, ThatGiveUpAtRandomWhileNoThreadWaitsTakeNoElementTwice) {
     const auto cancellation = std::make_shared<Cancellation>(*Cancellation::Create());
     const bool cancels = chain.random() % 3 == 0;
     options.cancellation = cancellation.get();
-    const Status begun = get.RunAsync({chain.wanted}, [&, c, count, cancellation](const Result<std::vector<Tensor>>& values) {
-      const Code code = values.status().code();
-      if (values.ok()) {
-        const std::lock_guard lock(mutex);
-        for (const float value : Values<float>((*values)[0])) doubled += seen.insert(value).second ? 0 : 1;
-      } else if (code == Code::kOutOfRange && count == 1) {
-        return over.count_down();
-      } else if (code != Code::kDeadlineExceeded && code != Code::kCancelled && code != Code::kOutOfRange) {
-        const std::lock_guard lock(mutex);
-        ++others;
-      }
-      next(c);
-    }, options);
+    const Status begun = get.RunAsync(
+        {chain.wanted},
+        [&, c, count, cancellation](const Result<std::vector<Tensor>>& values) {
+          const Code code = values.status().code();
+          if (values.ok()) {
+            const std::lock_guard lock(mutex);
+            for (const float value : Values<float>((*values)[0])) doubled += seen.insert(value).second ? 0 : 1;
+          } else if (code == Code::kOutOfRange && count == 1) {
+            return over.count_down();
+          } else if (code != Code::kDeadlineExceeded && code != Code::kCancelled && code != Code::kOutOfRange) {
+            const std::lock_guard lock(mutex);
+            ++others;
+          }
+          next(c);
+        },
+        options);
     EXPECT_TRUE(begun.ok()) << begun;
     if (cancels) cancellation->Cancel();  // the chain may be further by now
   };

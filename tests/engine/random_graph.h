@@ -30,7 +30,11 @@ class RandomGraph {
   using Placer = std::function<std::string(uint32_t draw)>;
 
   RandomGraph(Runtime& runtime, uint32_t seed, const ProgramOptions& options, const Placer& placer = nullptr)
-      : runtime_(runtime), seed_(seed), options_(options), program_(ProgramMaker(seed, options).Make()), graph_(runtime) {
+      : runtime_(runtime),
+        seed_(seed),
+        options_(options),
+        program_(ProgramMaker(seed, options).Make()),
+        graph_(runtime) {
     std::vector<Output> parameters;
     for (size_t i = 0; i < program_.parameters.size(); ++i) {
       const Type type = program_.parameters[i];
@@ -99,11 +103,13 @@ class RandomGraph {
       const std::vector<double> elements = DoublesOf(tensor);
       for (size_t k = 0; k < elements.size(); ++k)
         if (!IsRight(elements[k], right.elements[k]))
-          return name + "[" + std::to_string(k) + "] is " + std::to_string(elements[k]) + " instead of " + std::to_string(right.elements[k]);
+          return name + "[" + std::to_string(k) + "] is " + std::to_string(elements[k]) + " instead of " +
+                 std::to_string(right.elements[k]);
     }
     return "";
   }
-  Result<std::vector<Tensor>> RunInPlaces(const Way& way, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const RunOptions& run) {
+  Result<std::vector<Tensor>> RunInPlaces(const Way& way, const std::vector<Feed>& feeds,
+                                          const std::vector<Name>& fetches, const RunOptions& run) {
     const auto place = [&](size_t i) { return way.places[(seed_ + i) % way.places.size()]; };
     std::vector<Name> names;
     std::vector<std::string> feed_devices, fetch_devices;
@@ -113,7 +119,8 @@ class RandomGraph {
       feed_devices.push_back(place(i));
       const tenon_tensor_view here = feeds[i].value.c_view();
       const Shape shape(std::vector<int64_t>(here.dl.shape, here.dl.shape + here.dl.ndim));
-      auto there = session_->CopyTensor(*Tensor::FromBytes(static_cast<DType>(here.dtype), shape, here.dl.data, here.byte_size), place(i));
+      auto there = session_->CopyTensor(
+          *Tensor::FromBytes(static_cast<DType>(here.dtype), shape, here.dl.data, here.byte_size), place(i));
       if (!there.ok()) return there.status();
       values.push_back(*there);
     }
@@ -145,7 +152,8 @@ class RandomGraph {
   }
   std::string Story(const std::string& why, const std::vector<int>& values) const {
     return "seed " + std::to_string(seed_) + ", steps " + std::to_string(options_.steps) + ", depth " +
-           std::to_string(options_.depth) + (options_.smooth ? ", smooth: " : ": ") + why + "\n" + Describe(program_, values);
+           std::to_string(options_.depth) + (options_.smooth ? ", smooth: " : ": ") + why + "\n" +
+           Describe(program_, values);
   }
 
   Runtime& runtime_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs give one answer: in straight code, unoptimized, in the dynamic executor and under any order in which it may
-// run nodes; and the answer is what the graph means, calculated directly. Covers A4, A12, F1, F2, F8, L1 to L6.
+// Random graphs give one answer: in straight code, unoptimized, in the dynamic executor and under any order in which it
+// may run nodes; and the answer is what the graph means, calculated directly. Covers A4, A12, F1, F2, F8, L1 to L6.
 //
 // It takes long by the number of its graphs, each of which is made ready for five sessions.
 #include "tests/engine/random_graph.h"

@@ -27,7 +27,10 @@ uint32_t First() { return Number("TENON_RANDOM_FIRST", 0); }
 Runtime& RuntimeOf(bool disturbed) {
   const auto make = [](bool late) {
     RuntimeOptions options;
-    options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "cores", "2"}};
+    options.plugin_options = {{"tenon.tpu_sim", "devices", "2"},
+                              {"tenon.tpu_sim", "precision", "exact"},
+                              {"tenon.tpu_sim", "guard", "true"},
+                              {"tenon.tpu_sim", "cores", "2"}};
     if (late) options.plugin_options.push_back({"tenon.tpu_sim", "delay_completion_us", "30"});
     options.plugin_options.push_back({"tenon.tpu_sim", "seed", "7"});
     auto made = Runtime::Create(options);
@@ -57,12 +60,15 @@ Runtime& Gpus() {
 // A card's machine may have one alone.
 bool HasTwoGpus() {
   const auto devices = Gpus().Devices();
-  return std::any_of(devices.begin(), devices.end(), [](const auto& each) { return std::string_view(each.name.data, each.name.size).ends_with("GPU:1"); });
+  return std::any_of(devices.begin(), devices.end(), [](const auto& each) {
+    return std::string_view(each.name.data, each.name.size).ends_with("GPU:1");
+  });
 }
 
 std::vector<Way> WaysOf(const std::string& type) {
   const std::string last = type + (type == "TPU" || HasTwoGpus() ? ":1" : ":0");
-  std::vector<Way> ways = {{"straight"}, {"unoptimized"}, {"dynamic"}, {"parts"}, {"unoptimized parts"}, {"dynamic parts"}};
+  std::vector<Way> ways = {{"straight"}, {"unoptimized"},       {"dynamic"},
+                           {"parts"},    {"unoptimized parts"}, {"dynamic parts"}};
   for (size_t i = 0; i < ways.size(); ++i) {
     ways[i].options.optimize = i % 3 != 1;
     if (i % 3 == 2) ways[i].options.executor = TENON_EXECUTOR_DYNAMIC;
@@ -79,7 +85,8 @@ std::string AnyTpu(uint32_t draw) {
   return devices[draw % 4];
 }
 std::string AnyGpu(uint32_t draw) {
-  static const char* const devices[] = {"/device:CPU:0", "/device:GPU:0", HasTwoGpus() ? "/device:GPU:1" : "/device:GPU:0", "/device:GPU:*"};
+  static const char* const devices[] = {"/device:CPU:0", "/device:GPU:0",
+                                        HasTwoGpus() ? "/device:GPU:1" : "/device:GPU:0", "/device:GPU:*"};
   return devices[draw % 4];
 }
 

@@ -3,11 +3,12 @@
 //
 // A program is a region: parameters, then steps, each of which uses values made before it. A step is a calculation, a
 // conditional, a loop, or a choice of three (switches whose dead sides meet in one merge); the parts of the latter are
-// regions of their own, which see what they are given alone. random_program_run.h gives a program its meaning twice: as a
-// graph of the engine, and by direct calculation.
+// regions of their own, which see what they are given alone. random_program_run.h gives a program its meaning twice: as
+// a graph of the engine, and by direct calculation.
 //
-// Rules. Floating values stay within [-1, 1] and whole ones within (-1009, 1009), so that nothing overflows. An exact program
-// uses calculations that IEEE defines to the last bit; a smooth one also tanh and the like, and never asks a question.
+// Rules. Floating values stay within [-1, 1] and whole ones within (-1009, 1009), so that nothing overflows. An exact
+// program uses calculations that IEEE defines to the last bit; a smooth one also tanh and the like, and never asks a
+// question.
 #ifndef TENON_TESTS_ENGINE_RANDOM_PROGRAM_H_
 #define TENON_TESTS_ENGINE_RANDOM_PROGRAM_H_
 
@@ -37,9 +38,36 @@ inline bool IsFloating(DType dtype) { return dtype == DType::kFloat || dtype == 
 constexpr double kModulus = 1009;
 
 enum class Do {
-  kConstant, kAverage, kHalfDifference, kProduct, kMaximum, kMinimum, kNegate, kAbsolute, kSquare, kIdentity, kCast, kSpread,
-  kLargest, kLargestOfRows, kAddN, kChoose, kLess, kBoth, kBackwards, kRowOf, kStack, kUnstack, kTanh, kSigmoid,
-  kRemainder, kPlusOne, kGrow, kConditional, kThreeWay, kLoop,
+  kConstant,
+  kAverage,
+  kHalfDifference,
+  kProduct,
+  kMaximum,
+  kMinimum,
+  kNegate,
+  kAbsolute,
+  kSquare,
+  kIdentity,
+  kCast,
+  kSpread,
+  kLargest,
+  kLargestOfRows,
+  kAddN,
+  kChoose,
+  kLess,
+  kBoth,
+  kBackwards,
+  kRowOf,
+  kStack,
+  kUnstack,
+  kTanh,
+  kSigmoid,
+  kRemainder,
+  kPlusOne,
+  kGrow,
+  kConditional,
+  kThreeWay,
+  kLoop,
 };
 
 struct Region;
@@ -84,7 +112,8 @@ class ProgramMaker {
     static const Type floating[] = {{DType::kFloat, Form::kRow}, {DType::kDouble, Form::kScalar},
                                     {DType::kFloat, Form::kMatrix}, {DType::kDouble, Form::kColumn}};
     const size_t count = 2 + Under(3);
-    for (size_t i = 0; i < count; ++i) AddParameter(region, options_.smooth ? floating[Under(4)] : parameters[Under(6)]);
+    for (size_t i = 0; i < count; ++i)
+      AddParameter(region, options_.smooth ? floating[Under(4)] : parameters[Under(6)]);
     Fill(region, options_.steps, options_.depth);
     // The last value, and others that no branch hides.
     region.results.push_back(static_cast<int>(region.types.size()) - 1);
@@ -217,7 +246,8 @@ class ProgramMaker {
   }
   void AddConstant(Region& region, DType dtype) {
     static const Form forms[] = {Form::kScalar, Form::kRow, Form::kMatrix};
-    const double number = IsFloating(dtype) ? static_cast<double>(Under(65)) / 32 - 1 : static_cast<double>(Under(41)) - 20;
+    const double number =
+        IsFloating(dtype) ? static_cast<double>(Under(65)) / 32 - 1 : static_cast<double>(Under(41)) - 20;
     Add(region, Do::kConstant, {}, {dtype, forms[Under(3)]}, number);
   }
   // What moves elements without changing them.
@@ -225,7 +255,10 @@ class ProgramMaker {
     const DType dtype = OneIn(2) ? DType::kFloat : options_.smooth ? DType::kDouble : DType::kInt64;
     switch (Under(5)) {
       case 0: Add(region, Do::kBackwards, {Need(region, {dtype, Form::kMatrix})}, {dtype, Form::kMatrix}); break;
-      case 1: Add(region, Do::kRowOf, {Need(region, {dtype, Form::kMatrix})}, {dtype, Form::kRow}, static_cast<double>(Under(2))); break;
+      case 1:
+        Add(region, Do::kRowOf, {Need(region, {dtype, Form::kMatrix})}, {dtype, Form::kRow},
+            static_cast<double>(Under(2)));
+        break;
       case 2: {
         const int a = Need(region, {dtype, Form::kRow}), b = Need(region, {dtype, Form::kRow});
         Add(region, Do::kStack, {a, b}, {dtype, Form::kMatrix});
@@ -244,7 +277,8 @@ class ProgramMaker {
   }
 
   // A part that sees `inputs` and gives values of the types.
-  std::unique_ptr<Region> Part(const Region& region, const std::vector<int>& inputs, const std::vector<Type>& results, int depth) {
+  std::unique_ptr<Region> Part(const Region& region, const std::vector<int>& inputs, const std::vector<Type>& results,
+                               int depth) {
     auto part = std::make_unique<Region>();
     for (int input : inputs) AddParameter(*part, region.types[static_cast<size_t>(input)]);
     Fill(*part, 1 + static_cast<int>(Under(4)), depth - 1);
@@ -303,7 +337,8 @@ class ProgramMaker {
     step.variables = static_cast<int>(step.in.size());
     step.in.push_back(limit);
     step.in.insert(step.in.end(), invariants.begin(), invariants.end());
-    for (int i = 0; i < step.variables; ++i) step.out.push_back(region.types[static_cast<size_t>(step.in[static_cast<size_t>(i)])]);
+    for (int i = 0; i < step.variables; ++i)
+      step.out.push_back(region.types[static_cast<size_t>(step.in[static_cast<size_t>(i)])]);
 
     auto question = std::make_unique<Region>();
     for (int input : step.in) AddParameter(*question, region.types[static_cast<size_t>(input)]);
@@ -353,10 +388,36 @@ inline std::string Describe(Type type) {
 
 // The steps that these values need, one a line.
 inline std::string Describe(const Region& region, const std::vector<int>& wanted, const std::string& indent = "  ") {
-  static const char* const names[] = {
-      "constant", "average", "half difference", "product", "maximum", "minimum", "negate", "absolute", "square", "identity",
-      "cast", "spread", "largest", "largest of rows", "add n", "choose", "less", "both", "backwards", "row of", "stack",
-      "unstack", "tanh", "sigmoid", "remainder", "plus one", "grow", "conditional", "three-way", "loop"};
+  static const char* const names[] = {"constant",
+                                      "average",
+                                      "half difference",
+                                      "product",
+                                      "maximum",
+                                      "minimum",
+                                      "negate",
+                                      "absolute",
+                                      "square",
+                                      "identity",
+                                      "cast",
+                                      "spread",
+                                      "largest",
+                                      "largest of rows",
+                                      "add n",
+                                      "choose",
+                                      "less",
+                                      "both",
+                                      "backwards",
+                                      "row of",
+                                      "stack",
+                                      "unstack",
+                                      "tanh",
+                                      "sigmoid",
+                                      "remainder",
+                                      "plus one",
+                                      "grow",
+                                      "conditional",
+                                      "three-way",
+                                      "loop"};
   std::vector<bool> needed(region.types.size(), false);
   for (int value : wanted) needed[static_cast<size_t>(value)] = true;
   std::vector<std::string> lines;
@@ -364,11 +425,14 @@ inline std::string Describe(const Region& region, const std::vector<int>& wanted
     bool used = false;
     for (size_t i = 0; i < step->out.size(); ++i) used = used || needed[static_cast<size_t>(step->first) + i];
     if (!used) continue;
-    std::string line = indent + "v" + std::to_string(step->first) + ": " + Describe(step->out[0]) + " = " + names[static_cast<int>(step->what)];
+    std::string line = indent + "v" + std::to_string(step->first) + ": " + Describe(step->out[0]) + " = " +
+                       names[static_cast<int>(step->what)];
     for (int in : step->in) line += " v" + std::to_string(in);
-    if (step->what == Do::kConstant || step->what == Do::kRemainder || step->what == Do::kRowOf) line += " number " + std::to_string(step->number);
+    if (step->what == Do::kConstant || step->what == Do::kRemainder || step->what == Do::kRowOf)
+      line += " number " + std::to_string(step->number);
     for (int wait : step->waits) line += " after v" + std::to_string(wait);
-    if (step->what == Do::kLoop) line += " (" + std::to_string(step->variables) + " variables, parallel " + std::to_string(step->parallel) + ")";
+    if (step->what == Do::kLoop)
+      line += " (" + std::to_string(step->variables) + " variables, parallel " + std::to_string(step->parallel) + ")";
     line += "\n";
     for (const auto& part : step->parts) {
       line += indent + "{\n" + Describe(*part, part->results, indent + "  ") + indent + "  give";

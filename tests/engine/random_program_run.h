@@ -48,7 +48,8 @@ class ProgramBuilder {
   Output Two(const char* op, const std::vector<Output>& in) { return g_.Op(op, {in[0], in[1]}); }
   // Back into bounds.
   Output Halved(DType dtype, const Output& sum) {
-    return IsFloating(dtype) ? g_.Op("Mul", {sum, Number(dtype, 0.5)}) : g_.Op("FloorMod", {sum, Number(dtype, kModulus)});
+    return IsFloating(dtype) ? g_.Op("Mul", {sum, Number(dtype, 0.5)})
+                             : g_.Op("FloorMod", {sum, Number(dtype, kModulus)});
   }
   Output Bounded(DType dtype, const Output& product) {
     return IsFloating(dtype) ? product : g_.Op("FloorMod", {product, Number(dtype, kModulus)});
@@ -126,7 +127,8 @@ class ProgramBuilder {
     const Operation by_p = g_.AddNode("Switch", {in[2], in[0]});
     const Operation q = g_.AddNode("Switch", {in[1], in[0]});
     const Operation by_q = g_.AddNode("Switch", {by_p.output(1), q.output(1)});
-    const Output sides[] = {g_.Op("Neg", {by_p.output(0)}), g_.Op("Abs", {by_q.output(0)}), g_.Op("Identity", {by_q.output(1)})};
+    const Output sides[] = {g_.Op("Neg", {by_p.output(0)}), g_.Op("Abs", {by_q.output(0)}),
+                            g_.Op("Identity", {by_q.output(1)})};
     return g_.AddNode("Merge", {sides[0], sides[1], sides[2]}).outputs();
   }
   LoopOptions OptionsOf(const Step& step) {
@@ -178,12 +180,16 @@ struct Plain {
 namespace calculation {
 
 // As the element type keeps it. A sum, difference or product of floats, made in double, is rounded as the float one is.
-inline double Kept(DType dtype, double value) { return dtype == DType::kFloat ? static_cast<double>(static_cast<float>(value)) : value; }
+inline double Kept(DType dtype, double value) {
+  return dtype == DType::kFloat ? static_cast<double>(static_cast<float>(value)) : value;
+}
 inline double FloorMod(double value, double modulus) { return value - std::floor(value / modulus) * modulus; }
 inline double Halved(DType dtype, double sum) {
   return IsFloating(dtype) ? Kept(dtype, Kept(dtype, sum) * 0.5) : FloorMod(sum, kModulus);
 }
-inline double Bounded(DType dtype, double product) { return IsFloating(dtype) ? Kept(dtype, product) : FloorMod(product, kModulus); }
+inline double Bounded(DType dtype, double product) {
+  return IsFloating(dtype) ? Kept(dtype, product) : FloorMod(product, kModulus);
+}
 inline double Cast(DType from, DType to, double value) {
   if (from == DType::kBool || IsFloating(from) == IsFloating(to)) return Kept(to, value);
   return IsFloating(from) ? std::trunc(value * 16) : value / 1024;
@@ -200,7 +206,9 @@ Plain Each(Type type, Function&& function) {
   return plain;
 }
 
-inline double Largest(const std::vector<double>& elements) { return *std::max_element(elements.begin(), elements.end()); }
+inline double Largest(const std::vector<double>& elements) {
+  return *std::max_element(elements.begin(), elements.end());
+}
 
 std::vector<Plain> All(const Region& region, std::vector<Plain> values);
 
@@ -302,8 +310,9 @@ inline std::vector<Plain> RandomParameters(const Region& program, uint32_t seed)
   std::vector<Plain> parameters;
   for (const Type& type : program.parameters)
     parameters.push_back(calculation::Each(type, [&](int64_t, int64_t) {
-      return IsFloating(type.dtype) ? calculation::Kept(type.dtype, std::uniform_real_distribution<double>(-1, 1)(random))
-                                    : static_cast<double>(static_cast<int>(random() % 2001) - 1000);
+      return IsFloating(type.dtype)
+                 ? calculation::Kept(type.dtype, std::uniform_real_distribution<double>(-1, 1)(random))
+                 : static_cast<double>(static_cast<int>(random() % 2001) - 1000);
     }));
   return parameters;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers as an application meets them: names through a queue of data_flow, files on the disk, steps that wait, are given up and time out, and records parsed. Covers B13, M1.
+// Readers as an application meets them: names through a queue of data_flow, files on the disk, steps that wait, are
+// given up and time out, and records parsed. Covers B13, M1.
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,7 +83,8 @@ TEST_F(Readers, WaitForANameUntilTheStepIsGivenUp) {
   auto cancellation = Cancellation::Create();
   RunOptions cancellable;
   cancellable.cancellation = &*cancellation;
-  std::thread waits([&] { EXPECT_EQ(session_->Run({}, {"read:0"}, {}, cancellable).status().code(), Code::kCancelled); });
+  std::thread waits(
+      [&] { EXPECT_EQ(session_->Run({}, {"read:0"}, {}, cancellable).status().code(), Code::kCancelled); });
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   cancellation->Cancel();
   waits.join();
@@ -113,7 +115,8 @@ TEST_F(Readers, EndWithTheirSession) {
   Begin("TextLineReaderV2");
   Put("a", "1\n");
   EXPECT_EQ(Read(), "a:1=1");  // the file stays open
-  std::thread waits([owned = session_.get()] { EXPECT_EQ(owned->Run({}, {"read:0"}).status().code(), Code::kCancelled); });
+  std::thread waits(
+      [owned = session_.get()] { EXPECT_EQ(owned->Run({}, {"read:0"}).status().code(), Code::kCancelled); });
   // The step waits for a name when the file is done.
   while ((*session_->Run({}, {"units:0"}))[0].scalar<int64_t>() == 0) std::this_thread::yield();
   session_.reset();
@@ -125,8 +128,10 @@ TEST_F(Readers, OfTheFirstVersionAreTheSame) {
   const Output queue = graph_.Op("FIFOQueue", {}, {{"component_types", std::vector<DType>{DType::kString}}});
   graph_.AddNode("QueueEnqueue", {queue, graph_.StringConst((folder_ / "a").string())}, {}, "put_first");
   const Output reader = graph_.Op("TextLineReader", {}, {{"skip_header_lines", int64_t{1}}});
-  const Output line = graph_.Op("ReaderRead", {reader, queue}), more = graph_.Op("ReaderReadUpTo", {reader, queue, graph_.Const(int64_t{5})});
-  const Output count = graph_.Op("ReaderNumRecordsProduced", {reader}), files = graph_.Op("ReaderNumWorkUnitsCompleted", {reader});
+  const Output line = graph_.Op("ReaderRead", {reader, queue}),
+               more = graph_.Op("ReaderReadUpTo", {reader, queue, graph_.Const(int64_t{5})});
+  const Output count = graph_.Op("ReaderNumRecordsProduced", {reader}),
+               files = graph_.Op("ReaderNumWorkUnitsCompleted", {reader});
   graph_.AddNode("ReaderReset", {reader}, {}, "reset");
   graph_.AddNode("QueueClose", {queue}, {}, "close_first");
   const auto session = Session::Create(TheRuntime(), graph_);
@@ -149,7 +154,8 @@ TEST_F(Readers, OfTheFirstVersionAreTheSame) {
 TEST_F(Readers, FilesAreReadWrittenAndFound) {
   const std::string one = (folder_ / "new" / "one.txt").string(), two = (folder_ / "new" / "two.txt").string();
   const Output text = graph_.StringConst("text");
-  for (const std::string& path : {one, two}) graph_.AddNode("WriteFile", {graph_.StringConst(path), text}, {}, path == one ? "write_one" : "write_two");
+  for (const std::string& path : {one, two})
+    graph_.AddNode("WriteFile", {graph_.StringConst(path), text}, {}, path == one ? "write_one" : "write_two");
   const Output contents = graph_.Op("ReadFile", {graph_.StringConst(one)});
   const Output found = graph_.Op("MatchingFiles", {graph_.StringConst((folder_ / "n*" / "*.txt").string())});
   const auto session = Session::Create(TheRuntime(), graph_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of recurrent cells that become one node (devices/cpu/recurrent_pass.cc): the same numbers as the loop's, and loops that differ in anything stay loops. Covers N8.
+// Loops of recurrent cells that become one node (devices/cpu/recurrent_pass.cc): the same numbers as the loop's, and
+// loops that differ in anything stay loops. Covers N8.
 #include <cmath>
 
 #include "tests/engine/chains.h"
@@ -66,13 +67,15 @@ Tensor Numbers(Random& random, const Shape& shape, double range) {
 // A layer as Keras writes it.
 struct Layer {
   using Outputs = std::vector<Output>;
-  Layer(Runtime& runtime, const Sizes& s, const Form& of, uint64_t seed) : g(runtime), sizes(s), form(of), random(seed) {
+  Layer(Runtime& runtime, const Sizes& s, const Form& of, uint64_t seed)
+      : g(runtime), sizes(s), form(of), random(seed) {
     const double range = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, s.cells)));
     const int64_t gates = form.cell == Cell::kLstm ? 4 : 3, rows = form.one_state ? 1 : s.batch;
     x = Feed({s.time, s.batch, s.inputs}, 1, 2);
     Outputs initial = {Feed({rows, s.cells}, 1, 1)};
     if (form.cell == Cell::kLstm) initial.push_back(Feed({rows, s.cells}, 1, 1));
-    Outputs weights = {Feed({s.inputs, gates * s.cells}, range), Feed({s.cells, gates * s.cells + form.more_columns}, range), Feed({gates * s.cells}, range)};
+    Outputs weights = {Feed({s.inputs, gates * s.cells}, range),
+                       Feed({s.cells, gates * s.cells + form.more_columns}, range), Feed({gates * s.cells}, range)};
     if (form.fed == Form::Fed::kKernel) {
       weights[0] = g.Op("Identity", {weights[0]});
       feeds.emplace_back(weights[0], Numbers(random, {s.inputs, gates * s.cells}, range));
@@ -87,12 +90,16 @@ struct Layer {
 
   Output Feed(const Shape& shape, double to, int unknown = 0) {
     std::vector<int64_t> known;
-    for (int d = 0; d < shape.rank(); ++d) known.push_back(d < unknown && !form.knows_sizes ? -1 : shape[static_cast<size_t>(d)]);
+    for (int d = 0; d < shape.rank(); ++d)
+      known.push_back(d < unknown && !form.knows_sizes ? -1 : shape[static_cast<size_t>(d)]);
     feeds.emplace_back(g.Placeholder("", DType::kFloat, Shape(known)), Numbers(random, shape, to));
     return feeds.back().first;
   }
   Output Variable(const Output& value) {
-    const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", form.has_effect ? Shape({}) : ShapeOfFeed(value)}, {"shared_name", "variable" + std::to_string(writes.size())}});
+    const Output handle = g.Op("VarHandleOp", {},
+                               {{"dtype", DType::kFloat},
+                                {"shape", form.has_effect ? Shape({}) : ShapeOfFeed(value)},
+                                {"shared_name", "variable" + std::to_string(writes.size())}});
     writes.push_back(g.AddNode("AssignVariableOp", {handle, value}));
     return handle;
   }
@@ -101,14 +108,21 @@ struct Layer {
       if (name.node() == value.node()) return tensor.shape();
     return Shape::Unknown();
   }
-  Output Pair(const char* op, const Output& a, const Output& b) { return form.is_turned ? g.Op(op, {b, a}) : g.Op(op, {a, b}); }
-  Output Weight(const Output& edge) { return form.reads_variables ? g.Op("ReadVariableOp", {edge}, {{"dtype", DType::kFloat}}) : edge; }
-  Output Biased(const Output& product, const Output& bias) { return form.has_bias ? g.Op("BiasAdd", {product, Weight(bias)}) : product; }
+  Output Pair(const char* op, const Output& a, const Output& b) {
+    return form.is_turned ? g.Op(op, {b, a}) : g.Op(op, {a, b});
+  }
+  Output Weight(const Output& edge) {
+    return form.reads_variables ? g.Op("ReadVariableOp", {edge}, {{"dtype", DType::kFloat}}) : edge;
+  }
+  Output Biased(const Output& product, const Output& bias) {
+    return form.has_bias ? g.Op("BiasAdd", {product, Weight(bias)}) : product;
+  }
   Output Gate(const Output& sum) { return g.Op(form.gate, {sum}); }
   // [:, from:to] of cells; to 0: to the end.
   Output Columns(const Output& matrix, int64_t from, int64_t to) {
     const auto pair = [&](int64_t number) { return g.Const<int32_t>({0, static_cast<int32_t>(number * sizes.cells)}); };
-    return g.Op("StridedSlice", {matrix, pair(from), pair(to), g.Const<int32_t>({1, 1})}, {{"begin_mask", from == 0 ? 3 : 1}, {"end_mask", to == 0 ? 3 : 1}});
+    return g.Op("StridedSlice", {matrix, pair(from), pair(to), g.Const<int32_t>({1, 1})},
+                {{"begin_mask", from == 0 ? 3 : 1}, {"end_mask", to == 0 ? 3 : 1}});
   }
 
   // States after a turn.
@@ -116,19 +130,26 @@ struct Layer {
     const Output sum = Pair("AddV2", g.Op("MatMul", {item, Weight(w[0])}), g.Op("MatMul", {states[0], Weight(w[1])}));
     const Operation gates = g.AddNode("Split", {g.Const<int32_t>(1), Biased(sum, w[2])}, {{"num_split", 4}});
     const auto gate = [&](int number) { return Gate(gates.output(number)); };
-    const Output new_c = Pair("AddV2", Pair("Mul", gate(form.forget), states[1]), Pair("Mul", gate(form.forget == 1 ? 0 : 1), g.Op(form.activation, {gates.output(2)})));
+    const Output new_c = Pair("AddV2", Pair("Mul", gate(form.forget), states[1]),
+                              Pair("Mul", gate(form.forget == 1 ? 0 : 1), g.Op(form.activation, {gates.output(2)})));
     return {Pair("Mul", gate(3), g.Op("Tanh", {new_c})), new_c};
   }
   Outputs Gru(const Output& item, const Outputs& states, const Outputs& w) {
     const bool after = form.cell == Cell::kGru;
     const Output h = states[0];
-    const Operation of_x = g.AddNode("Split", {g.Const<int32_t>(-1), Biased(g.Op("MatMul", {item, Weight(w[0])}), w[2])}, {{"num_split", 3}});
+    const Operation of_x = g.AddNode(
+        "Split", {g.Const<int32_t>(-1), Biased(g.Op("MatMul", {item, Weight(w[0])}), w[2])}, {{"num_split", 3}});
     Output of_h = g.Op("MatMul", {h, after ? Weight(w[1]) : Columns(Weight(w[1]), 0, 2)});
     if (after && form.has_bias) of_h = Pair("AddV2", of_h, Weight(w[3]));
-    const Output z = Gate(Pair("AddV2", of_x.output(0), Columns(of_h, 0, 1))), r = Gate(Pair("AddV2", of_x.output(1), Columns(of_h, 1, form.reset_to)));
-    const Output reset = after ? Pair("Mul", r, Columns(of_h, 2, 0)) : g.Op("MatMul", {Pair("Mul", r, h), Columns(Weight(form.two_matrices ? w.back() : w[1]), 2, 0)});
-    const Output candidate = g.Op(form.activation, {Pair("AddV2", of_x.output(2), reset)}), rest = g.Op("Sub", {g.Const(form.one), z});
-    return {Pair("AddV2", Pair("Mul", form.keeps_new ? rest : z, h), Pair("Mul", form.keeps_new ? z : rest, candidate))};
+    const Output z = Gate(Pair("AddV2", of_x.output(0), Columns(of_h, 0, 1))),
+                 r = Gate(Pair("AddV2", of_x.output(1), Columns(of_h, 1, form.reset_to)));
+    const Output reset =
+        after ? Pair("Mul", r, Columns(of_h, 2, 0))
+              : g.Op("MatMul", {Pair("Mul", r, h), Columns(Weight(form.two_matrices ? w.back() : w[1]), 2, 0)});
+    const Output candidate = g.Op(form.activation, {Pair("AddV2", of_x.output(2), reset)}),
+                 rest = g.Op("Sub", {g.Const(form.one), z});
+    return {
+        Pair("AddV2", Pair("Mul", form.keeps_new ? rest : z, h), Pair("Mul", form.keeps_new ? z : rest, candidate))};
   }
 
   void Loop(const Outputs& initial, const Outputs& weights) {
@@ -138,18 +159,28 @@ struct Layer {
     }
     if (form.goes_back) x = g.Op("ReverseV2", {x, g.Const<int32_t>({0})});
     const auto turns = static_cast<int32_t>(sizes.time) - form.less;
-    const Output length = form.knows_sizes ? g.Const(turns)
-                                           : g.Op("StridedSlice", {g.Op("Shape", {x}), g.Const<int32_t>({0}), g.Const<int32_t>({1}), g.Const<int32_t>({1})}, {{"shrink_axis_mask", 1}});
+    const Output length =
+        form.knows_sizes
+            ? g.Const(turns)
+            : g.Op("StridedSlice",
+                   {g.Op("Shape", {x}), g.Const<int32_t>({0}), g.Const<int32_t>({1}), g.Const<int32_t>({1})},
+                   {{"shrink_axis_mask", 1}});
     const auto rows = static_cast<int32_t>(form.knows_sizes ? sizes.batch : -1);
     const Output list = g.Op("TensorListFromTensor", {x, g.Const<int32_t>({rows, static_cast<int32_t>(sizes.inputs)})});
-    const Output made = g.Op("TensorListReserve", {g.Const<int32_t>({rows, static_cast<int32_t>(sizes.cells)}), form.keeps_all ? length : g.Const<int32_t>(1)}, {{"element_dtype", DType::kFloat}});
+    const Output made = g.Op(
+        "TensorListReserve",
+        {g.Const<int32_t>({rows, static_cast<int32_t>(sizes.cells)}), form.keeps_all ? length : g.Const<int32_t>(1)},
+        {{"element_dtype", DType::kFloat}});
     Outputs variables = {g.Const<int32_t>(0), g.Const<int32_t>(form.starts_at), made}, invariants = {length, list};
     variables.insert(variables.end(), initial.begin(), initial.end());
     invariants.insert(invariants.end(), weights.begin(), weights.end());
     if (form.has_effect) invariants.push_back(written);
     const size_t states = initial.size(), invariant = 3 + states;
     std::vector<Operation> first;
-    if (form.waits) first.push_back(g.AddNode("AssignVariableOp", {weights[0], g.Op("Mul", {g.Const(0.5f), feeds[form.cell == Cell::kLstm ? 3 : 2].first})}));
+    if (form.waits)
+      first.push_back(
+          g.AddNode("AssignVariableOp",
+                    {weights[0], g.Op("Mul", {g.Const(0.5f), feeds[form.cell == Cell::kLstm ? 3 : 2].first})}));
     const auto waits = g.ControlDependencies(first);
     Output inside;
     const Outputs out = While(
@@ -159,23 +190,30 @@ struct Layer {
           return form.counts_turns ? Pair("LogicalAnd", g.Op("Less", {v[0], limit}), more) : more;
         },
         [&](const Outputs& v) {
-          const Output item = g.Op("TensorListGetItem", {v[invariant + 1], v[1], g.Const<int32_t>({-1, -1})}, {{"element_dtype", DType::kFloat}});
+          const Output item = g.Op("TensorListGetItem", {v[invariant + 1], v[1], g.Const<int32_t>({-1, -1})},
+                                   {{"element_dtype", DType::kFloat}});
           if (form.fed == Form::Fed::kInside) feeds.emplace_back(item, Numbers(random, {sizes.batch, sizes.inputs}, 1));
-          const Outputs before(v.begin() + 3, v.begin() + 3 + static_cast<ptrdiff_t>(states)), w(v.begin() + static_cast<ptrdiff_t>(invariant) + 2, v.begin() + static_cast<ptrdiff_t>(invariant + 2 + weights.size()));
+          const Outputs before(v.begin() + 3, v.begin() + 3 + static_cast<ptrdiff_t>(states)),
+              w(v.begin() + static_cast<ptrdiff_t>(invariant) + 2,
+                v.begin() + static_cast<ptrdiff_t>(invariant + 2 + weights.size()));
           Outputs after = form.cell == Cell::kLstm ? Lstm(item, before, w) : Gru(item, before, w);
-          if (form.is_masked) after[0] = g.Op("SelectV2", {g.Op("Less", {v[1], g.Const<int32_t>(2)}), after[0], before[0]});
+          if (form.is_masked)
+            after[0] = g.Op("SelectV2", {g.Op("Less", {v[1], g.Const<int32_t>(2)}), after[0], before[0]});
           inside = after[0];
           Output turn = g.Op("AddV2", {v[0], g.Const<int32_t>(1)});
           if (form.has_effect) {
             const auto waits = g.ControlDependencies({g.AddNode("AssignAddVariableOp", {v.back(), g.Const(1.0f)})});
             turn = g.Op("Identity", {turn});
           }
-          Outputs next = {turn, g.Op("AddV2", {v[1], g.Const<int32_t>(1)}), g.Op("TensorListSetItem", {v[2], form.keeps_all ? v[1] : g.Const<int32_t>(0), after[0]})};
+          Outputs next = {turn, g.Op("AddV2", {v[1], g.Const<int32_t>(1)}),
+                          g.Op("TensorListSetItem", {v[2], form.keeps_all ? v[1] : g.Const<int32_t>(0), after[0]})};
           next.insert(next.end(), after.begin(), after.end());
           return next;
         });
     const int64_t elements = !form.knows_sizes ? -1 : form.keeps_all ? turns : 1;
-    fetches = {g.Op("TensorListStack", {out[2], g.Const<int32_t>({-1, static_cast<int32_t>(sizes.cells) + form.more_stacked})}, {{"element_dtype", DType::kFloat}, {"num_elements", elements}})};
+    fetches = {g.Op("TensorListStack",
+                    {out[2], g.Const<int32_t>({-1, static_cast<int32_t>(sizes.cells) + form.more_stacked})},
+                    {{"element_dtype", DType::kFloat}, {"num_elements", elements}})};
     fetches.insert(fetches.end(), out.begin() + 3, out.begin() + 3 + static_cast<ptrdiff_t>(states));
     if (form.shows_inside) fetches.push_back(inside);
     if (form.leaves_counter) fetches.push_back(out[1]);
@@ -215,14 +253,16 @@ Found RunLayer(Runtime& runtime, const Layer& layer) {
     views.emplace_back(value);
   }
   for (const Operation& write : layer.writes)
-    if (auto wrote = session->Run(feeds, {}, {write}); !wrote.ok()) return found.failure = wrote.status().message(), found;
+    if (auto wrote = session->Run(feeds, {}, {write}); !wrote.ok())
+      return found.failure = wrote.status().message(), found;
   auto callable = session->Prepare(names, {layer.fetches.begin(), layer.fetches.end()});
   if (!callable.ok()) return found.failure = callable.status().message(), found;
   auto values = callable->Run(views);
   if (!values.ok()) return found.failure = values.status().message(), found;
   found.values = std::move(*values);
   const std::string how = *callable->Explain();
-  found.is_one_node = how.find("Tenon>LSTMLayer") != std::string::npos || how.find("Tenon>GRULayer") != std::string::npos;
+  found.is_one_node =
+      how.find("Tenon>LSTMLayer") != std::string::npos || how.find("Tenon>GRULayer") != std::string::npos;
   return found;
 }
 
@@ -235,7 +275,8 @@ void ExpectNear(const Tensor& want, const Tensor& got) {
 
 // What both find.
 void ExpectAlike(const Sizes& sizes, const Form& form, bool becomes_one, uint64_t seed) {
-  const Found loop = RunLayer(LoopRuntime(), Layer(LoopRuntime(), sizes, form, seed)), found = RunLayer(TheRuntime(), Layer(TheRuntime(), sizes, form, seed));
+  const Found loop = RunLayer(LoopRuntime(), Layer(LoopRuntime(), sizes, form, seed)),
+              found = RunLayer(TheRuntime(), Layer(TheRuntime(), sizes, form, seed));
   ASSERT_EQ(loop.failure, "");
   ASSERT_EQ(found.failure, "");
   EXPECT_FALSE(loop.is_one_node);
@@ -252,11 +293,18 @@ constexpr Cell kCells[] = {Cell::kLstm, Cell::kGru, Cell::kGruResetBefore};
 TEST(Recurrent, LoopsAsKerasWritesThemBecomeOneNode) {
   uint64_t seed = 1;
   for (const Cell cell : kCells)
-    for (const Sizes& sizes : std::vector<Sizes>{{1, 1, 1, 1}, {5, 3, 7, 4}, {2, 1, 3, 33}, {12, 8, 64, 48}, {7, 5, 1, 16}, {3, 2, 130, 65}})
+    for (const Sizes& sizes :
+         std::vector<Sizes>{{1, 1, 1, 1}, {5, 3, 7, 4}, {2, 1, 3, 33}, {12, 8, 64, 48}, {7, 5, 1, 16}, {3, 2, 130, 65}})
       for (const bool turned : {false, true})
         for (const bool all : {false, true})
           for (const bool variables : {false, true})
-            ExpectAlike(sizes, {.cell = cell, .is_turned = turned, .counts_turns = turned, .keeps_all = all, .reads_variables = variables}, true, seed++);
+            ExpectAlike(sizes,
+                        {.cell = cell,
+                         .is_turned = turned,
+                         .counts_turns = turned,
+                         .keeps_all = all,
+                         .reads_variables = variables},
+                        true, seed++);
 }
 
 TEST(Recurrent, CellsNeedNoBias) {
@@ -268,27 +316,31 @@ TEST(Recurrent, FewerTurnsThanElementsAreFewer) {
 }
 
 TEST(Recurrent, CountersLeaveWithTheirLastNumber) {
-  for (const bool known : {false, true}) ExpectAlike({4, 3, 5, 6}, {.knows_sizes = known, .leaves_counter = true}, true, 7);
+  for (const bool known : {false, true})
+    ExpectAlike({4, 3, 5, 6}, {.knows_sizes = known, .leaves_counter = true}, true, 7);
 }
 
 TEST(Recurrent, TimeMayBeKnownInTheStepAlone) {
   for (const Cell cell : kCells) {
     for (const Sizes& sizes : std::vector<Sizes>{{1, 1, 1, 2}, {5, 3, 7, 4}, {12, 8, 64, 48}})
-      for (const bool back : {false, true}) ExpectAlike(sizes, {.cell = cell, .knows_sizes = false, .goes_back = back}, true, 12);
+      for (const bool back : {false, true})
+        ExpectAlike(sizes, {.cell = cell, .knows_sizes = false, .goes_back = back}, true, 12);
     // What an element of a list is that nobody writes hangs on whether there is a turn.
     ExpectAlike({5, 3, 7, 4}, {.cell = cell, .keeps_all = false, .knows_sizes = false}, false, 13);
   }
 }
 
 TEST(Recurrent, LayersWaitForWhatTheirLoopsWaitFor) {
-  for (const Cell cell : kCells) ExpectAlike({4, 3, 5, 6}, {.cell = cell, .reads_variables = true, .waits = true}, true, 21);
+  for (const Cell cell : kCells)
+    ExpectAlike({4, 3, 5, 6}, {.cell = cell, .reads_variables = true, .waits = true}, true, 21);
 }
 
 // The loop then runs beside, or the step is refused; what leaves it is the same.
 TEST(Recurrent, WhatIsFetchedFromInsideChangesNothingOutside) {
   for (const Cell cell : kCells) {
     const Found want = RunLayer(LoopRuntime(), Layer(LoopRuntime(), {4, 3, 5, 6}, {.cell = cell}, 22));
-    const Found found = RunLayer(TheRuntime(), Layer(TheRuntime(), {4, 3, 5, 6}, {.cell = cell, .shows_inside = true}, 22));
+    const Found found =
+        RunLayer(TheRuntime(), Layer(TheRuntime(), {4, 3, 5, 6}, {.cell = cell, .shows_inside = true}, 22));
     ASSERT_EQ(want.failure, "");
     if (found.failure.empty())
       for (size_t i = 0; i < want.values.size(); ++i) ExpectNear(want.values[i], found.values[i]);
@@ -297,9 +349,11 @@ TEST(Recurrent, WhatIsFetchedFromInsideChangesNothingOutside) {
 
 TEST(Recurrent, FeedsAreWhatIsComputedWith) {
   for (const Cell cell : kCells) {
-    for (const Form::Fed fed : {Form::Fed::kInput, Form::Fed::kKernel}) ExpectAlike({4, 3, 5, 6}, {.cell = cell, .fed = fed}, true, 23);
+    for (const Form::Fed fed : {Form::Fed::kInput, Form::Fed::kKernel})
+      ExpectAlike({4, 3, 5, 6}, {.cell = cell, .fed = fed}, true, 23);
     const Form inside{.cell = cell, .fed = Form::Fed::kInside};
-    const Found loop = RunLayer(LoopRuntime(), Layer(LoopRuntime(), {4, 3, 5, 6}, inside, 24)), found = RunLayer(TheRuntime(), Layer(TheRuntime(), {4, 3, 5, 6}, inside, 24));
+    const Found loop = RunLayer(LoopRuntime(), Layer(LoopRuntime(), {4, 3, 5, 6}, inside, 24)),
+                found = RunLayer(TheRuntime(), Layer(TheRuntime(), {4, 3, 5, 6}, inside, 24));
     EXPECT_EQ(loop.failure, found.failure);
     EXPECT_FALSE(found.is_one_node);
     ASSERT_EQ(loop.values.size(), found.values.size());
@@ -314,7 +368,8 @@ TEST(Recurrent, WithoutStepsStatesStay) {
     ASSERT_EQ(found.failure, "");
     EXPECT_TRUE(found.is_one_node);
     EXPECT_TRUE(found.values[0].shape() == Shape({0, 3, 4}));
-    for (size_t state = 1; state < found.values.size(); ++state) EXPECT_EQ(DoublesOf(found.values[state]), DoublesOf(layer.feeds[state].second));
+    for (size_t state = 1; state < found.values.size(); ++state)
+      EXPECT_EQ(DoublesOf(found.values[state]), DoublesOf(layer.feeds[state].second));
   }
 }
 
@@ -339,9 +394,11 @@ TEST(Recurrent, WhatFailsInALoopFails) {
   const Sizes sizes = {4, 3, 5, 6};
   for (const Cell cell : kCells)
     for (const bool known : {false, true})
-      for (const Form& form : {Form{.cell = cell, .knows_sizes = known, .more_columns = 6}, Form{.cell = cell, .less = -1}, Form{.cell = cell, .more_stacked = 1},
-                               Form{.cell = Cell::kGru, .reset_to = 3}})
-        for (Runtime* runtime : {&LoopRuntime(), &TheRuntime()}) EXPECT_NE(RunLayer(*runtime, Layer(*runtime, sizes, form, 9)).failure, "");
+      for (const Form& form :
+           {Form{.cell = cell, .knows_sizes = known, .more_columns = 6}, Form{.cell = cell, .less = -1},
+            Form{.cell = cell, .more_stacked = 1}, Form{.cell = Cell::kGru, .reset_to = 3}})
+        for (Runtime* runtime : {&LoopRuntime(), &TheRuntime()})
+          EXPECT_NE(RunLayer(*runtime, Layer(*runtime, sizes, form, 9)).failure, "");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of reduced precisions share: a prepared step's floats with its explanation, and how far floats are from others.
+// What tests of reduced precisions share: a prepared step's floats with its explanation, and how far floats are from
+// others.
 #ifndef TENON_TESTS_ENGINE_REDUCED_PRECISION_H_
 #define TENON_TESTS_ENGINE_REDUCED_PRECISION_H_
 
@@ -18,7 +19,8 @@ struct Outcome {
 };
 
 // Failures are test failures.
-inline Outcome RunPrepared(const Session& session, const std::vector<Name>& feeds, const std::vector<View>& views, const std::vector<Name>& fetches) {
+inline Outcome RunPrepared(const Session& session, const std::vector<Name>& feeds, const std::vector<View>& views,
+                           const std::vector<Name>& fetches) {
   Outcome out;
   const auto callable = session.Prepare(feeds, fetches);
   EXPECT_TRUE(callable.ok()) << callable.status();
@@ -40,7 +42,8 @@ inline Outcome RunPrepared(const Session& session, const std::vector<Name>& feed
 inline double Relative(const std::vector<float>& exact, const std::vector<float>& reduced) {
   EXPECT_EQ(exact.size(), reduced.size());
   double difference = 0, size = 0;
-  for (size_t i = 0; i < std::min(exact.size(), reduced.size()); ++i) difference += std::pow(exact[i] - reduced[i], 2), size += std::pow(exact[i], 2);
+  for (size_t i = 0; i < std::min(exact.size(), reduced.size()); ++i)
+    difference += std::pow(exact[i] - reduced[i], 2), size += std::pow(exact[i], 2);
   return std::sqrt(difference / size);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large values that go from part to part in the very memory that their kernels wrote: nobody writes it while they are on their way, whatever the sender does next. Covers H5.
+// Large values that go from part to part in the very memory that their kernels wrote: nobody writes it while they are
+// on their way, whatever the sender does next. Covers H5.
 #include <thread>
 #include <vector>
 
@@ -23,7 +24,8 @@ Runtime& TwoDevices() {
 
 Tensor Values(int step) {
   std::vector<float> numbers;
-  for (int64_t i = 0; i < kSide * kSide; ++i) numbers.push_back(static_cast<float>((i * 7 + step * 31) % 211) / 64 - 1.5f);
+  for (int64_t i = 0; i < kSide * kSide; ++i)
+    numbers.push_back(static_cast<float>((i * 7 + step * 31) % 211) / 64 - 1.5f);
   return *Tensor::From(numbers, Shape{kSide, kSide});
 }
 
@@ -66,9 +68,11 @@ TEST(SentValues, AreTheOnesThatWereMadeStepAfterStep) {
   ASSERT_TRUE(net.g.status().ok()) << net.g.status().message();
   Session whole = MakeSession(net, false), parted = MakeSession(net, true);
   for (int step = 0; step < 20; ++step) {
-    const auto wanted = whole.Run({{net.x, Values(step)}}, net.fetches), found = parted.Run({{net.x, Values(step)}}, net.fetches);
+    const auto wanted = whole.Run({{net.x, Values(step)}}, net.fetches),
+               found = parted.Run({{net.x, Values(step)}}, net.fetches);
     ASSERT_TRUE(wanted.ok() && found.ok()) << wanted.status().message() << found.status().message();
-    for (size_t i = 0; i < wanted->size(); ++i) ASSERT_EQ(DoublesOf((*found)[i]), DoublesOf((*wanted)[i])) << "step " << step << ", fetch " << i;
+    for (size_t i = 0; i < wanted->size(); ++i)
+      ASSERT_EQ(DoublesOf((*found)[i]), DoublesOf((*wanted)[i])) << "step " << step << ", fetch " << i;
   }
 }
 
@@ -83,7 +87,8 @@ TEST(SentValues, OfStepsBesideOneAnotherDoNotMeet) {
       for (int step = 0; step < 20; ++step) {
         const auto found = parted.Run({{net.x, Values(t)}}, net.fetches);
         ASSERT_TRUE(found.ok()) << found.status().message();
-        for (size_t i = 0; i < wanted->size(); ++i) ASSERT_EQ(DoublesOf((*found)[i]), DoublesOf((*wanted)[i])) << "thread " << t << ", fetch " << i;
+        for (size_t i = 0; i < wanted->size(); ++i)
+          ASSERT_EQ(DoublesOf((*found)[i]), DoublesOf((*wanted)[i])) << "thread " << t << ", fetch " << i;
       }
     });
   for (std::thread& thread : threads) thread.join();

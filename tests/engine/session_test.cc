@@ -46,17 +46,20 @@ TEST(Session, GrowsWhileItIsUsedAndRefusesAClash) {
   EXPECT_TRUE(session->Run({}, {b}).ok());
 }
 
-// A gradient makes the calls that it goes through dataflow: the session, which has them as calls, is told so, and what they change is changed once.
+// A gradient makes the calls that it goes through dataflow: the session, which has them as calls, is told so, and what
+// they change is changed once.
 TEST(Session, GrowsByGradientsThroughCallsThatItHas) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {});
-  const Output sum = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "sum"}}, "sum");
+  const Output sum =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", "sum"}}, "sum");
   const Operation first = g.AddNode("AssignVariableOp", {sum, g.Const(0.0f)}, {}, "first");
   const Function square = Define(g, "square", [](Graph& body, const std::vector<Output>& v) {
     return FunctionResults({body.Op("Mul", {v[0], v[0]})}, {body.AddNode("AssignAddVariableOp", {v[1], v[0]})});
   }, {{DType::kFloat, Shape()}, DType::kResource});
   const Operation by_name = g.Call(square, {x, sum});
-  const Operation by_op = g.AddNode("StatefulPartitionedCall", {by_name.output(0), sum}, {{"f", square}, {"Tout", std::vector<DType>{DType::kFloat}}}, "by_op");
+  const Operation by_op = g.AddNode("StatefulPartitionedCall", {by_name.output(0), sum},
+                                    {{"f", square}, {"Tout", std::vector<DType>{DType::kFloat}}}, "by_op");
   const Output now = g.Op("ReadVariableOp", {sum}, {{"dtype", DType::kFloat}}, "now");
   auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok()) << session.status();
@@ -155,12 +158,14 @@ TEST(Session, RunsControlDependenciesInOrder) {
 TEST(Session, KeepsAValueThatWasReadWhenTheVariableIsWritten) {
   Graph g(TheRuntime());
   const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "v"}});
-  const Operation init = g.AddNode("AssignVariableOp", {v, g.Const({1.0f, 2.0f, 3.0f})}, {{"dtype", DType::kFloat}}, "init");
+  const Operation init =
+      g.AddNode("AssignVariableOp", {v, g.Const({1.0f, 2.0f, 3.0f})}, {{"dtype", DType::kFloat}}, "init");
   const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "before");
   Output after;
   {
     const auto order = g.ControlDependencies({Operation(read)});
-    const Operation add = g.AddNode("AssignAddVariableOp", {v, g.Const({10.0f, 10.0f, 10.0f})}, {{"dtype", DType::kFloat}});
+    const Operation add =
+        g.AddNode("AssignAddVariableOp", {v, g.Const({10.0f, 10.0f, 10.0f})}, {{"dtype", DType::kFloat}});
     const auto later = g.ControlDependencies({add});
     after = g.Op("Sub", {g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}), read}, {}, "difference");
   }
@@ -169,7 +174,8 @@ TEST(Session, KeepsAValueThatWasReadWhenTheVariableIsWritten) {
   const auto uninitialized = session->Run({}, {read});
   ASSERT_FALSE(uninitialized.ok());
   EXPECT_EQ(uninitialized.status().code(), Code::kFailedPrecondition);
-  EXPECT_NE(uninitialized.status().message().find("no value yet"), std::string::npos) << uninitialized.status().message();
+  EXPECT_NE(uninitialized.status().message().find("no value yet"), std::string::npos)
+      << uninitialized.status().message();
   ASSERT_TRUE(session->RunTargets({init}).ok());
   for (int step = 0; step < 5; ++step) {
     auto values = session->Run({}, {after, read});
@@ -179,7 +185,8 @@ TEST(Session, KeepsAValueThatWasReadWhenTheVariableIsWritten) {
   }
 }
 
-// Branches, each of which makes mebibytes out of the step's number and one number out of these, behind one another in the graph; in_a_loop: in a loop's body.
+// Branches, each of which makes mebibytes out of the step's number and one number out of these, behind one another in
+// the graph; in_a_loop: in a loop's body.
 uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop, uint64_t memory_limit = uint64_t{1} << 30) {
   constexpr int64_t kMebi = 1 << 18;  // floats
   Graph g(TheRuntime());
@@ -196,8 +203,14 @@ uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop, uint64
   Output end;
   if (in_a_loop) {
     const auto turns = While(
-        g, {x}, {}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const(1.0f)}); },
-        [&](const std::vector<Output>& v) { return std::vector<Output>{g.Op("AddV2", {g.Op("Mul", {branches(v[0]), g.Const(0.0f)}), g.Op("AddV2", {v[0], g.Const(0.25f)})})}; });
+        g, {x}, {},
+        [&](const std::vector<Output>& v) {
+          return g.Op("Less", {v[0], g.Const(1.0f)});
+        },
+        [&](const std::vector<Output>& v) {
+          return std::vector<Output>{
+              g.Op("AddV2", {g.Op("Mul", {branches(v[0]), g.Const(0.0f)}), g.Op("AddV2", {v[0], g.Const(0.25f)})})};
+        });
     end = turns[0];
   } else {
     end = branches(x);
@@ -219,7 +232,8 @@ uint64_t PeakOfBranches(uint32_t executor, uint64_t seed, bool in_a_loop, uint64
 // A loop that turns until another branch, which was made after it, has written a variable.
 TEST(Session, ALoopKeepsNoOtherBranchWaiting) {
   Graph g(TheRuntime());
-  const Output flag = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", std::string("flag")}}, "flag");
+  const Output flag = g.Op(
+      "VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{}}, {"shared_name", std::string("flag")}}, "flag");
   const Operation init = g.AddNode("AssignVariableOp", {flag, g.Const(0.0f)}, {}, "init");
   const auto turns = While(
       g, {g.Const(int64_t{0})}, {flag},
@@ -254,7 +268,8 @@ TEST(Session, TheDynamicExecutorKeepsAsFewValuesAsStraightCode) {
   EXPECT_LT(straight, 4u << 20);
   EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, false), straight);
   EXPECT_LE(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 0, true), straight);
-  EXPECT_GT(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 5, false), straight) << "an order that is none keeps more: the measure means something";
+  EXPECT_GT(PeakOfBranches(TENON_EXECUTOR_DYNAMIC, 5, false), straight)
+      << "an order that is none keeps more: the measure means something";
   // Without a limit branches run side by side, as many as there are threads.
   constexpr uint64_t kOfABranch = 3 << 20;
   const uint64_t beside = straight + kOfABranch * (std::max(1u, std::thread::hardware_concurrency()) - 1);
@@ -315,9 +330,12 @@ TEST(Feeds, AreWhatTheirPlaceholderDeclares) {
   ASSERT_TRUE(session.ok());
   EXPECT_TRUE(session->Run({{x, View(std::vector<float>(6), {2, 3})}}, {y}).ok());
   for (const Shape& shape : {Shape{2, 2}, Shape{6}, Shape{1, 2, 3}, Shape{}}) {
-    const auto values = session->Run({{x, View(std::vector<float>(static_cast<size_t>(shape.element_count())), shape)}}, {y});
+    const auto values =
+        session->Run({{x, View(std::vector<float>(static_cast<size_t>(shape.element_count())), shape)}}, {y});
     EXPECT_EQ(values.status().code(), Code::kInvalidArgument) << values.status();
-    EXPECT_NE(std::string(values.status().message()).find("feed 'x:0' is declared as float[?,3], found float"), std::string::npos) << values.status();
+    EXPECT_NE(std::string(values.status().message()).find("feed 'x:0' is declared as float[?,3], found float"),
+              std::string::npos)
+        << values.status();
   }
 }
 
@@ -399,7 +417,9 @@ TEST(Session, ReadsTheClockAnewForEachNodeAndStep) {
   const Output before = g.Op("Timestamp", {}), after = Output(g.AddNode("Timestamp", {}, {}, "after"));
   auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok()) << session.status();
-  const auto now = [] { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); };
+  const auto now = [] {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  };
   std::set<double> seen;
   const double first = now();
   for (int step = 0; step < 3; ++step) {
@@ -430,7 +450,8 @@ TEST(Session, RefusesATerabyteAndGoesOn) {
   EXPECT_TRUE(session->Run({}, {small}).ok());
 }
 
-// Steps that were prepared keep their memory for their next run; they give it up where another one lacks it, and run again.
+// Steps that were prepared keep their memory for their next run; they give it up where another one lacks it, and run
+// again.
 TEST(Session, IdleStepsGiveTheirMemoryUpBeforeAnotherOneIsRefused) {
   constexpr int64_t kSide = 512, kSteps = 40;
   Graph g(TheRuntime());
@@ -451,7 +472,8 @@ TEST(Session, IdleStepsGiveTheirMemoryUpBeforeAnotherOneIsRefused) {
     for (int round = 0; round < 2; ++round)
       for (size_t i = 0; i < sums.size(); ++i) {
         if (prepared && round == 0) callables.push_back(*session->Prepare({x}, {sums[i]}));
-        const Status status = prepared ? callables[i].Run({View(feed)}).status() : session->Run({{x, View(feed)}}, {sums[i]}).status();
+        const Status status =
+            prepared ? callables[i].Run({View(feed)}).status() : session->Run({{x, View(feed)}}, {sums[i]}).status();
         ASSERT_TRUE(status.ok()) << (prepared ? "callable " : "step ") << i << ", round " << round << ": " << status;
       }
   }
@@ -459,7 +481,9 @@ TEST(Session, IdleStepsGiveTheirMemoryUpBeforeAnotherOneIsRefused) {
 
 TEST(Session, IdleStepsGiveADevicesMemoryUp) {
   RuntimeOptions runtime_options;
-  runtime_options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "memory_bytes", std::to_string(32 << 20)}};
+  runtime_options.plugin_options = {{"tenon.tpu_sim", "devices", "1"},
+                                    {"tenon.tpu_sim", "precision", "exact"},
+                                    {"tenon.tpu_sim", "memory_bytes", std::to_string(32 << 20)}};
   auto runtime = Runtime::Create(runtime_options);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   constexpr int64_t kSide = 512, kSteps = 40;
@@ -495,7 +519,9 @@ TEST(Session, KeepsFewerPreparedStepsOfLargeGraphs) {
   for (int i = 0; i < 8000; ++i) all.push_back(a = g.Op("Neg", {a}));
   auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok());
-  const auto run = [&](size_t back) { return session->Run({{x, *Tensor::Scalar(1.0f)}}, {all[all.size() - 1 - back]}).ok(); };
+  const auto run = [&](size_t back) {
+    return session->Run({{x, *Tensor::Scalar(1.0f)}}, {all[all.size() - 1 - back]}).ok();
+  };
   for (size_t i = 0; i < 24; ++i) ASSERT_TRUE(run(i));
   ASSERT_TRUE(run(23) && run(10));
   EXPECT_EQ(session->Metrics()->plans_built, 24u) << "the latest stay";
@@ -510,7 +536,8 @@ TEST(PartialRun, TakesFeedsOneAfterTheOtherAndRunsEachNodeOnce) {
   const Output a = g.Placeholder("a", DType::kInt32, {}), b = g.Placeholder("b", DType::kInt32, {});
   Output first;
   {
-    const auto counted = g.ControlDependencies({g.AddNode("AssignAddVariableOp", {v, g.Const(1)}, {{"dtype", DType::kInt32}})});
+    const auto counted =
+        g.ControlDependencies({g.AddNode("AssignAddVariableOp", {v, g.Const(1)}, {{"dtype", DType::kInt32}})});
     first = g.Op("AddV2", {a, g.Const(10)}, {}, "first");
   }
   g.Op("Mul", {first, b}, {}, "second");
@@ -567,12 +594,15 @@ TEST(Session, APartialRunThroughTheCppFace) {
 TEST(Session, RefusesAPrecisionThatItDoesNotKnow) {
   SessionOptions options;
   options.precision = static_cast<Precision>(9);
-  EXPECT_EQ(Session::Create(TheRuntime(), options).status().message(), "the session option 'precision' is 9; it may be 0 (strict), 1 (tf32), 2 (bfloat16), 3 (float16) or 4 (int8)");
+  EXPECT_EQ(
+      Session::Create(TheRuntime(), options).status().message(),
+      "the session option 'precision' is 9; it may be 0 (strict), 1 (tf32), 2 (bfloat16), 3 (float16) or 4 (int8)");
   options.precision = Precision::kAllowFloat16;
   EXPECT_TRUE(Session::Create(TheRuntime(), options).ok());
 }
 
-// What is fetched is the caller's, large values without a copy: later steps, other fetches and feeds do not stand in its memory.
+// What is fetched is the caller's, large values without a copy: later steps, other fetches and feeds do not stand in
+// its memory.
 class FetchedMemory : public testing::Test {
  protected:
   static constexpr int64_t kCount = 5000;
@@ -590,25 +620,30 @@ class FetchedMemory : public testing::Test {
 TEST_F(FetchedMemory, IsWrittenByNoLaterStep) {
   const Session session = Open();
   std::vector<Tensor> kept;
-  for (int i = 0; i < 8; ++i) kept.push_back((*session.Run({{x, View(Filled(static_cast<float>(i)), {kCount})}}, {twice}))[0]);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(Values<float>(kept[static_cast<size_t>(i)]), Filled(2.0f * static_cast<float>(i)));
+  for (int i = 0; i < 8; ++i)
+    kept.push_back((*session.Run({{x, View(Filled(static_cast<float>(i)), {kCount})}}, {twice}))[0]);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(Values<float>(kept[static_cast<size_t>(i)]), Filled(2.0f * static_cast<float>(i)));
 }
 
 TEST_F(FetchedMemory, IsOfEachFetchItsOwn) {
-  const Output other = g.Op("Reshape", {twice, g.Const<int32_t>({-1, 1000})}, {}, "other"), same = g.Op("Identity", {x}, {}, "same");
+  const Output other = g.Op("Reshape", {twice, g.Const<int32_t>({-1, 1000})}, {}, "other"),
+               same = g.Op("Identity", {x}, {}, "same");
   const Session session = Open();
   const std::vector<float> given = Filled(3);
   const auto values = session.Run({{x, View(given, {kCount})}}, {twice, other, twice, same, x});
   ASSERT_TRUE(values.ok()) << values.status().message();
   EXPECT_EQ((*values)[1].shape(), (Shape{5, 1000}));
   std::set<const void*> places = {given.data()};
-  for (const Tensor& value : *values) EXPECT_TRUE(places.insert(value.view()->dl.data).second) << "two stand in one memory";
+  for (const Tensor& value : *values)
+    EXPECT_TRUE(places.insert(value.view()->dl.data).second) << "two stand in one memory";
   for (const size_t i : {0, 1, 2}) EXPECT_EQ(Values<float>((*values)[i]), Filled(6));
   for (const size_t i : {3, 4}) EXPECT_EQ(Values<float>((*values)[i]), Filled(3));
 }
 
 TEST_F(FetchedMemory, OutlivesItsSessionAndIsNoVariables) {
-  const Output variable = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kCount}}, {"shared_name", "v"}});
+  const Output variable =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kCount}}, {"shared_name", "v"}});
   const Operation assign = g.AddNode("AssignVariableOp", {variable, x});
   const Output read = g.Op("ReadVariableOp", {variable}, {{"dtype", DType::kFloat}}, "read");
   std::vector<Tensor> kept;
@@ -638,7 +673,8 @@ TEST_F(FetchedMemory, MayBeTheCallersAndAFeedsToo) {
       float* const first = on_the_feed ? feed + offset : memory[1].values + offset;
       std::vector<float> second(kCount);
       for (int64_t i = 0; i < kCount; ++i) feed[i] = static_cast<float>(i);
-      const View given(std::span<const float>(feed, kCount), {kCount}), to_first(std::span<const float>(first, kCount), {kCount}), to_second(second, {kCount});
+      const View given(std::span<const float>(feed, kCount), {kCount}),
+          to_first(std::span<const float>(first, kCount), {kCount}), to_second(second, {kCount});
       const tenon_tensor_view given_view = given.c_view(), places[] = {to_first.c_view(), to_second.c_view()};
       const tenon_tensor_view* const feeds[] = {&given_view};
       const Status ran = step->RunInto(feeds, places);
@@ -655,7 +691,8 @@ TEST(SessionEffects, AnAssertionHoldsBackWhatIsKnownWithoutIt) {
   for (const bool optimize : {true, false}) {
     for (const bool holds : {true, false}) {
       Graph g(TheRuntime());
-      const Operation check = g.AddNode("Assert", {g.Const(holds), g.Const(7.0f)}, {{"T", std::vector<DType>{DType::kFloat}}});
+      const Operation check =
+          g.AddNode("Assert", {g.Const(holds), g.Const(7.0f)}, {{"T", std::vector<DType>{DType::kFloat}}});
       Output y;
       {
         const auto after = g.ControlDependencies({check});
@@ -681,7 +718,8 @@ TEST(SessionEffects, AnAssertionHoldsBackWhatIsKnownWithoutIt) {
 TEST(SessionDevice, IsNamedInAnySpellingThatGraphsHave) {
   Graph g(TheRuntime());
   g.Op("Neg", {g.Const(2.0f)}, {}, "y");
-  for (const char* name : {"CPU", "cpu", "CPU:0", "cpu:0", "/cpu:0", "/device:CPU:0", "/device:cpu:*", "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/cpu:0"}) {
+  for (const char* name : {"CPU", "cpu", "CPU:0", "cpu:0", "/cpu:0", "/device:CPU:0", "/device:cpu:*",
+                           "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/cpu:0"}) {
     SessionOptions options;
     options.device = name;
     const auto session = Session::Create(TheRuntime(), g, options);
@@ -700,7 +738,8 @@ TEST(SessionDevice, ThatThisMachineCannotRunIsToldOf) {
   std::ifstream built(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu.so", std::ios::binary);
   std::string library(std::istreambuf_iterator<char>(built), {});
   size_t levels = 0;
-  for (size_t at = 0; (at = library.find("x86-64-v", at)) != std::string::npos; at += 9, ++levels) library[at + 8] = '9';
+  for (size_t at = 0; (at = library.find("x86-64-v", at)) != std::string::npos; at += 9, ++levels)
+    library[at + 8] = '9';
   ASSERT_GT(levels, 0u);
   std::ofstream(folder + "/tenon_cpu.so", std::ios::binary) << library;
   RuntimeOptions options;
@@ -711,7 +750,10 @@ TEST(SessionDevice, ThatThisMachineCannotRunIsToldOf) {
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   const Graph g(*runtime);
   const Status status = Session::Create(*runtime, g).status();
-  EXPECT_NE(status.message().find("(refused: tenon_cpu.so: it needs the CPU feature x86-64-v9, which this machine lacks"), std::string::npos) << status;
+  EXPECT_NE(
+      status.message().find("(refused: tenon_cpu.so: it needs the CPU feature x86-64-v9, which this machine lacks"),
+      std::string::npos)
+      << status;
 }
 
 }  // namespace

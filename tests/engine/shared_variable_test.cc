@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two variables of one name are one, of one type: what a graph from elsewhere says of it is refused where it is not so, before a byte is read.
+// Two variables of one name are one, of one type: what a graph from elsewhere says of it is refused where it is not so,
+// before a byte is read.
 #include "tests/engine/engine.h"
 
 namespace tenon::engine::shared_variable_test {
 namespace {
 
-const std::vector<DType> kTypes = {DType::kFloat, DType::kDouble, DType::kInt64, DType::kComplex128, DType::kString, DType::kVariant, DType::kResource};
+const std::vector<DType> kTypes = {DType::kFloat,  DType::kDouble,  DType::kInt64,   DType::kComplex128,
+                                   DType::kString, DType::kVariant, DType::kResource};
 const std::vector<std::string> kOps = {"VariableV2", "Variable", "VarHandleOp"};
 
 Output Variable(Graph& g, const std::string& op, DType dtype, const std::string& name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps take by the clock of simulated devices: that it is the same for the same step, that compiling makes no step longer, and that copies and
-// independent chains run beside each other. Random graphs with fixed seeds, placed by the engine, or at random by name. Covers F4, G1, G2, H8, N8, R4.
+// What steps take by the clock of simulated devices: that it is the same for the same step, that compiling makes no
+// step longer, and that copies and independent chains run beside each other. Random graphs with fixed seeds, placed by
+// the engine, or at random by name. Covers F4, G1, G2, H8, N8, R4.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -45,7 +46,8 @@ struct Work {
 std::vector<Work> OwnWork(const std::string& trace) {
   std::vector<Work> works;
   for (const fakes::TraceSpan& span : fakes::TraceSpans(trace))
-    if (span.process.ends_with("its own clock") && span.category != "wait") works.push_back({span.process, span.name, span.begin, span.end});
+    if (span.process.ends_with("its own clock") && span.category != "wait")
+      works.push_back({span.process, span.name, span.begin, span.end});
   std::stable_sort(works.begin(), works.end(), [](const Work& a, const Work& b) {
     return std::tie(a.device, a.begin, a.end, a.name) < std::tie(b.device, b.begin, b.end, b.name);
   });
@@ -56,18 +58,22 @@ std::vector<Work> OwnWork(const std::string& trace) {
 bool Tells() { return std::getenv("TENON_SIMULATED_TELL") != nullptr; }
 bool TellsWorks() { return Tells() && std::string_view(std::getenv("TENON_SIMULATED_TELL")) == "works"; }
 void Tell(const std::vector<Work>& works) {
-  for (const Work& work : works) std::cout << work.begin << " to " << work.end << " " << work.device << " " << work.name << "\n";
+  for (const Work& work : works)
+    std::cout << work.begin << " to " << work.end << " " << work.device << " " << work.name << "\n";
 }
 
 double FirstBegin(const std::vector<Work>& works) {
-  return std::min_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.begin < b.begin; })->begin;
+  return std::min_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.begin < b.begin; })
+      ->begin;
 }
 double Length(const std::vector<Work>& works) {
-  return std::max_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.end < b.end; })->end - FirstBegin(works);
+  return std::max_element(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.end < b.end; })->end -
+         FirstBegin(works);
 }
 
 // By name, seconds that the placement predicts for each node; "" for the step.
-std::map<std::string, double> PredictedSeconds(Session& session, const std::vector<Name>& feeds, const std::vector<Name>& fetches) {
+std::map<std::string, double> PredictedSeconds(Session& session, const std::vector<Name>& feeds,
+                                               const std::vector<Name>& fetches) {
   const auto placed = session.Place(feeds, fetches);
   EXPECT_TRUE(placed.ok()) << placed.status().message();
   const auto json = nlohmann::json::parse(placed->json);
@@ -174,8 +180,9 @@ Ratios CompiledByNodes(const char* cores, bool named, uint32_t graphs) {
     ratios.Add(seconds[1] / seconds[0]);
     if (Tells()) std::cout << seed << ": " << seconds[0] << " us by nodes, " << seconds[1] << " us compiled\n";
   }
-  std::cout << "cores " << cores << (named ? ", named: " : ", placed: ") << graphs << " graphs, compiled by nodes: mean " << ratios.mean() << ", worst "
-            << ratios.worst << ", " << ratios.longer << " longer, " << ratios.shorter << " shorter\n";
+  std::cout << "cores " << cores << (named ? ", named: " : ", placed: ") << graphs
+            << " graphs, compiled by nodes: mean " << ratios.mean() << ", worst " << ratios.worst << ", "
+            << ratios.longer << " longer, " << ratios.shorter << " shorter\n";
   return ratios;
 }
 
@@ -195,9 +202,14 @@ TEST(SimulatedTime, OfAKernelIsWhatThePlacementPredicts) {
   const auto device = g.Device("/device:TPU:0");
   const auto input = [&](const char* name, const Shape& shape) { return g.Placeholder(name, DType::kFloat, shape); };
   const Shape left{100, 130}, right{130, 260}, images{2, 9, 9, 5}, filter{3, 3, 5, 7}, results{2, 9, 9, 7};
-  const Output a = input("a", left), b = input("b", right), stack = input("stack", {3, 100, 130}), x = input("x", images), w = input("w", filter), y = input("y", results);
-  const std::vector<Feed> feeds = {{a, *Tensor::Zeros(DType::kFloat, left)},     {b, *Tensor::Zeros(DType::kFloat, right)},  {stack, *Tensor::Zeros(DType::kFloat, {3, 100, 130})},
-                                   {x, *Tensor::Zeros(DType::kFloat, images)}, {w, *Tensor::Zeros(DType::kFloat, filter)}, {y, *Tensor::Zeros(DType::kFloat, results)}};
+  const Output a = input("a", left), b = input("b", right), stack = input("stack", {3, 100, 130}),
+               x = input("x", images), w = input("w", filter), y = input("y", results);
+  const std::vector<Feed> feeds = {{a, *Tensor::Zeros(DType::kFloat, left)},
+                                   {b, *Tensor::Zeros(DType::kFloat, right)},
+                                   {stack, *Tensor::Zeros(DType::kFloat, {3, 100, 130})},
+                                   {x, *Tensor::Zeros(DType::kFloat, images)},
+                                   {w, *Tensor::Zeros(DType::kFloat, filter)},
+                                   {y, *Tensor::Zeros(DType::kFloat, results)}};
   const Attrs window = {{"strides", {1, 1, 1, 1}}, {"padding", "SAME"}};
   const std::vector<Name> fetches = {
       g.Op("MatMul", {a, b}, {}, "product"),
@@ -225,7 +237,8 @@ TEST(SimulatedTime, OfAKernelIsWhatThePlacementPredicts) {
     seen.insert(work.name);
     EXPECT_NEAR(work.end - work.begin, predicted.at(work.name) * 1e6, 0.003) << work.name;
   }
-  EXPECT_EQ(seen, (std::set<std::string>{"product", "square", "batch", "conv", "to_input", "to_filter", "softmax", "sum"}));
+  EXPECT_EQ(seen,
+            (std::set<std::string>{"product", "square", "batch", "conv", "to_input", "to_filter", "softmax", "sum"}));
 }
 
 // How far the whole step is from its prediction, node by node.
@@ -249,14 +262,16 @@ TEST(SimulatedTime, OfAStepIsNearWhatThePlacementPredicts) {
   EXPECT_LT(std::exp(sum / graphs), 1.05);
 }
 
-// The first work that is another or at another time from the step's begin on; times are cycles of 1.43 ns cut to nanoseconds.
+// The first work that is another or at another time from the step's begin on; times are cycles of 1.43 ns cut to
+// nanoseconds.
 std::string Differs(const std::vector<Work>& a, const std::vector<Work>& b) {
   if (a.size() != b.size()) return std::to_string(a.size()) + " works against " + std::to_string(b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     const double begins[] = {a[i].begin - FirstBegin(a), b[i].begin - FirstBegin(b)};
     if (a[i].name != b[i].name || a[i].device != b[i].device || std::abs(begins[0] - begins[1]) > 0.0025 ||
         std::abs(a[i].end - a[i].begin - b[i].end + b[i].begin) > 0.0025)
-      return a[i].device + " " + a[i].name + " at " + std::to_string(begins[0]) + " us against " + b[i].device + " " + b[i].name + " at " + std::to_string(begins[1]);
+      return a[i].device + " " + a[i].name + " at " + std::to_string(begins[0]) + " us against " + b[i].device + " " +
+             b[i].name + " at " + std::to_string(begins[1]);
   }
   return "";
 }
@@ -279,7 +294,8 @@ TEST(SimulatedTime, IsTheSameForTheSameStep) {
 // ---- At once ----
 
 // The works of the second step of a session on one device of two cores, node by node.
-std::vector<Work> WorksOf(const std::function<void(Graph&, std::vector<Feed>*, std::vector<Name>*)>& make, bool one_queue) {
+std::vector<Work> WorksOf(const std::function<void(Graph&, std::vector<Feed>*, std::vector<Name>*)>& make,
+                          bool one_queue) {
   Runtime runtime = NewRuntime("2");
   Graph g(runtime);
   std::vector<Feed> feeds;
@@ -304,14 +320,17 @@ std::vector<Work> WorksOf(const std::function<void(Graph&, std::vector<Feed>*, s
 }
 
 // Microseconds in which works of both kinds run.
-double AtOnce(const std::vector<Work>& works, const std::function<bool(const Work&)>& one, const std::function<bool(const Work&)>& other) {
+double AtOnce(const std::vector<Work>& works, const std::function<bool(const Work&)>& one,
+              const std::function<bool(const Work&)>& other) {
   std::vector<double> instants;
   for (const Work& work : works) instants.insert(instants.end(), {work.begin, work.end});
   std::sort(instants.begin(), instants.end());
   double sum = 0;
   for (size_t i = 1; i < instants.size(); ++i) {
     const auto runs = [&](const std::function<bool(const Work&)>& is) {
-      return std::any_of(works.begin(), works.end(), [&](const Work& work) { return is(work) && work.begin <= instants[i - 1] && work.end >= instants[i]; });
+      return std::any_of(works.begin(), works.end(), [&](const Work& work) {
+        return is(work) && work.begin <= instants[i - 1] && work.end >= instants[i];
+      });
     };
     if (runs(one) && runs(other)) sum += instants[i] - instants[i - 1];
   }
@@ -339,8 +358,8 @@ void CopiesAndProducts(Graph& g, std::vector<Feed>* feeds, std::vector<Name>* fe
 
 TEST(SimulatedTime, OfCopiesIsBesideKernels) {
   const std::vector<Work> all = WorksOf(CopiesAndProducts, false), one = WorksOf(CopiesAndProducts, true);
-  std::cout << Length(all) << " us, of copies " << Sum(all, IsIn) << ", of products " << Sum(all, IsProduct) << ", of both at once " << AtOnce(all, IsIn, IsProduct) << "; one queue " << Length(one)
-            << "\n";
+  std::cout << Length(all) << " us, of copies " << Sum(all, IsIn) << ", of products " << Sum(all, IsProduct)
+            << ", of both at once " << AtOnce(all, IsIn, IsProduct) << "; one queue " << Length(one) << "\n";
   ASSERT_GT(Sum(all, IsIn), 0.25 * Length(one));
   ASSERT_GT(Sum(all, IsProduct), 0.25 * Length(one));
   EXPECT_LT(AtOnce(one, IsIn, IsProduct), 0.001);
@@ -362,7 +381,8 @@ void TwoChains(Graph& g, std::vector<Feed>* feeds, std::vector<Name>* fetches) {
 TEST(SimulatedTime, OfIndependentChainsIsThatOfOneOnTwoQueues) {
   const auto of = [](char chain) { return [chain](const Work& work) { return work.name[0] == chain; }; };
   const std::vector<Work> all = WorksOf(TwoChains, false), one = WorksOf(TwoChains, true);
-  std::cout << Length(all) << " us, of each chain " << Sum(all, of('a')) << ", of both at once " << AtOnce(all, of('a'), of('b')) << "; one queue " << Length(one) << "\n";
+  std::cout << Length(all) << " us, of each chain " << Sum(all, of('a')) << ", of both at once "
+            << AtOnce(all, of('a'), of('b')) << "; one queue " << Length(one) << "\n";
   ASSERT_GT(Sum(all, of('a')), 0.4 * Length(one));
   EXPECT_LT(AtOnce(one, of('a'), of('b')), 0.001);
   EXPECT_GT(AtOnce(all, of('a'), of('b')), 0.9 * Sum(all, of('a')));

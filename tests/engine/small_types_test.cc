@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types that TensorFlow does not have, from feed to fetch: packed elements, scales, vendors'. What Cast gives is what ml_dtypes 0.6 gives.
+// Types that TensorFlow does not have, from feed to fetch: packed elements, scales, vendors'. What Cast gives is what
+// ml_dtypes 0.6 gives.
 #include <cmath>
 #include <limits>
 
@@ -17,7 +18,8 @@ std::vector<uint8_t> BytesOf(const Tensor& tensor) {
 }
 
 // x, cast to `to`, as bytes, and cast back to floats.
-std::pair<std::vector<uint8_t>, std::vector<float>> ThereAndBack(const std::vector<float>& x, uint32_t to, uint32_t through = TENON_DT_FLOAT) {
+std::pair<std::vector<uint8_t>, std::vector<float>> ThereAndBack(const std::vector<float>& x, uint32_t to,
+                                                                 uint32_t through = TENON_DT_FLOAT) {
   Graph graph(TheRuntime());
   Output in = graph.Placeholder("x", DType::kFloat, Shape::Unknown());
   const Output at = through == TENON_DT_FLOAT ? in : graph.Op("Cast", {in}, {{"DstT", Type(through)}});
@@ -31,7 +33,9 @@ std::pair<std::vector<uint8_t>, std::vector<float>> ThereAndBack(const std::vect
       options.executor = executor;
       return options;
     }());
-    auto values = session->Run({{in, *Tensor::FromBytes(DType::kFloat, {static_cast<int64_t>(x.size())}, x.data(), x.size() * sizeof(float))}}, {small, back});
+    auto values = session->Run(
+        {{in, *Tensor::FromBytes(DType::kFloat, {static_cast<int64_t>(x.size())}, x.data(), x.size() * sizeof(float))}},
+        {small, back});
     EXPECT_TRUE(values.ok()) << values.status().message();
     if (!values.ok()) return {};
     answers.emplace_back(BytesOf((*values)[0]), Values<float>((*values)[1]));
@@ -49,7 +53,8 @@ TEST(SmallTypes, IntegersKeepTheirLowBitsAndShareBytes) {
   EXPECT_EQ(ThereAndBack(x, TENON_DT_PACKED_INT2).second, (std::vector<float>{-1, 0, -1, 0, -1, 0, -1, 0, 0}));
   EXPECT_EQ(ThereAndBack(x, TENON_DT_PACKED_UINT2).first, (std::vector<uint8_t>{0x33, 0x33, 0x00}));
   EXPECT_EQ(ThereAndBack(x, TENON_DT_UINT2).first, (std::vector<uint8_t>{3, 0, 3, 0, 3, 0, 3, 0, 0}));
-  EXPECT_EQ(ThereAndBack(x, TENON_DT_PACKED_INT4, TENON_DT_INT64).second, (std::vector<float>{7, -8, -1, 0, 7, -8, -1, 0, 4}));
+  EXPECT_EQ(ThereAndBack(x, TENON_DT_PACKED_INT4, TENON_DT_INT64).second,
+            (std::vector<float>{7, -8, -1, 0, 7, -8, -1, 0, 4}));
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(ThereAndBack({-9.7f, -1.5f, 0.9f, 7.9f, 8.2f, 300, std::nanf(""), inf}, TENON_DT_UINT4).first,
             (std::vector<uint8_t>{7, 15, 0, 7, 8, 12, 0, 0}));
@@ -57,8 +62,10 @@ TEST(SmallTypes, IntegersKeepTheirLowBitsAndShareBytes) {
 
 TEST(SmallTypes, FloatsOfFourBitsGoToTheNearest) {
   const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> x = {0, -0.0f, 0.25f, 0.2f, 0.3f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, 5.1f, 6, 7, 100, inf, -inf, std::nanf("")};
-  EXPECT_EQ(ThereAndBack(x, TENON_DT_FLOAT4_E2M1FN).first, (std::vector<uint8_t>{0, 8, 0, 0, 1, 2, 2, 4, 4, 6, 6, 7, 7, 7, 7, 7, 15, 8}));
+  const std::vector<float> x = {0,    -0.0f, 0.25f, 0.2f, 0.3f, 0.75f, 1.25f, 1.75f, 2.5f,
+                                3.5f, 5,     5.1f,  6,    7,    100,   inf,   -inf,  std::nanf("")};
+  EXPECT_EQ(ThereAndBack(x, TENON_DT_FLOAT4_E2M1FN).first,
+            (std::vector<uint8_t>{0, 8, 0, 0, 1, 2, 2, 4, 4, 6, 6, 7, 7, 7, 7, 7, 15, 8}));
   EXPECT_EQ(ThereAndBack(x, TENON_DT_PACKED_FLOAT4_E2M1FN).second,
             (std::vector<float>{0, 0, 0, 0, 0.5f, 1, 1, 2, 2, 4, 4, 6, 6, 6, 6, 6, -6, 0}));
   EXPECT_EQ(ThereAndBack(x, TENON_DT_PACKED_FLOAT4_E2M1FN, TENON_DT_FLOAT4_E2M1FN).first,
@@ -67,7 +74,8 @@ TEST(SmallTypes, FloatsOfFourBitsGoToTheNearest) {
 
 TEST(SmallTypes, ScalesArePowersOfTwo) {
   const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> x = {1, 0.75f, 1.5f, 3, 2.9f, 0, -1, inf, std::nanf(""), 1e38f, 3.4e38f, 1e-40f, 0x1p-127f, 1.4142f, 6};
+  const std::vector<float> x = {1,     0.75f,   1.5f,   3,         2.9f,    0, -1, inf, std::nanf(""),
+                                1e38f, 3.4e38f, 1e-40f, 0x1p-127f, 1.4142f, 6};
   EXPECT_EQ(ThereAndBack(x, TENON_DT_FLOAT8_E8M0FNU).first,
             (std::vector<uint8_t>{127, 127, 128, 129, 128, 255, 255, 255, 255, 253, 255, 0, 0, 127, 130}));
 }
@@ -87,8 +95,10 @@ TEST(SmallTypes, StandInConstantsVariablesAndFiles) {
   const uint8_t bytes[] = {0x21, 0x03};
   const Tensor packed = *Tensor::FromBytes(Type(TENON_DT_PACKED_UINT4), {3}, bytes, sizeof(bytes));
   const Output constant = graph.Const(packed, "constant");
-  const Output variable = graph.Op("VarHandleOp", {}, {{"dtype", Type(TENON_DT_PACKED_UINT4)}, {"shape", Shape{3}}, {"shared_name", "v"}});
-  const Operation assign = graph.AddNode("AssignVariableOp", {variable, constant}, {{"dtype", Type(TENON_DT_PACKED_UINT4)}});
+  const Output variable =
+      graph.Op("VarHandleOp", {}, {{"dtype", Type(TENON_DT_PACKED_UINT4)}, {"shape", Shape{3}}, {"shared_name", "v"}});
+  const Operation assign =
+      graph.AddNode("AssignVariableOp", {variable, constant}, {{"dtype", Type(TENON_DT_PACKED_UINT4)}});
   const Output read = graph.Op("ReadVariableOp", {variable}, {{"dtype", Type(TENON_DT_PACKED_UINT4)}});
   const Output reshaped = graph.Op("Reshape", {constant, graph.Const<int32_t>({3, 1})});
   const Output numbers = graph.Op("Cast", {read}, {{"DstT", DType::kInt32}});
@@ -114,10 +124,13 @@ TEST(SmallTypes, APartOfAPackedTensorIsRefused) {
   Graph graph(TheRuntime());
   const uint8_t bytes[] = {0x21, 0x43, 0x65};
   const Output x = graph.Const(*Tensor::FromBytes(Type(TENON_DT_PACKED_UINT4), {3, 2}, bytes, sizeof(bytes)));
-  const Output list = graph.Op("TensorListFromTensor", {x, graph.Const<int32_t>({2})}, {{"element_dtype", Type(TENON_DT_PACKED_UINT4)}});
-  const Output first = graph.Op("TensorListGetItem", {list, graph.Const(int32_t{0}), graph.Const<int32_t>({2})}, {{"element_dtype", Type(TENON_DT_PACKED_UINT4)}});
+  const Output list = graph.Op("TensorListFromTensor", {x, graph.Const<int32_t>({2})},
+                               {{"element_dtype", Type(TENON_DT_PACKED_UINT4)}});
+  const Output first = graph.Op("TensorListGetItem", {list, graph.Const(int32_t{0}), graph.Const<int32_t>({2})},
+                                {{"element_dtype", Type(TENON_DT_PACKED_UINT4)}});
   const Output slice = graph.Op("Gather", {x, graph.Const<int32_t>({1})});
-  const Operation queue = graph.AddNode("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{Type(TENON_DT_PACKED_UINT4)}}});
+  const Operation queue =
+      graph.AddNode("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{Type(TENON_DT_PACKED_UINT4)}}});
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   auto session = Session::Create(TheRuntime(), graph);
   ASSERT_TRUE(session.ok());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose state is whose: a node's state is its own whatever others are called, in calls too, and in all steps of a session. Covers Q1.
+// Whose state is whose: a node's state is its own whatever others are called, in calls too, and in all steps of a
+// session. Covers Q1.
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@ namespace {
 
 using Outputs = std::vector<Output>;
 
-// Puts something into a queue of the node's own (a resource that is found by the node's name), and says how much it has: 1, 2, 3, ...
+// Puts something into a queue of the node's own (a resource that is found by the node's name), and says how much it
+// has: 1, 2, 3, ...
 Output Count(Graph& g, const std::string& name) {
   const Operation queue = g.AddNode("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}}, name);
   const Operation put = g.AddNode("QueueEnqueueV2", {queue, g.Const(1.0f)}, {}, "put");
@@ -19,15 +21,17 @@ Output Count(Graph& g, const std::string& name) {
 }
 // The next number of a kernel that keeps where it stands.
 Output Draw(Graph& g, const std::string& name) {
-  return g.Op("RandomUniform", {g.Const(std::vector<int32_t>{}, {0})}, {{"dtype", DType::kFloat}, {"seed", 7}, {"seed2", 9}}, name);
+  return g.Op("RandomUniform", {g.Const(std::vector<int32_t>{}, {0})},
+              {{"dtype", DType::kFloat}, {"seed", 7}, {"seed2", 9}}, name);
 }
 using Make = Output (*)(Graph& g, const std::string& name);
 
 void Call(Graph& g, Make make, const std::string& call, const std::string& within) {
   const Function function = Define(
-      g, "f_" + std::to_string(call.size()) + "_" + std::to_string(within.size()), [&](Graph& body, const Outputs&) { return FunctionResults(make(body, within)); },
-      std::vector<Argument>{});
-  g.AddNode("StatefulPartitionedCall", {}, {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", function}}, call);
+      g, "f_" + std::to_string(call.size()) + "_" + std::to_string(within.size()),
+      [&](Graph& body, const Outputs&) { return FunctionResults(make(body, within)); }, std::vector<Argument>{});
+  g.AddNode("StatefulPartitionedCall", {},
+            {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", function}}, call);
 }
 
 Session Open(const Graph& g, const SessionOptions& options = {}) {
@@ -55,7 +59,8 @@ class StateNames : public testing::TestWithParam<Make> {
   const Make make_ = GetParam();
   const std::vector<float> wanted_ = Alone(make_);
 };
-INSTANTIATE_TEST_SUITE_P(, StateNames, testing::Values(&Count, &Draw), [](const auto& info) { return info.param == &Count ? "Resources" : "Kernels"; });
+INSTANTIATE_TEST_SUITE_P(, StateNames, testing::Values(&Count, &Draw),
+                         [](const auto& info) { return info.param == &Count ? "Resources" : "Kernels"; });
 
 TEST_P(StateNames, AreNotMixedUpWithTheSessionsOwnNodes) {
   Graph g(TheRuntime());
@@ -99,10 +104,16 @@ TEST_P(StateNames, TellCallsApartWhoseNodesComeToOneName) {
 
 TEST_P(StateNames, AreOfCallsInCalls) {
   Graph g(TheRuntime());
-  const Function inner = Define(g, "inner", [&](Graph& body, const Outputs&) { return FunctionResults(make_(body, "v")); }, std::vector<Argument>{});
+  const Function inner = Define(
+      g, "inner", [&](Graph& body, const Outputs&) { return FunctionResults(make_(body, "v")); },
+      std::vector<Argument>{});
   const Attrs call = {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", inner}};
-  const Function outer = Define(g, "outer", [&](Graph& body, const Outputs&) { return FunctionResults(body.Op("StatefulPartitionedCall", {}, call, "b")); }, std::vector<Argument>{});
-  g.AddNode("StatefulPartitionedCall", {}, {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", outer}}, "a");
+  const Function outer = Define(
+      g, "outer",
+      [&](Graph& body, const Outputs&) { return FunctionResults(body.Op("StatefulPartitionedCall", {}, call, "b")); },
+      std::vector<Argument>{});
+  g.AddNode("StatefulPartitionedCall", {},
+            {{"Tin", std::vector<DType>{}}, {"Tout", std::vector<DType>{DType::kFloat}}, {"f", outer}}, "a");
   Call(g, make_, "a/b", "v");
   const Session session = Open(g);
   for (int i = 0; i < 2; ++i) {

@@ -16,9 +16,12 @@ class TensorArrays : public ::testing::Test {
     flow_ = array.output(1);
   }
   void Write(int32_t index, const std::vector<float>& value) {
-    flow_ = g_.Op("TensorArrayWriteV3", {handle_, g_.Const(index), g_.Const(value, {static_cast<int64_t>(value.size())}), flow_});
+    flow_ = g_.Op("TensorArrayWriteV3",
+                  {handle_, g_.Const(index), g_.Const(value, {static_cast<int64_t>(value.size())}), flow_});
   }
-  Output Read(int32_t index) { return g_.Op("TensorArrayReadV3", {handle_, g_.Const(index), flow_}, {{"dtype", DType::kFloat}}); }
+  Output Read(int32_t index) {
+    return g_.Op("TensorArrayReadV3", {handle_, g_.Const(index), flow_}, {{"dtype", DType::kFloat}});
+  }
   Result<std::vector<Tensor>> Run(const std::vector<Name>& fetches) {
     auto session = Session::Create(TheRuntime(), g_);
     return session.ok() ? session->Run({}, fetches) : session.status();
@@ -55,7 +58,8 @@ TEST_F(TensorArrays, ForgetWhatWasReadUnlessSoMade) {
   for (const bool forgets : {true, false}) {
     Make({{"clear_after_read", forgets}});
     Write(0, {1, 2});
-    const Operation first = g_.AddNode("TensorArrayReadV3", {handle_, g_.Const(int32_t{0}), flow_}, {{"dtype", DType::kFloat}});
+    const Operation first =
+        g_.AddNode("TensorArrayReadV3", {handle_, g_.Const(int32_t{0}), flow_}, {{"dtype", DType::kFloat}});
     const auto after = g_.ControlDependencies({first});
     const Output second = Read(0);
     if (forgets) ExpectRefusal(second, "element 0 is read twice; give it clear_after_read = false");
@@ -86,7 +90,8 @@ TEST_F(TensorArrays, GatherElementsOfOneShape) {
   Make();
   Write(0, {1, 2});
   Write(1, {1});
-  ExpectRefusal(g_.Op("TensorArrayGatherV3", {handle_, g_.Const(std::vector<int32_t>{0, 1}, {2}), flow_}, {{"dtype", DType::kFloat}}),
+  ExpectRefusal(g_.Op("TensorArrayGatherV3", {handle_, g_.Const(std::vector<int32_t>{0, 1}, {2}), flow_},
+                      {{"dtype", DType::kFloat}}),
                 "elements 0 and 1 have shapes [2] and [1]; gathered ones have one shape");
 }
 

@@ -14,7 +14,9 @@ class TensorLists : public ::testing::Test {
   Output Reserve(int32_t count) {
     return g_.Op("TensorListReserve", {g_.Const(int32_t{-1}), g_.Const(count)}, {{"element_dtype", DType::kFloat}});
   }
-  Output Set(const Output& list, int32_t index, const Output& item) { return g_.Op("TensorListSetItem", {list, g_.Const(index), item}); }
+  Output Set(const Output& list, int32_t index, const Output& item) {
+    return g_.Op("TensorListSetItem", {list, g_.Const(index), item});
+  }
   Output Get(const Output& list, const Output& index, DType dtype = DType::kFloat) {
     return g_.Op("TensorListGetItem", {list, index, g_.Const(int32_t{-1})}, {{"element_dtype", dtype}});
   }
@@ -44,7 +46,9 @@ TEST_F(TensorLists, RefuseIndicesOutside) {
   ExpectRefusal(Get(Set(Reserve(2), -1, One()), 0), "there is no element -1 in a list of 2");
 }
 
-TEST_F(TensorLists, HaveNoZerosOfAnUnknownShape) { ExpectRefusal(Get(Reserve(2), 1), "its shape <unknown rank> is not fully known"); }
+TEST_F(TensorLists, HaveNoZerosOfAnUnknownShape) {
+  ExpectRefusal(Get(Reserve(2), 1), "its shape <unknown rank> is not fully known");
+}
 
 TEST_F(TensorLists, HoldOneTypeOfElements) {
   ExpectRefusal(Get(Reserve(2), g_.Const(int32_t{0}), DType::kDouble), "the list holds float, not double");
@@ -52,7 +56,8 @@ TEST_F(TensorLists, HoldOneTypeOfElements) {
 
 TEST_F(TensorLists, AreNotWhatAnyVariantIs) {
   const Output list = Set(Reserve(1), 0, One());
-  const Output two = g_.Op("TensorListFromTensor", {g_.Const(std::vector<float>{1, 2}, {2}), g_.Const(std::vector<int32_t>{}, {0})});
+  const Output two =
+      g_.Op("TensorListFromTensor", {g_.Const(std::vector<float>{1, 2}, {2}), g_.Const(std::vector<int32_t>{}, {0})});
   auto sum = Run({Get(g_.Op("AddN", {{list, two}}), 0)});
   EXPECT_EQ(sum.status().code(), Code::kInvalidArgument) << sum.status().message();
 }
@@ -65,14 +70,17 @@ TEST_F(TensorLists, StayInTheirSession) {
 
 TEST_F(TensorLists, MayHoldLists) {
   const Output inner = Set(Reserve(1), 0, One());
-  const Output outer = g_.Op("TensorListPushBack", {g_.Op("EmptyTensorList", {g_.Const(std::vector<int32_t>{}, {0}), g_.Const(int32_t{-1})},
-                                                          {{"element_dtype", DType::kVariant}}), inner});
+  const Output outer = g_.Op("TensorListPushBack",
+                             {g_.Op("EmptyTensorList", {g_.Const(std::vector<int32_t>{}, {0}), g_.Const(int32_t{-1})},
+                                    {{"element_dtype", DType::kVariant}}),
+                              inner});
   const auto values = Run({Get(Get(outer, g_.Const(int32_t{0}), DType::kVariant), 0)});
   ASSERT_TRUE(values.ok()) << values.status().message();
   EXPECT_EQ((*values)[0].data<float>()[1], 2.0f);
 }
 
-// What is known before the step is what the step computes: of every op that makes, changes and reads lists, and of what else holds parts of tensors.
+// What is known before the step is what the step computes: of every op that makes, changes and reads lists, and of what
+// else holds parts of tensors.
 class ListsOfConstants : public TensorLists {
  protected:
   Output Matrix() { return g_.Const(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}, {4, 2}); }
@@ -85,8 +93,13 @@ class ListsOfConstants : public TensorLists {
     const auto count = static_cast<int64_t>(lengths.size());
     return g_.Op("TensorListSplit", {Matrix(), Ints({-1, 2}), g_.Const(std::move(lengths), {count})});
   }
-  Output Concat(const Output& list) { return g_.Op("TensorListConcatV2", {list, Ints({-1, 2}), g_.Const(std::vector<int64_t>{}, {0})}, {{"element_dtype", DType::kFloat}}); }
-  Output Stack(const Output& list, std::vector<int32_t> shape = {2}) { return g_.Op("TensorListStack", {list, Ints(std::move(shape))}, {{"element_dtype", DType::kFloat}}); }
+  Output Concat(const Output& list) {
+    return g_.Op("TensorListConcatV2", {list, Ints({-1, 2}), g_.Const(std::vector<int64_t>{}, {0})},
+                 {{"element_dtype", DType::kFloat}});
+  }
+  Output Stack(const Output& list, std::vector<int32_t> shape = {2}) {
+    return g_.Op("TensorListStack", {list, Ints(std::move(shape))}, {{"element_dtype", DType::kFloat}});
+  }
   Output Length(const Output& list) { return g_.Op("TensorListLength", {list}); }
 
   // The fetches are the same with folding and without, in both executors, twice in a session each.
@@ -105,7 +118,8 @@ class ListsOfConstants : public TensorLists {
       for (int turn = 0; turn < 2; ++turn) {
         const auto got = session->Run({}, names);
         ASSERT_TRUE(got.ok()) << got.status().message();
-        for (size_t i = 0; i < fetches.size(); ++i) EXPECT_EQ(Values<uint8_t>((*got)[i]), Values<uint8_t>((*want)[i])) << "fetch " << i << ", turn " << turn;
+        for (size_t i = 0; i < fetches.size(); ++i)
+          EXPECT_EQ(Values<uint8_t>((*got)[i]), Values<uint8_t>((*want)[i])) << "fetch " << i << ", turn " << turn;
       }
     }
   }
@@ -126,12 +140,16 @@ TEST_F(ListsOfConstants, AreReadAtTheirOwnElements) {
 
 TEST_F(ListsOfConstants, ChangeAsOthersDo) {
   const Output rows = FromTensor(), nine = g_.Const(std::vector<float>{9, 9}, {2});
-  const Output scattered = g_.Op("TensorListScatterV2", {Matrix(), Ints({2, 0, 3, 1}), Ints({2}), g_.Const(int32_t{-1})});
-  const Output into = g_.Op("TensorListScatterIntoExistingList", {rows, g_.Const(std::vector<float>{5, 6, 7, 8}, {2, 2}), Ints({3, 1})});
+  const Output scattered =
+      g_.Op("TensorListScatterV2", {Matrix(), Ints({2, 0, 3, 1}), Ints({2}), g_.Const(int32_t{-1})});
+  const Output into = g_.Op("TensorListScatterIntoExistingList",
+                            {rows, g_.Const(std::vector<float>{5, 6, 7, 8}, {2, 2}), Ints({3, 1})});
   const Output pushed = g_.Op("TensorListPushBack", {rows, nine}), set = Set(rows, 2, nine);
   const Operation popped = g_.AddNode("TensorListPopBack", {pushed, Ints({2})}, {{"element_dtype", DType::kFloat}});
-  const Output resized = g_.Op("TensorListResize", {rows, g_.Const(int32_t{3})}), sum = g_.Op("AddN", {{rows, scattered}}), zeros = g_.Op("ZerosLike", {rows});
-  std::vector<Output> fetches = {popped.output(1), Length(popped.output(0)), Length(resized), Get(set, 1), Get(set, 2), Get(rows, 2)};
+  const Output resized = g_.Op("TensorListResize", {rows, g_.Const(int32_t{3})}),
+               sum = g_.Op("AddN", {{rows, scattered}}), zeros = g_.Op("ZerosLike", {rows});
+  std::vector<Output> fetches = {popped.output(1), Length(popped.output(0)), Length(resized), Get(set, 1), Get(set, 2),
+                                 Get(rows, 2)};
   for (const Output& list : {scattered, into, pushed, set, popped.output(0), resized, sum, zeros}) {
     fetches.push_back(Stack(list));
     fetches.push_back(Get(list, 1));
@@ -140,16 +158,30 @@ TEST_F(ListsOfConstants, ChangeAsOthersDo) {
 }
 
 TEST_F(ListsOfConstants, MayHoldStringsListsAndOptionals) {
-  const Output texts = g_.Op("TensorListFromTensor", {g_.Op("Reshape", {g_.StringConst(std::vector<std::string>{"a", "bc", "", "defg"}), Ints({2, 2})}), Ints({2})});
-  const Output nested = g_.Op("TensorListPushBack", {g_.Op("TensorListPushBack", {g_.Op("EmptyTensorList", {Ints({}), g_.Const(int32_t{-1})}, {{"element_dtype", DType::kVariant}}), FromTensor()}),
-                                                     Split({2, 2})});
+  const Output texts = g_.Op(
+      "TensorListFromTensor",
+      {g_.Op("Reshape", {g_.StringConst(std::vector<std::string>{"a", "bc", "", "defg"}), Ints({2, 2})}), Ints({2})});
+  const Output nested =
+      g_.Op("TensorListPushBack",
+            {g_.Op("TensorListPushBack",
+                   {g_.Op("EmptyTensorList", {Ints({}), g_.Const(int32_t{-1})}, {{"element_dtype", DType::kVariant}}),
+                    FromTensor()}),
+             Split({2, 2})});
   const Output inner = Get(nested, g_.Const(int32_t{1}), DType::kVariant);
   const Output row = Get(FromTensor(), 3);
   const Output optional = g_.Op("OptionalFromValue", {{row, Get(Split({3, 1}), 1)}});
-  const Operation values = g_.AddNode("OptionalGetValue", {optional}, {{"output_types", std::vector<DType>{DType::kFloat, DType::kFloat}}, {"output_shapes", std::vector<Shape>{Shape{2}, Shape{1, 2}}}});
-  std::vector<Output> fetches = {Length(inner), Get(inner, 1), Get(Get(nested, g_.Const(int32_t{0}), DType::kVariant), 2), values.output(0), values.output(1),
-                                 g_.Op("Reshape", {row, Ints({2, 1})}), g_.Op("Mul", {row, row}),
-                                 Stack(g_.Op("TensorListPushBack", {inner, g_.Const(std::vector<float>{1, 1, 1, 1}, {2, 2})}), {2, 2})};
+  const Operation values = g_.AddNode("OptionalGetValue", {optional},
+                                      {{"output_types", std::vector<DType>{DType::kFloat, DType::kFloat}},
+                                       {"output_shapes", std::vector<Shape>{Shape{2}, Shape{1, 2}}}});
+  std::vector<Output> fetches = {
+      Length(inner),
+      Get(inner, 1),
+      Get(Get(nested, g_.Const(int32_t{0}), DType::kVariant), 2),
+      values.output(0),
+      values.output(1),
+      g_.Op("Reshape", {row, Ints({2, 1})}),
+      g_.Op("Mul", {row, row}),
+      Stack(g_.Op("TensorListPushBack", {inner, g_.Const(std::vector<float>{1, 1, 1, 1}, {2, 2})}), {2, 2})};
   ExpectFoldedAsComputed(fetches);
   const auto text = Run({Get(texts, g_.Const(int32_t{1}), DType::kString)});
   ASSERT_TRUE(text.ok()) << text.status().message();
@@ -172,7 +204,8 @@ TEST_F(ListsOfConstants, KeepNothingOfTheStepsThatAddToThem) {
     EXPECT_EQ(Values<int32_t>((*length)[0]), (std::vector<int32_t>{5}));
   };
   run();
-  EXPECT_LT(session->Metrics()->bytes_in_use, static_cast<uint64_t>(count) * 6) << "the product that was added is still there, beside the memory for products";
+  EXPECT_LT(session->Metrics()->bytes_in_use, static_cast<uint64_t>(count) * 6)
+      << "the product that was added is still there, beside the memory for products";
 }
 
 }  // namespace

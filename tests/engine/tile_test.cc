@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of element-wise nodes in one pass over memory: the bits are those of the nodes one by one, whatever the types, shapes and order are, in loops and branches
-// too. TENON_CHAINS=100000 tries so many random graphs. Covers N8.
+// Chains of element-wise nodes in one pass over memory: the bits are those of the nodes one by one, whatever the types,
+// shapes and order are, in loops and branches too. TENON_CHAINS=100000 tries so many random graphs. Covers N8.
 #include "tests/engine/chains.h"
 
 namespace tenon::engine::tile_test {
@@ -10,14 +10,17 @@ namespace {
 Runtime& TilesRuntime() { return *RuntimeOf("none"); }
 
 // The same bits, in one pass and node by node; how many nodes were taken together.
-int Compare(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds, const std::vector<Output>& fetches, const std::string& what = "") {
+int Compare(const Graph& graph, const std::vector<std::pair<Output, Tensor>>& feeds, const std::vector<Output>& fetches,
+            const std::string& what = "") {
   EXPECT_TRUE(graph.status().ok()) << what << graph.status().message();
-  const Answer one_by_one = RunIt(TilesRuntime(), graph, feeds, fetches, false), tiled = RunIt(TilesRuntime(), graph, feeds, fetches, true);
+  const Answer one_by_one = RunIt(TilesRuntime(), graph, feeds, fetches, false),
+               tiled = RunIt(TilesRuntime(), graph, feeds, fetches, true);
   EXPECT_EQ(one_by_one.failure, tiled.failure) << what;
   EXPECT_EQ(one_by_one.how.count("tiled"), 0u) << what;
   EXPECT_EQ(one_by_one.values.size(), tiled.values.size()) << what;
   for (size_t i = 0; i < std::min(one_by_one.values.size(), tiled.values.size()); ++i)
-    EXPECT_EQ(DifferenceOf(one_by_one.values[i], tiled.values[i]), "") << what << "fetch " << i << ", '" << fetches[i].name() << "'";
+    EXPECT_EQ(DifferenceOf(one_by_one.values[i], tiled.values[i]), "")
+        << what << "fetch " << i << ", '" << fetches[i].name() << "'";
   const auto found = tiled.how.find("tiled");
   return found == tiled.how.end() ? 0 : found->second;
 }
@@ -46,10 +49,11 @@ TEST(Tiles, AChainIsOnePass) {
 
 // Of [rows, columns]: a bias of each column, a factor of each row, a scalar; and of more dims, some of which are 1.
 TEST(Tiles, WhatIsBroadcastIsLaidOut) {
-  for (const auto& dims : std::vector<std::pair<Shape, std::vector<Shape>>>{{{100, 48}, {{48}, {100, 1}, {1, 48}, {1}, {}}},
-                                                                             {{3, 5, 7, 11}, {{11}, {7, 1}, {5, 1, 11}, {3, 1, 1, 1}, {3, 5, 1, 11}, {1, 1, 1, 11}}},
-                                                                             {{2, 5000}, {{5000}, {2, 1}}},
-                                                                             {{9000, 1}, {{9000, 1}, {1, 1}}}}) {
+  for (const auto& dims : std::vector<std::pair<Shape, std::vector<Shape>>>{
+           {{100, 48}, {{48}, {100, 1}, {1, 48}, {1}, {}}},
+           {{3, 5, 7, 11}, {{11}, {7, 1}, {5, 1, 11}, {3, 1, 1, 1}, {3, 5, 1, 11}, {1, 1, 1, 11}}},
+           {{2, 5000}, {{5000}, {2, 1}}},
+           {{9000, 1}, {{9000, 1}, {1, 1}}}}) {
     Graph g(TilesRuntime());
     const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
     std::vector<std::pair<Output, Tensor>> feeds = {{x, Ramp(dims.first)}};
@@ -80,15 +84,21 @@ TEST(Tiles, WhatStandsBetweenKeepsThemApart) {
   EXPECT_EQ(Compare(g, {{x, Ramp({64, 64})}}, {z}), 4);
 }
 
-// One node feeds a loop, another reads what the loop gives of something else: no value goes from the one to the other, but the loop runs between them.
+// One node feeds a loop, another reads what the loop gives of something else: no value goes from the one to the other,
+// but the loop runs between them.
 TEST(Tiles, ALoopRunsBetweenWhatItReadsAndWhatReadsIt) {
   Graph g(TilesRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {64, 64});
   const Output a = g.Op("Tanh", {x});
-  const auto loop = While(g, {g.Const<int32_t>(0), a, x}, {}, [&](const std::vector<Output>& v) { return g.Op("Less", {v[0], g.Const<int32_t>(3)}); },
-                          [&](const std::vector<Output>& v) {
-                            return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), g.Op("Sin", {g.Op("Neg", {v[1]})}), g.Op("Cos", {g.Op("Neg", {v[2]})})};
-                          });
+  const auto loop = While(
+      g, {g.Const<int32_t>(0), a, x}, {},
+      [&](const std::vector<Output>& v) {
+        return g.Op("Less", {v[0], g.Const<int32_t>(3)});
+      },
+      [&](const std::vector<Output>& v) {
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const<int32_t>(1)}), g.Op("Sin", {g.Op("Neg", {v[1]})}),
+                                   g.Op("Cos", {g.Op("Neg", {v[2]})})};
+      });
   const Output y = g.Op("Mul", {g.Op("Square", {a}), loop[2]}), z = g.Op("AddV2", {y, loop[1]});
   EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {z, loop[1]}), 4);
 }
@@ -99,7 +109,8 @@ TEST(Tiles, MemoryIsTakenOverOnlyWhereNobodyReadsItAfterwards) {
   const Output x = g.Placeholder("x", DType::kFloat, {64, 64});
   const Output product = g.Op("MatMul", {x, x});
   const Output same = g.Op("Reshape", {product, g.Const<int32_t>({64, 64})});
-  const Output a = g.Op("Neg", {product}), b = g.Op("Tanh", {a}), c = g.Op("AddV2", {b, same}), d = g.Op("Mul", {c, product});
+  const Output a = g.Op("Neg", {product}), b = g.Op("Tanh", {a}), c = g.Op("AddV2", {b, same}),
+               d = g.Op("Mul", {c, product});
   EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {d, a}), 4);
   const Output second = g.Op("MatMul", {x, x});
   EXPECT_GE(Compare(g, {{x, Ramp({64, 64})}}, {g.Op("Exp", {g.Op("Neg", {second})}), g.Op("MatMul", {second, x})}), 2);
@@ -115,7 +126,8 @@ TEST(Tiles, FailuresAreThoseOfTheNodes) {
   EXPECT_NE(answer.failure.find("quotient"), std::string::npos) << answer.failure;
   // Shapes that do not go together are known when the feeds are.
   Graph h(TilesRuntime());
-  const Output u = h.Placeholder("u", DType::kFloat, Shape::Unknown()), v = h.Placeholder("v", DType::kFloat, Shape::Unknown());
+  const Output u = h.Placeholder("u", DType::kFloat, Shape::Unknown()),
+               v = h.Placeholder("v", DType::kFloat, Shape::Unknown());
   const Output w = h.Op("Tanh", {h.Op("AddV2", {h.Op("Neg", {u}), v}, {}, "sum")});
   Compare(h, {{u, Ramp({4, 3})}, {v, Ramp({4})}}, {w});
 }

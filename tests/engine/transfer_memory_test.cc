@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values go to a device just before they are needed, so that it has few of them at once: measured on devices, where values take memory by turns (above a
-// sixteenth of the device's), and the step is no longer for it by the device's own clock. Covers A5, H9, N3.
+// Values go to a device just before they are needed, so that it has few of them at once: measured on devices, where
+// values take memory by turns (above a sixteenth of the device's), and the step is no longer for it by the device's own
+// clock. Covers A5, H9, N3.
 #include <algorithm>
 
 #include "tests/engine/engine.h"
@@ -15,7 +16,9 @@ constexpr uint64_t kWeightBytes = kSide * kSide * sizeof(float);
 
 Runtime DeviceOf(const std::string& memory_bytes) {
   RuntimeOptions options;
-  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "memory_bytes", memory_bytes}};
+  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"},
+                            {"tenon.tpu_sim", "precision", "exact"},
+                            {"tenon.tpu_sim", "memory_bytes", memory_bytes}};
   auto made = Runtime::Create(options);
   if (!made.ok()) {
     ADD_FAILURE() << made.status().message();
@@ -38,13 +41,15 @@ Taken Steps(const std::string& memory_bytes, bool early, bool parts) {
   std::vector<Feed> feeds;
   const auto fed = [&](const std::string& name, const Shape& shape) {
     std::vector<float> values(static_cast<size_t>(shape.dims()[0] * shape.dims()[1]));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>((i * 37 + feeds.size() * 11) % 101) / 400 - 0.1f;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>((i * 37 + feeds.size() * 11) % 101) / 400 - 0.1f;
     const Output x = g.Placeholder(name, DType::kFloat, shape);
     feeds.push_back({x, *Tensor::From(values, shape)});
     return x;
   };
   Output x = fed("x", {kRows, kSide});
-  for (int i = 0; i < kWeights; ++i) x = g.Op("Relu", {g.Op("MatMul", {x, fed("w" + std::to_string(i), {kSide, kSide})})});
+  for (int i = 0; i < kWeights; ++i)
+    x = g.Op("Relu", {g.Op("MatMul", {x, fed("w" + std::to_string(i), {kSide, kSide})})});
   SessionOptions options;
   options.device = "/device:TPU:0";
   options.compile = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that are variables: what kernels keep of them from step to step (ext/draft/lasting_view.h) is never an old value, whoever writes and however. Covers D1, D3.
+// Filters that are variables: what kernels keep of them from step to step (ext/draft/lasting_view.h) is never an old
+// value, whoever writes and however. Covers D1, D3.
 #include <unistd.h>
 
 #include <atomic>
@@ -28,7 +29,8 @@ Tensor Numbers(const std::vector<int64_t>& dims, uint32_t seed) {
 struct Network {
   Graph g{TheRuntime()};
   explicit Network(bool chained) {
-    const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape(kFilter)}, {"shared_name", "filter"}}, "filter");
+    const Output handle = g.Op(
+        "VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape(kFilter)}, {"shared_name", "filter"}}, "filter");
     const Output given = g.Placeholder("given", DType::kFloat, Shape(kFilter));
     g.AddNode("AssignVariableOp", {handle, given}, {}, "assign");
     g.AddNode("AssignAddVariableOp", {handle, given}, {}, "add");
@@ -38,7 +40,8 @@ struct Network {
     Convolve(x, g.Placeholder("fed", DType::kFloat, Shape(kFilter)), chained, "expected");
   }
   void Convolve(const Output& x, const Output& filter, bool chained, const std::string& name) {
-    Output y = g.Op("Conv2D", {x, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}}, chained ? name + "/convolution" : name);
+    Output y = g.Op("Conv2D", {x, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}},
+                    chained ? name + "/convolution" : name);
     if (!chained) return;
     y = g.Op("BiasAdd", {y, g.Const(Numbers({kOut}, 7))});
     g.Op("Relu", {y}, {}, name);
@@ -51,7 +54,9 @@ class VariableFilter : public testing::TestWithParam<bool> {
  protected:
   VariableFilter() : network_(GetParam()), session_(*Session::Create(TheRuntime(), network_.g)) {}
   std::vector<float> Y() { return Values((*session_.Run({{"x", x_}}, {"y"}))[0]); }
-  std::vector<float> Expected(const Tensor& filter) { return Values((*session_.Run({{"x", x_}, {"fed", filter}}, {"expected"}))[0]); }
+  std::vector<float> Expected(const Tensor& filter) {
+    return Values((*session_.Run({{"x", x_}, {"fed", filter}}, {"expected"}))[0]);
+  }
   void Write(const char* how, const Tensor& value) {
     const Status status = session_.Run({{"given", value}}, {}, {how}).status();
     ASSERT_TRUE(status.ok()) << status.message();
@@ -60,7 +65,8 @@ class VariableFilter : public testing::TestWithParam<bool> {
   Session session_;
   const Tensor x_ = Numbers(kImage, 1);
 };
-INSTANTIATE_TEST_SUITE_P(Each, VariableFilter, testing::Bool(), [](const auto& info) { return std::string(info.param ? "chained" : "alone"); });
+INSTANTIATE_TEST_SUITE_P(Each, VariableFilter, testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "chained" : "alone"); });
 
 TEST_P(VariableFilter, GivesTheNewValueAfterEachWrite) {
   std::vector<float> filter = Values(Numbers(kFilter, 2));
@@ -85,7 +91,8 @@ TEST_P(VariableFilter, AFeedIsReadAnewEachTime) {
   const auto callable = session_.Prepare({"x", "fed"}, {"expected"});
   ASSERT_TRUE(callable.ok()) << callable.status().message();
   for (int i = 0; i < 20; ++i) {
-    const auto found = callable->Run({View(std::span<const float>(x), Shape(kImage)), View(std::span<const float>(fed), Shape(kFilter))});
+    const auto found = callable->Run(
+        {View(std::span<const float>(x), Shape(kImage)), View(std::span<const float>(fed), Shape(kFilter))});
     ASSERT_TRUE(found.ok()) << found.status().message();
     ASSERT_EQ(Values((*found)[0]), Expected(*Tensor::From(fed, Shape(kFilter)))) << i;
     for (float& value : fed) value = -value;
@@ -131,14 +138,17 @@ TEST(VariableFilters, OfOneVariableAreKeptOnce) {
   constexpr int64_t kChannels = 256, kConvolutions = 48, kBytes = 9 * kChannels * kChannels * int64_t{sizeof(float)};
   const std::vector<int64_t> filter_dims{3, 3, kChannels, kChannels}, image_dims{1, 8, 8, kChannels};
   Graph g(TheRuntime());
-  const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape(filter_dims)}, {"shared_name", "filter"}});
+  const Output handle =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape(filter_dims)}, {"shared_name", "filter"}});
   const Output given = g.Placeholder("given", DType::kFloat, Shape(filter_dims));
   g.AddNode("AssignVariableOp", {handle, given}, {}, "assign");
-  const Output x = g.Placeholder("x", DType::kFloat, Shape(image_dims)), value = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}});
+  const Output x = g.Placeholder("x", DType::kFloat, Shape(image_dims)),
+               value = g.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}});
   std::vector<Output> sums;
   for (int64_t i = 0; i < kConvolutions; ++i) {
     const Output own = g.Op("Mul", {x, g.Const(static_cast<float>(i % 3))});
-    const Output y = g.Op("Conv2D", {g.Op("AddV2", {own, g.Const(static_cast<float>(i))}), value}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+    const Output y = g.Op("Conv2D", {g.Op("AddV2", {own, g.Const(static_cast<float>(i))}), value},
+                          {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
     sums.push_back(g.Op("Sum", {y, g.Const({0, 1, 2, 3})}));
   }
   g.AddNode("AddN", sums, {}, "all");

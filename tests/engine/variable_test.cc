@@ -53,11 +53,14 @@ TEST(Variable, LosesNoUpdateOfConcurrentSteps) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], i / 4 == 1 ? kEach : 2 * kEach) << i;
 }
 
-// Updates without a lock, of steps that run at once: some may be lost, no value is torn, and with the lock none is lost.
+// Updates without a lock, of steps that run at once: some may be lost, no value is torn, and with the lock none is
+// lost.
 TEST(Variable, UnlockedUpdatesRaceAndLockedOnesDoNot) {
   for (const bool locked : {false, true}) {
     Graph g(TheRuntime());
-    const Output variable = g.Op("VariableV2", {}, {{"dtype", DType::kDouble}, {"shape", Shape{64}}, {"shared_name", std::string("racy")}}, "racy");
+    const Output variable =
+        g.Op("VariableV2", {}, {{"dtype", DType::kDouble}, {"shape", Shape{64}}, {"shared_name", std::string("racy")}},
+             "racy");
     g.AddNode("Assign", {variable, g.Const(std::vector<double>(64, 0.0), {64})}, {}, "init");
     g.AddNode("AssignAdd", {variable, g.Const(std::vector<double>(64, 1.0), {64})}, {{"use_locking", locked}}, "add");
     g.Op("Identity", {variable}, {}, "value");
@@ -84,10 +87,15 @@ TEST(Variable, UnlockedUpdatesRaceAndLockedOnesDoNot) {
 
 // Two graphs in two sessions, which know one another by a container and a name.
 TEST(Variable, OfAContainerIsSharedByGraphsThatHaveNothingElseInCommon) {
-  const Attrs shared = {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"container", std::string("of_two")}, {"shared_name", std::string("meeting")}};
+  const Attrs shared = {{"dtype", DType::kFloat},
+                        {"shape", Shape{2}},
+                        {"container", std::string("of_two")},
+                        {"shared_name", std::string("meeting")}};
   Graph writer(TheRuntime()), reader(TheRuntime());
-  writer.AddNode("AssignVariableOp", {writer.Op("VarHandleOp", {}, shared, "here"), writer.Const({3.0f, 4.0f})}, {}, "write");
-  const Output read = reader.Op("ReadVariableOp", {reader.Op("VarHandleOp", {}, shared, "there")}, {{"dtype", DType::kFloat}}, "read");
+  writer.AddNode("AssignVariableOp", {writer.Op("VarHandleOp", {}, shared, "here"), writer.Const({3.0f, 4.0f})}, {},
+                 "write");
+  const Output read =
+      reader.Op("ReadVariableOp", {reader.Op("VarHandleOp", {}, shared, "there")}, {{"dtype", DType::kFloat}}, "read");
   auto writes = Session::Create(TheRuntime(), writer), reads = Session::Create(TheRuntime(), reader);
   ASSERT_TRUE(writes.ok() && reads.ok());
   EXPECT_FALSE(reads->Run({}, {read}).ok()) << "nothing is there yet";
@@ -100,7 +108,8 @@ TEST(Variable, OfAContainerIsSharedByGraphsThatHaveNothingElseInCommon) {
 // TensorFlow's process dies of an integer that is divided by 0.
 TEST(Variable, RowsThatCannotBeDividedStayAsTheyWere) {
   Graph g(TheRuntime());
-  const Output variable = g.Op("VariableV2", {}, {{"dtype", DType::kInt32}, {"shape", Shape{3}}, {"shared_name", std::string("rows")}}, "rows");
+  const Output variable = g.Op(
+      "VariableV2", {}, {{"dtype", DType::kInt32}, {"shape", Shape{3}}, {"shared_name", std::string("rows")}}, "rows");
   constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
   g.AddNode("Assign", {variable, g.Const({kLeast, 7, -9})}, {}, "init");
   g.AddNode("ScatterDiv", {variable, g.Const({1, 0}), g.Placeholder("divisors", DType::kInt32, {2})}, {}, "divide");
@@ -111,8 +120,11 @@ TEST(Variable, RowsThatCannotBeDividedStayAsTheyWere) {
   ASSERT_TRUE(session.ok()) << session.status();
   ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
   const auto value = [&] { return Values<int32_t>((*session->Run({}, {"value:0"}))[0]); };
-  const auto pair = [](int32_t a, int32_t b, const Shape& shape) { return View(*Tensor::From(std::vector<int32_t>{a, b}, shape)); };
-  const Status by_zero = session->Run({{"divisors", pair(7, 0, {2})}}, {}, {"divide"}).status(), outside = session->Run({{"places", pair(1, 3, {2, 1})}}, {}, {"add"}).status();
+  const auto pair = [](int32_t a, int32_t b, const Shape& shape) {
+    return View(*Tensor::From(std::vector<int32_t>{a, b}, shape));
+  };
+  const Status by_zero = session->Run({{"divisors", pair(7, 0, {2})}}, {}, {"divide"}).status(),
+               outside = session->Run({{"places", pair(1, 3, {2, 1})}}, {}, {"add"}).status();
   EXPECT_NE(by_zero.message().find("Integer division by zero"), std::string::npos) << by_zero;
   EXPECT_NE(outside.message().find("does not index into shape"), std::string::npos) << outside;
   EXPECT_EQ(value(), (std::vector<int32_t>{kLeast, 7, -9}));
@@ -241,12 +253,16 @@ TEST(Variable, GivesRowsInALoopWhoseShapesChange) {
   const Output ones = g.Const({1.0, 1.0, 1.0, 1.0}), rows = g.Op("Reshape", {ones, g.Const({1, 4})}, {}, "rows");
   g.AddNode("ResourceScatterAdd", {counter.handle, g.Const({2}), rows}, {}, "scatter");
   const Output grown = g.Placeholder("start", DType::kDouble, Shape{-1, 4});
-  const std::vector<Output> out =
-      While(g, {g.Const(0), grown}, {counter.handle}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
-            [&](const auto& v) {
-              const Output next = g.Op("ResourceGather", {v[2], g.Op("Reshape", {v[0], g.Const({1})})}, {{"dtype", DType::kDouble}});
-              return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("ConcatV2", {v[1], next, g.Const(0)})};
-            });
+  const std::vector<Output> out = While(
+      g, {g.Const(0), grown}, {counter.handle},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], g.Const(3)});
+      },
+      [&](const auto& v) {
+        const Output next =
+            g.Op("ResourceGather", {v[2], g.Op("Reshape", {v[0], g.Const({1})})}, {{"dtype", DType::kDouble}});
+        return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("ConcatV2", {v[1], next, g.Const(0)})};
+      });
   ASSERT_TRUE(g.status().ok()) << g.status().message();
   for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
     SessionOptions options;
@@ -264,7 +280,8 @@ TEST(Variable, GivesRowsInALoopWhoseShapesChange) {
 // What enters an update of a reference is a cell; the variable's shape is its own.
 TEST(Variable, TakesRowsByReferenceWhoseNumberIsFoundInTheStep) {
   Graph g(TheRuntime());
-  const Output variable = g.Op("VariableV2", {}, {{"dtype", DType::kDouble}, {"shape", Shape{3, 2}}, {"shared_name", "r"}}, "r");
+  const Output variable =
+      g.Op("VariableV2", {}, {{"dtype", DType::kDouble}, {"shape", Shape{3, 2}}, {"shared_name", "r"}}, "r");
   const Tensor zeros = *Tensor::Zeros(DType::kDouble, Shape{3, 2});
   g.AddNode("Assign", {variable, g.Const(View(zeros))}, {}, "init");
   const Output rows = g.Op("Unique", {g.Placeholder("x", DType::kInt32, Shape{-1})});
@@ -301,14 +318,16 @@ TEST(Variable, IsWrittenAndDifferentiatedThroughAnIdentityOfItsReference) {
   }
 }
 
-// Ways to run a step, which must not show: both executors, as written or optimized, compiled or not, and in a part for each of three devices.
+// Ways to run a step, which must not show: both executors, as written or optimized, compiled or not, and in a part for
+// each of three devices.
 std::vector<std::pair<std::string, SessionOptions>> WaysToRun() {
   std::vector<std::pair<std::string, SessionOptions>> ways(6);
   ways[0].first = "as it comes";
   ways[1].first = "dynamic", ways[1].second.executor = TENON_EXECUTOR_DYNAMIC;
   ways[2].first = "not optimized", ways[2].second.optimize = false;
   ways[3].first = "not compiled", ways[3].second.compile = false;
-  ways[4].first = "in any order", ways[4].second.executor = TENON_EXECUTOR_DYNAMIC, ways[4].second.debug.schedule_seed = 7;
+  ways[4].first = "in any order", ways[4].second.executor = TENON_EXECUTOR_DYNAMIC,
+  ways[4].second.debug.schedule_seed = 7;
   ways[5].first = "in parts", ways[5].second.debug.partition = true;
   return ways;
 }
@@ -347,7 +366,9 @@ struct Reference {
   Reference(Graph& g, DType dtype, Shape shape, const std::string& update) {
     int64_t count = 1;
     for (int64_t dim : shape.dims()) count *= dim;
-    const auto filled = [&](double value) { return g.Const(View(TensorOf(dtype, shape, std::vector<double>(static_cast<size_t>(count), value)))); };
+    const auto filled = [&](double value) {
+      return g.Const(View(TensorOf(dtype, shape, std::vector<double>(static_cast<size_t>(count), value))));
+    };
     variable = g.Op("VariableV2", {}, {{"shape", shape}, {"dtype", dtype}}, "v");
     g.AddNode("Assign", {variable, filled(0)}, {}, "init");
     read = g.Op("Identity", {variable}, {}, "v/read");
@@ -357,7 +378,8 @@ struct Reference {
   Operation up;
 };
 
-// As in TensorFlow, where a value that was read is the variable's memory. Of integers too, which are not written in place here.
+// As in TensorFlow, where a value that was read is the variable's memory. Of integers too, which are not written in
+// place here.
 TEST(Variable, ThatIsReadBeforeItIsWrittenShowsToWhatComesAfterThat) {
   for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kFloat, DType::kDouble}) {
     for (const std::string update : {"AssignAdd", "Assign"}) {
@@ -407,14 +429,20 @@ TEST(Variable, ThatIsReadBeforeALoopShowsWhatItsTurnsWrite) {
     ExpectInEveryWay(DTypeName(dtype), {1 + 2 + 3}, [&](Graph& g) {
       const Reference v(g, dtype, {}, "AssignAdd");
       const Output one = g.Const(View(TensorOf(dtype, {}, {1}))), none = g.Const(View(TensorOf(dtype, {}, {0})));
-      const Output variable = g.Op("RefEnter", {v.variable}, {{"frame_name", "while"}, {"is_constant", true}, {"parallel_iterations", 10}});
+      const Output variable =
+          g.Op("RefEnter", {v.variable}, {{"frame_name", "while"}, {"is_constant", true}, {"parallel_iterations", 10}});
       const auto turn = [&](const std::vector<Output>& values) {
         const auto in_turn = g.ControlDependencies({values[1]});
         const Operation up = g.AddNode("AssignAdd", {variable, values[3]});
         const auto after = g.ControlDependencies({up});
         return std::vector<Output>{g.Op("AddV2", {values[0], g.Const(1)}), g.Op("AddV2", {values[1], values[2]})};
       };
-      return While(g, {g.Const(0), none}, {v.read, one}, [&](const auto& values) { return g.Op("Less", {values[0], g.Const(3)}); }, turn)[1];
+      return While(
+          g, {g.Const(0), none}, {v.read, one},
+          [&](const auto& values) {
+            return g.Op("Less", {values[0], g.Const(3)});
+          },
+          turn)[1];
     });
   }
 }
@@ -435,7 +463,8 @@ TEST(Variable, OfANamedContainerGoesBeforeItsDevice) {
   ASSERT_TRUE(run("AssignVariableOp", true).ok());
   const Status refused = runtime->UnloadPlugin("tenon.cpu");
   EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
-  EXPECT_NE(refused.message().find("1 kernels of sessions, open files or named variables"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("1 kernels of sessions, open files or named variables"), std::string::npos)
+      << refused.message();
   ASSERT_TRUE(run("DestroyResourceOp", false).ok());
   const Status unloaded = runtime->UnloadPlugin("tenon.cpu");
   EXPECT_TRUE(unloaded.ok()) << unloaded.message();
@@ -448,9 +477,11 @@ TEST(Variable, OfANamedContainerGoesBeforeItsDevice) {
 // The graph's error, and no kernel's, whichever way the handle comes to the reader.
 TEST(Variable, IsReadAsWhatItIsAlone) {
   Graph g(TheRuntime());
-  const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"shared_name", "typed"}});
+  const Output handle =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"shared_name", "typed"}});
   g.AddNode("AssignVariableOp", {handle, g.Const({1.0f, 2.0f})}, {}, "init");
-  const Output other = g.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{2}}, {"shared_name", "typed"}});
+  const Output other =
+      g.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{2}}, {"shared_name", "typed"}});
   g.Op("ReadVariableOp", {other}, {{"dtype", DType::kInt32}}, "read");
   ASSERT_TRUE(g.status().ok()) << g.status();
   for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
@@ -462,7 +493,10 @@ TEST(Variable, IsReadAsWhatItIsAlone) {
     const Status status = session->Run({}, {"read:0"}).status();
     EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status;
     EXPECT_NE(status.message().find("(VarHandleOp)"), std::string::npos) << status;
-    EXPECT_NE(status.message().find("float variable 'typed' is asked for as a int32 variable; give one of them another name"), std::string::npos) << status;
+    EXPECT_NE(
+        status.message().find("float variable 'typed' is asked for as a int32 variable; give one of them another name"),
+        std::string::npos)
+        << status;
   }
 }
 

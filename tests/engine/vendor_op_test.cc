@@ -35,7 +35,8 @@ TEST(VendorOp, AnotherPackageMayBringItsGradient) {
   Graph graph(alone);
   const Output x = graph.Placeholder("x", DType::kFloat, {2});
   (void)graph.Gradients({graph.Op("Test>Tripled", {x})}, {x});
-  EXPECT_NE(graph.status().message().find("op 'Test>Tripled' of plugin 'tenon.test.vendor' has no gradient"), std::string::npos)
+  EXPECT_NE(graph.status().message().find("op 'Test>Tripled' of plugin 'tenon.test.vendor' has no gradient"),
+            std::string::npos)
       << graph.status().message();
   ASSERT_TRUE(alone.LoadPlugin(TENON_VENDOR_GRADIENT).ok());
   EXPECT_EQ(GradientOf(alone), 5);
@@ -72,14 +73,16 @@ TEST(VendorOp, AnOlderNodeRunsAndANewerOneSaysWhatItNeeds) {
   }
   const auto graph = Graph::Import(of_one, newer);
   ASSERT_FALSE(graph.ok());
-  EXPECT_NE(graph.status().message().find("node 'tripled' (Test>Tripled): it is of version 2 of the op; package 'tenon.test.vendor' has version 1: load a newer one"),
+  EXPECT_NE(graph.status().message().find("node 'tripled' (Test>Tripled): it is of version 2 of the op; package "
+                                          "'tenon.test.vendor' has version 1: load a newer one"),
             std::string::npos)
       << graph.status().message();
 }
 
 TEST(VendorOp, ANodeCannotSayThatItIsNewerThanItsOp) {
   Runtime runtime = With({TENON_VENDOR_1});
-  for (const auto& [version, what] : std::vector<std::pair<int64_t, std::string>>{{2, "it is of version 2 of the op"}, {1, ""}, {0, ""}}) {
+  for (const auto& [version, what] :
+       std::vector<std::pair<int64_t, std::string>>{{2, "it is of version 2 of the op"}, {1, ""}, {0, ""}}) {
     Graph graph(runtime);
     graph.Op("Test>Tripled", {graph.Placeholder("x", DType::kFloat, {2})}, {{"_op_version", version}});
     EXPECT_NE(graph.status().message().find(what), std::string::npos) << graph.status().message();
@@ -87,13 +90,15 @@ TEST(VendorOp, ANodeCannotSayThatItIsNewerThanItsOp) {
   }
 }
 
-// A stranger's element-wise kernel runs in one pass with its neighbours, with the attributes of its node; one for another host runs by itself.
+// A stranger's element-wise kernel runs in one pass with its neighbours, with the attributes of its node; one for
+// another host runs by itself.
 TEST(VendorOp, IsOneOfTheKernelsOfAPass) {
   for (const bool known : {true, false}) {
     Runtime runtime = With({known ? TENON_VENDOR_2 : TENON_VENDOR_1});
     Graph graph(runtime);
     const Output x = graph.Placeholder("x", DType::kFloat, {-1});
-    const Output a = graph.Op("Test>Tripled", {graph.Op("Neg", {x})}), y = graph.Op("Test>Tripled", {graph.Op("Square", {a})}, {{"scale", 0.5f}});
+    const Output a = graph.Op("Test>Tripled", {graph.Op("Neg", {x})}),
+                 y = graph.Op("Test>Tripled", {graph.Op("Square", {a})}, {{"scale", 0.5f}});
     ASSERT_TRUE(graph.status().ok()) << graph.status().message();
     auto session = Session::Create(runtime, graph);
     auto callable = session->Prepare({x}, {y});

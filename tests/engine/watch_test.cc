@@ -23,7 +23,9 @@ Runtime& QueuedRuntime() {
     options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}};
     if (HasGpu()) {
       options.plugins = {device_test::kEmulatedPlugin};
-      for (const auto& [key, value] : {std::pair{"devices", "1"}, std::pair{"cache", "off"}, std::pair{"collectives", "off"}}) options.plugin_options.push_back({"tenon.gpu_emulated", key, value});
+      for (const auto& [key, value] :
+           {std::pair{"devices", "1"}, std::pair{"cache", "off"}, std::pair{"collectives", "off"}})
+        options.plugin_options.push_back({"tenon.gpu_emulated", key, value});
     }
     auto made = Runtime::Create(options);
     EXPECT_TRUE(made.ok()) << made.status();
@@ -62,14 +64,21 @@ TEST(CheckNumerics, NamesTheFirstNodeThatMakesNoNumber) {
     SCOPED_TRACE(device);
     const auto session = Checking(QueuedRuntime(), g, device);
     ASSERT_TRUE(session.ok()) << session.status();
-    const auto run = [&](std::vector<float> values, const Output& fetch) { return session->Run({{x, View(values, {2, 2})}}, {fetch}).status(); };
+    const auto run = [&](std::vector<float> values, const Output& fetch) {
+      return session->Run({{x, View(values, {2, 2})}}, {fetch}).status();
+    };
     EXPECT_TRUE(run({1, 2, 3, 4}, later).ok());
     EXPECT_TRUE(run({1, -2, 3, 4}, finite).ok()) << "what is not run is not looked at";
     const Status nan = run({1, -2, 0, 4}, later);
     EXPECT_EQ(nan.code(), Code::kInvalidArgument);
-    EXPECT_NE(nan.message().find("node 'bad' (Log) made 1 NaN and 1 infinity: output 0, float[2,2], the first at [0,1]"), std::string::npos) << nan;
+    EXPECT_NE(
+        nan.message().find("node 'bad' (Log) made 1 NaN and 1 infinity: output 0, float[2,2], the first at [0,1]"),
+        std::string::npos)
+        << nan;
     const Status fed = run({1, kInfinity, 3, 4}, finite);
-    EXPECT_NE(fed.message().find("node 'half' (Mul) made 1 infinity: output 0, float[2,2], the first at [0,1]"), std::string::npos) << fed;
+    EXPECT_NE(fed.message().find("node 'half' (Mul) made 1 infinity: output 0, float[2,2], the first at [0,1]"),
+              std::string::npos)
+        << fed;
     if (device == kCpu) {
       EXPECT_NE(fed.message().find("input 0 has 1 infinity already"), std::string::npos) << fed;
     }
@@ -85,11 +94,15 @@ TEST(CheckNumerics, NamesTheFirstNodeThatMakesNoNumber) {
 TEST(CheckNumerics, LooksIntoLoopsFunctionsAndEveryType) {
   Graph g(TheRuntime());
   const Output n = g.Placeholder("n", DType::kInt32, Shape());
-  const auto loop = While(g, {g.Const(0), g.Const(1.0)}, {n, g.Const(1), g.Const(1e100)}, [&](const auto& v) { return g.Op("Less", {v[0], v[2]}); },
-                          [&](const auto& v) {
-                            const Output grown = g.Op("Mul", {v[1], v[4]}, {}, "grown");
-                            return std::vector<Output>{g.Op("AddV2", {v[0], v[3]}), grown};
-                          });
+  const auto loop = While(
+      g, {g.Const(0), g.Const(1.0)}, {n, g.Const(1), g.Const(1e100)},
+      [&](const auto& v) {
+        return g.Op("Less", {v[0], v[2]});
+      },
+      [&](const auto& v) {
+        const Output grown = g.Op("Mul", {v[1], v[4]}, {}, "grown");
+        return std::vector<Output>{g.Op("AddV2", {v[0], v[3]}), grown};
+      });
   const Output x = g.Placeholder("x", DType::kFloat, Shape());
   std::vector<Output> casts;
   for (const DType type : {DType::kHalf, DType::kBfloat16, DType::kDouble, DType::kComplex64, DType::kComplex128})
@@ -114,7 +127,8 @@ TEST(Watch, ShowsWhatEachKernelMakes) {
   Graph g(QueuedRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {3});
   const Output twice = g.Op("AddV2", {x, x}, {}, "twice");
-  const Output parts = g.Op("Split", {g.Const(0), g.Op("Concat", {g.Const(0), twice, twice}, {}, "joined")}, {{"num_split", int64_t{2}}}, "parts");
+  const Output parts = g.Op("Split", {g.Const(0), g.Op("Concat", {g.Const(0), twice, twice}, {}, "joined")},
+                            {{"num_split", int64_t{2}}}, "parts");
   const Output second(parts.graph(), parts.node(), 1);
   const Output sum = g.Op("Sum", {second, g.Const(0)}, {}, "sum");
   ASSERT_TRUE(g.status().ok()) << g.status();
@@ -132,7 +146,8 @@ TEST(Watch, ShowsWhatEachKernelMakes) {
       const std::lock_guard lock(mutex);
       if (made.value.dtype == TENON_DT_FLOAT) {
         const auto* data = static_cast<const float*>(made.value.dl.data);
-        seen[std::string(made.node) + ":" + std::to_string(made.output) + " " + std::string(made.op)].assign(data, data + made.value.byte_size / sizeof(float));
+        seen[std::string(made.node) + ":" + std::to_string(made.output) + " " + std::string(made.op)].assign(
+            data, data + made.value.byte_size / sizeof(float));
       }
       return Status();
     };
@@ -143,12 +158,16 @@ TEST(Watch, ShowsWhatEachKernelMakes) {
     EXPECT_EQ(seen["twice:0 AddV2"], (std::vector<float>{2, 4, 6}));
     EXPECT_EQ(seen["parts:1 Split"], (std::vector<float>{2, 4, 6}));
     EXPECT_EQ(seen["sum:0 Sum"], (std::vector<float>{12}));
-    run.watch = [](const host::Watched& made) { return made.node == "joined" ? Status(Code::kDataLoss, "I have seen enough") : Status(); };
+    run.watch = [](const host::Watched& made) {
+      return made.node == "joined" ? Status(Code::kDataLoss, "I have seen enough") : Status();
+    };
     const Status ended = session->Run({{x, View(values, {3})}}, {sum}, {}, run).status();
     EXPECT_EQ(ended.code(), Code::kDataLoss);
-    EXPECT_NE(ended.message().find("who watches node 'joined' (Concat): I have seen enough"), std::string::npos) << ended;
+    EXPECT_NE(ended.message().find("who watches node 'joined' (Concat): I have seen enough"), std::string::npos)
+        << ended;
     run.watch = [](const host::Watched&) -> Status { throw std::runtime_error("what now"); };
-    EXPECT_NE(session->Run({{x, View(values, {3})}}, {sum}, {}, run).status().message().find("what now"), std::string::npos);
+    EXPECT_NE(session->Run({{x, View(values, {3})}}, {sum}, {}, run).status().message().find("what now"),
+              std::string::npos);
     run.watch = nullptr;
     EXPECT_TRUE(session->Run({{x, View(values, {3})}}, {sum}, {}, run).ok()) << "nobody has to watch";
   }

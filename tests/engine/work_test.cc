@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of a stranger that call functions, wait for sockets and work in the background, with no thread of their own (tests/fakes/work_plugin.cc).
+// Kernels of a stranger that call functions, wait for sockets and work in the background, with no thread of their own
+// (tests/fakes/work_plugin.cc).
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -31,8 +32,9 @@ const tenon_test_work& Control() {
   return *control;
 }
 
-Result<std::vector<Tensor>> RunGraph(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, SessionOptions options = {},
-                                RunOptions run = {}) {
+Result<std::vector<Tensor>> RunGraph(const Graph& graph, const std::vector<Feed>& feeds,
+                                     const std::vector<Name>& fetches, SessionOptions options = {},
+                                     RunOptions run = {}) {
   auto session = Session::Create(WorkRuntime(), graph, options);
   if (!session.ok()) return session.status();
   return session->Run(feeds, fetches, {}, run);
@@ -42,7 +44,10 @@ Output Text(Graph& graph, const std::string& text) { return graph.StringConst(te
 
 // x * x + 1, of one value.
 Function SquareAndOne(Graph& graph, const std::string& name = "square_and_one") {
-  return Define(graph, name, [](Graph& body, const std::vector<Output>& x) { return body.Op("AddV2", {body.Op("Square", {x[0]}), body.Const(1.0f)}); },
+  return Define(graph, name,
+                [](Graph& body, const std::vector<Output>& x) {
+                  return body.Op("AddV2", {body.Op("Square", {x[0]}), body.Const(1.0f)});
+                },
                 {DType::kFloat});
 }
 
@@ -67,9 +72,14 @@ TEST(Functions, AKernelMapsOneOverElementsInBothExecutors) {
 TEST(Functions, StateIsTheSessionsAndRandomOpsGoOn) {
   Graph graph(WorkRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, {4});
-  const Function noise = Define(graph, "noise", [](Graph& body, const std::vector<Output>& v) {
-    return body.Op("AddV2", {v[0], body.Op("RandomUniform", {body.Op("Shape", {v[0]})}, {{"dtype", DType::kFloat}, {"seed", int64_t{7}}, {"seed2", int64_t{9}}})});
-  }, {DType::kFloat});
+  const Function noise =
+      Define(graph, "noise",
+             [](Graph& body, const std::vector<Output>& v) {
+               return body.Op("AddV2",
+                              {v[0], body.Op("RandomUniform", {body.Op("Shape", {v[0]})},
+                                             {{"dtype", DType::kFloat}, {"seed", int64_t{7}}, {"seed2", int64_t{9}}})});
+             },
+             {DType::kFloat});
   const Output y = graph.Op("TestNest", {x}, {{"f", noise}});
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   auto session = Session::Create(WorkRuntime(), graph);
@@ -103,16 +113,19 @@ struct PlacedResults {
   int placed = -1;
   std::vector<std::vector<double>> values;
 };
-Result<PlacedResults> Place(Graph& graph, const Function& f, int64_t count, const std::vector<double>& x, const Shape& dims, int64_t past = 0, const std::string& fault = "",
-                      uint32_t executor = TENON_EXECUTOR_AUTO) {
+Result<PlacedResults> Place(Graph& graph, const Function& f, int64_t count, const std::vector<double>& x,
+                            const Shape& dims, int64_t past = 0, const std::string& fault = "",
+                            uint32_t executor = TENON_EXECUTOR_AUTO) {
   const Output feed = graph.Placeholder("", DType::kFloat, Shape::Unknown());
-  const Operation y = graph.Op("TestPlaced", {feed}, {{"f", f}, {"N", count}, {"dims", dims}, {"past", past}, {"fault", fault}});
+  const Operation y =
+      graph.Op("TestPlaced", {feed}, {{"f", f}, {"N", count}, {"dims", dims}, {"past", past}, {"fault", fault}});
   if (!graph.status().ok()) return graph.status();
   SessionOptions options;
   options.executor = executor;
   std::vector<Name> fetches;
   for (int i = 0; i <= count; ++i) fetches.push_back(y.output(i));
-  auto fetched = RunGraph(graph, {{feed, TensorOf(DType::kFloat, {static_cast<int64_t>(x.size())}, x)}}, fetches, options);
+  auto fetched =
+      RunGraph(graph, {{feed, TensorOf(DType::kFloat, {static_cast<int64_t>(x.size())}, x)}}, fetches, options);
   if (!fetched.ok()) return fetched.status();
   PlacedResults results;
   for (int64_t i = 0; i < count; ++i) results.values.push_back(DoublesOf((*fetched)[static_cast<size_t>(i)]));
@@ -128,7 +141,8 @@ TEST(Functions, ResultsLieWhereTheCallerWantsThem) {
       for (const size_t size : {x.size(), size_t{3}, size_t{1}}) {
         Graph graph(WorkRuntime());
         const std::vector<double> some(x.begin(), x.begin() + static_cast<int64_t>(size));
-        const auto placed = Place(graph, SquareAndOne(graph), 1, some, {static_cast<int64_t>(size)}, past, "", executor);
+        const auto placed =
+            Place(graph, SquareAndOne(graph), 1, some, {static_cast<int64_t>(size)}, past, "", executor);
         ASSERT_TRUE(placed.ok()) << placed.status().message();
         EXPECT_EQ(placed->placed, 1) << past << " " << size;
         EXPECT_EQ(placed->values[0], std::vector<double>(wanted.begin(), wanted.begin() + static_cast<int64_t>(size)));
@@ -152,7 +166,8 @@ TEST(Functions, ResultsThatDoNotFitTheirPlaceComeInBuffers) {
   EXPECT_EQ(without->placed, 0);
 }
 
-// One value twice, the argument itself, a constant, a view of what is made: whatever a body's results are, each lies in a place of its own.
+// One value twice, the argument itself, a constant, a view of what is made: whatever a body's results are, each lies in
+// a place of its own.
 TEST(Functions, EachResultLiesInAPlaceOfItsOwn) {
   const std::vector<double> x(2048, 3);
   Graph graph(WorkRuntime());
@@ -178,7 +193,9 @@ TEST(Functions, APlaceThatIsNoMemoryForAResultNamesThePlugin) {
     const auto placed = Place(graph, SquareAndOne(graph), 1, {1, 2}, {2}, 0, fault);
     ASSERT_FALSE(placed.ok()) << fault;
     EXPECT_EQ(placed.status().code(), Code::kInternal);
-    EXPECT_NE(placed.status().message().find("'tenon.test.work' 0.1.0 called call_into with a place for result 0"), std::string::npos) << placed.status().message();
+    EXPECT_NE(placed.status().message().find("'tenon.test.work' 0.1.0 called call_into with a place for result 0"),
+              std::string::npos)
+        << placed.status().message();
   }
 }
 
@@ -191,18 +208,26 @@ TEST(Functions, AFailureInsideNamesTheFunctionAndItsNode) {
   const Output y = graph.Op("TestNest", {x}, {{"f", wrong}}, "outer");
   const auto values = RunGraph(graph, {{x, TensorOf(DType::kFloat, {2}, {1, 2})}}, {y});
   ASSERT_FALSE(values.ok());
-  for (const char* part : {"'outer'", "function 'wrong'", "seven"}) EXPECT_NE(values.status().message().find(part), std::string::npos) << values.status().message();
+  for (const char* part : {"'outer'", "function 'wrong'", "seven"})
+    EXPECT_NE(values.status().message().find(part), std::string::npos) << values.status().message();
 }
 
 TEST(Functions, ACallOfTheWrongTypesIsRefused) {
   Graph graph(WorkRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, Shape::Unknown());
-  const Function two = Define(graph, "two", [](Graph& body, const std::vector<Output>& v) { return body.Op("AddV2", {v[0], v[1]}); }, {DType::kFloat, DType::kFloat});
-  const Function whole = Define(graph, "whole", [](Graph& body, const std::vector<Output>& v) { return body.Op("Square", {v[0]}); }, {DType::kInt32});
+  const Function two = Define(graph, "two",
+                              [](Graph& body, const std::vector<Output>& v) {
+                                return body.Op("AddV2", {v[0], v[1]});
+                              },
+                              {DType::kFloat, DType::kFloat});
+  const Function whole =
+      Define(graph, "whole", [](Graph& body, const std::vector<Output>& v) { return body.Op("Square", {v[0]}); },
+             {DType::kInt32});
   const Tensor value = TensorOf(DType::kFloat, {2}, {1, 2});
   const auto counted = RunGraph(graph, {{x, value}}, {graph.Op("TestNest", {x}, {{"f", two}})});
   ASSERT_FALSE(counted.ok());
-  EXPECT_NE(counted.status().message().find("function 'two' has 2 arguments, the call 1"), std::string::npos) << counted.status().message();
+  EXPECT_NE(counted.status().message().find("function 'two' has 2 arguments, the call 1"), std::string::npos)
+      << counted.status().message();
   const auto typed = RunGraph(graph, {{x, value}}, {graph.Op("TestNest", {x}, {{"f", whole}})});
   ASSERT_FALSE(typed.ok());
   EXPECT_NE(typed.status().message().find("must be int32, found float"), std::string::npos) << typed.status().message();
@@ -213,10 +238,14 @@ TEST(Functions, CallsThatLieTooDeepInOneAnotherAreRefused) {
   Graph graph(WorkRuntime());
   Function inner = SquareAndOne(graph, "level_0");
   for (int level = 1; level <= 40; ++level)
-    inner = Define(graph, "level_" + std::to_string(level), [&](Graph& body, const std::vector<Output>& v) { return body.Op("TestNest", {v[0]}, {{"f", inner}}); },
+    inner = Define(graph, "level_" + std::to_string(level),
+                   [&](Graph& body, const std::vector<Output>& v) {
+                     return body.Op("TestNest", {v[0]}, {{"f", inner}});
+                   },
                    {DType::kFloat});
   const Output x = graph.Placeholder("x", DType::kFloat, {1});
-  const Output deep = graph.Op("TestNest", {x}, {{"f", inner}}), shallow = graph.Op("TestNest", {x}, {{"f", Function{"level_20"}}});
+  const Output deep = graph.Op("TestNest", {x}, {{"f", inner}}),
+               shallow = graph.Op("TestNest", {x}, {{"f", Function{"level_20"}}});
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   const Tensor one = TensorOf(DType::kFloat, {1}, {1});
   const auto refused = RunGraph(graph, {{x, one}}, {deep});
@@ -243,11 +272,16 @@ TEST(Functions, AMissingOneIsNamed) {
 TEST(Functions, TheStepsDeadlineEndsACall) {
   Graph graph(WorkRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, {1});
-  const Function waits = Define(graph, "waits", [](Graph& body, const std::vector<Output>& v) {
-    const Output queue = body.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", "empty"}});
-    const Operation take = body.AddNode("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}});
-    return body.Op("AddV2", {v[0], take.output(0)});
-  }, {DType::kFloat});
+  const Function waits = Define(
+      graph, "waits",
+      [](Graph& body, const std::vector<Output>& v) {
+        const Output queue = body.Op(
+            "FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", "empty"}});
+        const Operation take =
+            body.AddNode("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}});
+        return body.Op("AddV2", {v[0], take.output(0)});
+      },
+      {DType::kFloat});
   const Output y = graph.Op("TestNest", {x}, {{"f", waits}});
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   RunOptions run;
@@ -344,10 +378,13 @@ TEST(Descriptors, WhatAKernelLeavesBehindIsDropped) {
   Graph graph(WorkRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, {1});
   testing::internal::CaptureStderr();
-  const auto values = RunGraph(graph, {{x, TensorOf(DType::kFloat, {1}, {3})}}, {graph.Op("TestLeaves", {x}, {}, "leaves")});
+  const auto values =
+      RunGraph(graph, {{x, TensorOf(DType::kFloat, {1}, {3})}}, {graph.Op("TestLeaves", {x}, {}, "leaves")});
   const std::string log = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(values.ok()) << values.status().message();
-  EXPECT_NE(log.find("plugin 'tenon.test.work' 0.1.0: node 'leaves' was done while 1 things that it had scheduled"), std::string::npos) << log;
+  EXPECT_NE(log.find("plugin 'tenon.test.work' 0.1.0: node 'leaves' was done while 1 things that it had scheduled"),
+            std::string::npos)
+      << log;
 }
 
 // ---- In the background ----
@@ -360,7 +397,8 @@ class Sources : public testing::Test {
       const Output x = body.Op("Cast", {i[0]}, {{"DstT", DType::kFloat}});
       return body.Op("AddV2", {body.Op("Square", {x}), body.Const(1.0f)});
     }, {DType::kInt64});
-    const Output source = graph_.Op("TestSource", {}, {{"f", f}, {"ahead", ahead}, {"container", container}, {"shared_name", "numbers"}});
+    const Output source =
+        graph_.Op("TestSource", {}, {{"f", f}, {"ahead", ahead}, {"container", container}, {"shared_name", "numbers"}});
     return graph_.Op("TestNext", {source});
   }
   Graph graph_{WorkRuntime()};
@@ -428,10 +466,15 @@ TEST_F(Sources, OneInASharedContainerIsServedByWhoAsksNext) {
 }
 
 TEST_F(Sources, ASessionThatClosesEndsAStepThatWaitsForOne) {
-  const Function waits = Define(graph_, "waits", [](Graph& body, const std::vector<Output>&) {
-    const Output queue = body.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", "empty"}});
-    return body.AddNode("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}).output(0);
-  }, {DType::kInt64});
+  const Function waits = Define(
+      graph_, "waits",
+      [](Graph& body, const std::vector<Output>&) {
+        const Output queue = body.Op(
+            "FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shared_name", "empty"}});
+        return body.AddNode("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}})
+            .output(0);
+      },
+      {DType::kInt64});
   const Output next = graph_.Op("TestNext", {graph_.Op("TestSource", {}, {{"f", waits}})});
   ASSERT_TRUE(graph_.status().ok()) << graph_.status().message();
   const int64_t live = Control().live_sources();
@@ -450,7 +493,8 @@ TEST_F(Sources, ASessionThatClosesEndsAStepThatWaitsForOne) {
 // ---- Tuning ----
 
 int32_t Tries(Session& session, const Output& x, const Output& tries, int64_t size) {
-  auto values = session.Run({{x, TensorOf(DType::kFloat, {size}, std::vector<double>(static_cast<size_t>(size), 1))}}, {tries});
+  auto values =
+      session.Run({{x, TensorOf(DType::kFloat, {size}, std::vector<double>(static_cast<size_t>(size), 1))}}, {tries});
   EXPECT_TRUE(values.ok()) << values.status().message();
   return values.ok() ? Values<int32_t>((*values)[0])[0] : -1;
 }

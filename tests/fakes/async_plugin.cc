@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops whose kernels finish when a test says so (async_control.h), and kernels that meet.
 //
-// TestHold: y = x + 1, finished by the test, or by the step's cancellation. TestGrow: the same value x times, in memory that
-// the kernel allocates at its end. TestNow finishes before its submission returns; TestRefuse is refused there. TestMeet and
-// TestMeetBlocking (an expensive and a blocking kernel): 1 when `parties` of them ran at once, 0 when they did not within a
-// minute. TestLong: 1 when another ran at the same time, 0 when none came in a tenth of a second; it says nothing of itself.
+// TestHold: y = x + 1, finished by the test, or by the step's cancellation. TestGrow: the same value x times, in memory
+// that the kernel allocates at its end. TestNow finishes before its submission returns; TestRefuse is refused there.
+// TestMeet and TestMeetBlocking (an expensive and a blocking kernel): 1 when `parties` of them ran at once, 0 when they
+// did not within a minute. TestLong: 1 when another ran at the same time, 0 when none came in a tenth of a second; it
+// says nothing of itself.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -46,7 +47,8 @@ struct Calls {
   // Who takes a call out finishes it.
   std::unique_ptr<Call> Take(const Call* wanted) {
     std::lock_guard lock(mutex);
-    const auto it = std::find_if(pending.begin(), pending.end(), [wanted](const auto& call) { return call.get() == wanted; });
+    const auto it =
+        std::find_if(pending.begin(), pending.end(), [wanted](const auto& call) { return call.get() == wanted; });
     if (it == pending.end()) return nullptr;
     std::unique_ptr<Call> call = std::move(*it);
     pending.erase(it);
@@ -64,7 +66,8 @@ void Cancelled(void* argument, tenon_status* status) {
   call->done(call->argument, status);
 }
 
-tenon_status* Hold(tenon_frame* frame, tenon_done_function done, void* argument, tenon_status* (*finish)(tenon_frame*)) {
+tenon_status* Hold(tenon_frame* frame, tenon_done_function done, void* argument,
+                   tenon_status* (*finish)(tenon_frame*)) {
   Calls& calls = TheCalls();
   std::lock_guard lock(calls.mutex);
   auto call = std::make_unique<Call>(Call{frame, done, argument, finish});
@@ -76,14 +79,16 @@ tenon_status* Hold(tenon_frame* frame, tenon_done_function done, void* argument,
   return nullptr;
 }
 
-tenon_status* RunHold(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done, void* argument) {
+tenon_status* RunHold(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done,
+                      void* argument) {
   return Hold(frame, done, argument, [](tenon_frame* f) -> tenon_status* {
     *Output(f) = Input(f) + 1;
     return nullptr;
   });
 }
 
-tenon_status* RunGrow(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done, void* argument) {
+tenon_status* RunGrow(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done,
+                      void* argument) {
   return Hold(frame, done, argument, [](tenon_frame* f) -> tenon_status* {
     const float x = Input(f);
     const auto count = static_cast<int64_t>(x);
@@ -93,7 +98,8 @@ tenon_status* RunGrow(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, 
   });
 }
 
-tenon_status* RunNow(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done, void* argument) {
+tenon_status* RunNow(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done,
+                     void* argument) {
   *Output(frame) = Input(frame) + 1;
   done(argument, nullptr);
   return nullptr;
@@ -148,7 +154,8 @@ Meeting& TheMeeting() {
   return *meeting;
 }
 
-// Rounds of `parties`: whoever comes belongs to the round that is open. A party that did not come leaves its round open.
+// Rounds of `parties`: whoever comes belongs to the round that is open. A party that did not come leaves its round
+// open.
 tenon_status* RunMeet(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Meeting& meeting = TheMeeting();
   const auto parties = static_cast<uint64_t>(Input(frame));
@@ -171,7 +178,8 @@ tenon_status* RunLong(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) 
   const uint64_t before = meetings;
   if (++inside == 2) ++meetings;
   changed.notify_all();
-  *Output(frame) = changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return meetings != before; }) ? 1.0f : 0.0f;
+  *Output(frame) =
+      changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return meetings != before; }) ? 1.0f : 0.0f;
   --inside;
   return nullptr;
 }

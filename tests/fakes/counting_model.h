@@ -58,15 +58,17 @@ inline Operation AddCountingStep(Model& model) {
   std::vector<Operation> adds;
   for (const Variable& variable : model.variables()) {
     const auto on = graph.Device(variable.device);
-    const Output one = variable.dtype == DType::kInt64
-                           ? graph.Const(int64_t{1})
-                           : graph.Const(std::vector<float>(static_cast<size_t>(variable.shape.element_count()), 1), variable.shape);
+    const Output one =
+        variable.dtype == DType::kInt64
+            ? graph.Const(int64_t{1})
+            : graph.Const(std::vector<float>(static_cast<size_t>(variable.shape.element_count()), 1), variable.shape);
     adds.push_back(graph.AddNode("AssignAddVariableOp", {variable.handle, one}, {{"dtype", variable.dtype}}));
   }
   return Group(graph, adds, "add");
 }
 
-// The variables, and `global_step` on the first device where it is wished, all of which each step of `add` raises by one.
+// The variables, and `global_step` on the first device where it is wished, all of which each step of `add` raises by
+// one.
 struct CountingOptions {
   SaverOptions saver = Keeping(3);
   int64_t size = 4;  // elements of each

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What counting_transport_plugin.cc offers besides its transport: how many bytes of values went through it.
 //
-// The transport's scheme is "counted"; it is the loopback's, with counters. Get the table once a runtime has loaded the plugin.
+// The transport's scheme is "counted"; it is the loopback's, with counters. Get the table once a runtime has loaded the
+// plugin.
 #ifndef TENON_TESTS_FAKES_COUNTING_TRANSPORT_H_
 #define TENON_TESTS_FAKES_COUNTING_TRANSPORT_H_
 

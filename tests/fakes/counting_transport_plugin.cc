@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loopback transport under the scheme "counted", with counters (counting_transport.h). TENON_TEST_WRAPPED is the loopback's file.
+// The loopback transport under the scheme "counted", with counters (counting_transport.h). TENON_TEST_WRAPPED is the
+// loopback's file.
 #include <atomic>
 #include <string>
 #include <string_view>
@@ -26,7 +27,8 @@ std::string Renamed(tenon_span address) {
   const std::string_view text(address.data, address.size);
   return text.starts_with("counted://") ? "loopback" + std::string(text.substr(7)) : std::string(text);
 }
-tenon_status* Open(tenon_plugin_self* self, const tenon_endpoint_options* options, const tenon_endpoint_events* events, tenon_endpoint** out) {
+tenon_status* Open(tenon_plugin_self* self, const tenon_endpoint_options* options, const tenon_endpoint_events* events,
+                   tenon_endpoint** out) {
   const std::string listen = Renamed(options->address);
   tenon_endpoint_options renamed = *options;
   renamed.address = {listen.data(), listen.size()};
@@ -54,11 +56,15 @@ tenon_transport Counted() {
 const tenon_transport kTransport = Counted();
 const tenon_test_counted kCounted = {[]() -> uint64_t { return sends; }, []() -> uint64_t { return bytes; }};
 
-const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &kTransport), {TENON_SPAN(TENON_TEST_COUNTED), &kCounted, 0}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &kTransport),
+                                          {TENON_SPAN(TENON_TEST_COUNTED), &kCounted, 0}};
 
-tenon_status* Load(const tenon_load_args* args, tenon_plugin_self** out_self) { return Wrapped()->load(args, out_self); }
+tenon_status* Load(const tenon_load_args* args, tenon_plugin_self** out_self) {
+  return Wrapped()->load(args, out_self);
+}
 void Unload(tenon_plugin_self* self) { Wrapped()->unload(self); }
 
 }  // namespace
 
-TENON_PLUGIN_WITH("tenon.test.counted", "0.1.0", "The loopback transport with counters.", kCapabilities, nullptr, 0, Load, Unload)
+TENON_PLUGIN_WITH("tenon.test.counted", "0.1.0", "The loopback transport with counters.", kCapabilities, nullptr, 0,
+                  Load, Unload)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A disk that tells all that a loss of power could leave of it.
 //
-// The model is what POSIX promises, and no more. Changes of names (a file or folder that is made, renamed, removed) wait until their folder
-// is synced; a rename is one change, whole or not at all, and one between two folders is durable with either. Bytes wait until their
-// file is synced. When the power goes, any of the changes of names that wait may have come to the disk, in any order, and of the
-// bytes that wait: none, all, the first half, or zeros in their place. So only a sync puts two changes in order.
+// The model is what POSIX promises, and no more. Changes of names (a file or folder that is made, renamed, removed)
+// wait until their folder is synced; a rename is one change, whole or not at all, and one between two folders is
+// durable with either. Bytes wait until their file is synced. When the power goes, any of the changes of names that
+// wait may have come to the disk, in any order, and of the bytes that wait: none, all, the first half, or zeros in
+// their place. So only a sync puts two changes in order.
 //
 // After every change the disk notes all the contents that it could come back with. What is equal is noted once.
 #ifndef TENON_TESTS_FAKES_CRASH_DISK_H_
@@ -96,7 +97,8 @@ class CrashDisk {
   }
   void SyncFolder(const std::string& folder) {
     std::erase_if(waiting_, [&](const Change& change) {
-      const bool here = std::any_of(change.names.begin(), change.names.end(), [&](const auto& name) { return FolderOf(name.first) == folder; });
+      const bool here = std::any_of(change.names.begin(), change.names.end(),
+                                    [&](const auto& name) { return FolderOf(name.first) == folder; });
       if (here) Apply(change, durable_);
       return here;
     });
@@ -146,7 +148,8 @@ class CrashDisk {
     CrashDisk& disk = *Current();
     const std::string name(testing::View(path));
     auto found = disk.now_.find(name);
-    if (found == disk.now_.end() && !make) return testing::NewStatus(TENON_NOT_FOUND, "open " + name + ": no such file");
+    if (found == disk.now_.end() && !make)
+      return testing::NewStatus(TENON_NOT_FOUND, "open " + name + ": no such file");
     if (make) {
       if (tenon_status* bad = disk.Fails(name)) return bad;
     }
@@ -174,7 +177,8 @@ class CrashDisk {
     };
     f.read_at = [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) -> tenon_status* {
       const std::string& text = Of(file).node->entry.bytes;
-      if (offset > text.size() || bytes > text.size() - offset) return testing::NewStatus(TENON_OUT_OF_RANGE, Of(file).path + " is shorter");
+      if (offset > text.size() || bytes > text.size() - offset)
+        return testing::NewStatus(TENON_OUT_OF_RANGE, Of(file).path + " is shorter");
       std::memcpy(target, text.data() + offset, bytes);
       return nullptr;
     };
@@ -209,7 +213,8 @@ class CrashDisk {
       if (tenon_status* bad = disk.Fails(name)) return bad;
       if (!disk.now_.contains(name)) return testing::NewStatus(TENON_NOT_FOUND, "remove " + name + ": no such file");
       for (const auto& [other, node] : disk.now_) {
-        if (FolderOf(other) == name) return testing::NewStatus(TENON_FAILED_PRECONDITION, "remove " + name + ": it is not empty");
+        if (FolderOf(other) == name)
+          return testing::NewStatus(TENON_FAILED_PRECONDITION, "remove " + name + ": it is not empty");
       }
       disk.Do({{{name, nullptr}}});
       return nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.test.crash: the files of files/memory as "crash://PATH", on a machine that loses its power when a test says so.
+// The plugin tenon.test.crash: the files of files/memory as "crash://PATH", on a machine that loses its power when a
+// test says so.
 #include "files/memory/tree.h"
 #include "tests/fakes/crash_control.h"
 
@@ -99,4 +100,5 @@ const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &sdk::kFile
 }  // namespace
 }  // namespace tenon::fakes
 
-TENON_PLUGIN("tenon.test.crash", "0.1.0", "Files on a machine that loses its power when a test says so.", tenon::fakes::kCapabilities)
+TENON_PLUGIN("tenon.test.crash", "0.1.0", "Files on a machine that loses its power when a test says so.",
+             tenon::fakes::kCapabilities)

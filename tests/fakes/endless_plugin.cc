@@ -19,9 +19,11 @@ struct EndlessRelu {
 };
 
 constinit const tenon_kernel_registration kRelu = sdk::Registration<EndlessRelu>(
-    "Relu", {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list, .priority = 1000});
+    "Relu",
+    {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list, .priority = 1000});
 const tenon_kernel_registration* const kRegistrations[] = {&kRelu};
-const tenon_kernel_package kPackage = {TENON_HEAD(tenon_kernel_package), kRegistrations, TENON_PLUGIN_COUNT(kRegistrations)};
+const tenon_kernel_package kPackage = {TENON_HEAD(tenon_kernel_package), kRegistrations,
+                                       TENON_PLUGIN_COUNT(kRegistrations)};
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(KERNELS, &kPackage)};
 
 }  // namespace

@@ -11,7 +11,9 @@ FaultTransport* FaultTransport::active_ = nullptr;
 
 // A call or a send, with all that it needs, until it has ended.
 struct FaultTransport::Message {
-  static std::string Copy(tenon_span span) { return span.size == 0 ? std::string() : std::string(span.data, span.size); }
+  static std::string Copy(tenon_span span) {
+    return span.size == 0 ? std::string() : std::string(span.data, span.size);
+  }
   static tenon_span Span(const std::string& text) { return {text.data(), text.size()}; }
   void Keep(const tenon_span* pieces, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) body += Copy(pieces[i]);
@@ -35,7 +37,12 @@ struct FaultTransport::Message {
 
 FaultTransport::FaultTransport(const tenon_host* host, const tenon_transport* wrapped, tenon_plugin_self* wrapped_self,
                                const FaultRules& rules)
-    : host_(host), wrapped_(wrapped), wrapped_self_(wrapped_self), rules_(rules), table_(*wrapped), random_(rules.seed) {
+    : host_(host),
+      wrapped_(wrapped),
+      wrapped_self_(wrapped_self),
+      rules_(rules),
+      table_(*wrapped),
+      random_(rules.seed) {
   active_ = this;
   table_.open = [](tenon_plugin_self*, const tenon_endpoint_options* options, const tenon_endpoint_events* events,
                    tenon_endpoint** out_endpoint) {
@@ -174,16 +181,29 @@ tenon_status* FaultTransport::PassOnce(const MessagePointer& message, bool answe
   if (message->call_done != nullptr) {
     std::vector<tenon_metadata> metadata;
     for (const auto& [key, value] : message->metadata) metadata.push_back({Message::Span(key), Message::Span(value)});
-    const tenon_call_args args = {TENON_HEAD(tenon_call_args), Message::Span(message->name), &body,          1, metadata.data(),
-                                  metadata.size(),             message->deadline_ns,         Passed::Done, passed.get()};
+    const tenon_call_args args = {TENON_HEAD(tenon_call_args),
+                                  Message::Span(message->name),
+                                  &body,
+                                  1,
+                                  metadata.data(),
+                                  metadata.size(),
+                                  message->deadline_ns,
+                                  Passed::Done,
+                                  passed.get()};
     uint64_t id = 0;
     refused = wrapped_->call(message->peer, &args, &id);
     const std::lock_guard guard(lock_);
     message->wrapped_id = id;
   } else {
     const auto done = [](void* argument, tenon_status* status) { Passed::Done(argument, status, {}); };
-    const tenon_send_args args = {TENON_HEAD(tenon_send_args), Message::Span(message->name), Message::Span(message->header), &body, 1,
-                                  message->deadline_ns,        done,                         passed.get()};
+    const tenon_send_args args = {TENON_HEAD(tenon_send_args),
+                                  Message::Span(message->name),
+                                  Message::Span(message->header),
+                                  &body,
+                                  1,
+                                  message->deadline_ns,
+                                  done,
+                                  passed.get()};
     refused = wrapped_->send(message->peer, &args);
   }
   if (refused == nullptr) passed.release();
@@ -223,7 +243,8 @@ void FaultTransport::Cancel(tenon_peer* peer, uint64_t call) {
     message = found->second;
   }
   if (message->wrapped_id != 0 && message->wrapped_id != UINT64_MAX) wrapped_->cancel(peer, message->wrapped_id);
-  At(std::chrono::steady_clock::now(), [this, message] { End(message, Failed(TENON_CANCELLED, "the caller cancelled it"), {}); });
+  At(std::chrono::steady_clock::now(),
+     [this, message] { End(message, Failed(TENON_CANCELLED, "the caller cancelled it"), {}); });
 }
 
 void FaultTransport::At(std::chrono::steady_clock::time_point when, std::function<void()> action) {

@@ -5,10 +5,11 @@
 //   faults.table()->open(faults.self(), ...);   // as any transport; faults are made where calls and sends go out
 //   faults.Partition(true);                     // until Partition(false) nothing gets through
 //
-// A call or send that is dropped ends with DEADLINE_EXCEEDED at its deadline, as one does whose other side is silent; without a deadline
-// it ends with its connection. Calls may overtake each other; data keeps its order, and is never delayed. A duplicate is made
-// at once, or after the delay of its original; its answer is thrown away. Which fault a call meets depends on the seed and on how many
-// went before it alone. Peers, replies and streams are the wrapped transport's own; one FaultTransport lives at a time.
+// A call or send that is dropped ends with DEADLINE_EXCEEDED at its deadline, as one does whose other side is silent;
+// without a deadline it ends with its connection. Calls may overtake each other; data keeps its order, and is never
+// delayed. A duplicate is made at once, or after the delay of its original; its answer is thrown away. Which fault a
+// call meets depends on the seed and on how many went before it alone. Peers, replies and streams are the wrapped
+// transport's own; one FaultTransport lives at a time.
 #ifndef TENON_TESTS_FAKES_FAULT_TRANSPORT_H_
 #define TENON_TESTS_FAKES_FAULT_TRANSPORT_H_
 
@@ -41,12 +42,14 @@ struct FaultRules {
 };
 
 struct FaultCounts {
-  std::atomic<int> calls{0}, sends{0}, dropped_requests{0}, dropped_replies{0}, delayed{0}, reordered{0}, duplicated{0}, truncated{0};
+  std::atomic<int> calls{0}, sends{0}, dropped_requests{0}, dropped_replies{0}, delayed{0}, reordered{0}, duplicated{0},
+      truncated{0};
 };
 
 class FaultTransport {
  public:
-  FaultTransport(const tenon_host* host, const tenon_transport* wrapped, tenon_plugin_self* wrapped_self, const FaultRules& rules);
+  FaultTransport(const tenon_host* host, const tenon_transport* wrapped, tenon_plugin_self* wrapped_self,
+                 const FaultRules& rules);
   ~FaultTransport();
   FaultTransport(const FaultTransport&) = delete;
   FaultTransport& operator=(const FaultTransport&) = delete;

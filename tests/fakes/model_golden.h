@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SavedModels of tests/golden/models, and what TensorFlow computes with each (models.json): for tests of every way to load them.
+// The SavedModels of tests/golden/models, and what TensorFlow computes with each (models.json): for tests of every way
+// to load them.
 #ifndef TENON_TESTS_FAKES_MODEL_GOLDEN_H_
 #define TENON_TESTS_FAKES_MODEL_GOLDEN_H_
 
@@ -19,8 +20,8 @@
 namespace tenon::fakes {
 
 inline const nlohmann::json& ModelGoldens() {
-  static const auto* const goldens =
-      new nlohmann::json(nlohmann::json::parse(std::ifstream(std::string(TENON_TEST_SOURCE_DIR) + "/tests/golden/models/models.json")));
+  static const auto* const goldens = new nlohmann::json(
+      nlohmann::json::parse(std::ifstream(std::string(TENON_TEST_SOURCE_DIR) + "/tests/golden/models/models.json")));
   return *goldens;
 }
 
@@ -74,7 +75,9 @@ inline void ExpectGolden(const host::Tensor& tensor, const nlohmann::json& golde
   WithGoldenType(golden["dtype"], [&](auto zero) {
     const auto found = tensor.data<decltype(zero)>(), right = wanted.data<decltype(zero)>();
     for (int64_t i = 0; i < wanted.element_count(); ++i)
-      EXPECT_NEAR(static_cast<double>(found[i]), static_cast<double>(right[i]), 1e-5 * (1 + std::abs(static_cast<double>(right[i])))) << where << "[" << i << "]";
+      EXPECT_NEAR(static_cast<double>(found[i]), static_cast<double>(right[i]),
+                  1e-5 * (1 + std::abs(static_cast<double>(right[i]))))
+          << where << "[" << i << "]";
   });
 }
 

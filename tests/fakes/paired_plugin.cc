@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two drivers, LEFT and RIGHT, whose queues are threads that take their time, each with a kernel for Square, and copies between the two
-// (ext/draft/device_copy.h). Work marks the memory that it is at work with, so that whoever reuses memory too early is found (paired_control.h).
+// Two drivers, LEFT and RIGHT, whose queues are threads that take their time, each with a kernel for Square, and copies
+// between the two (ext/draft/device_copy.h). Work marks the memory that it is at work with, so that whoever reuses
+// memory too early is found (paired_control.h).
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -62,10 +63,15 @@ class Queue : public Handled<Queue, tenon_queue> {
  public:
   explicit Queue(Device& device) : device_(device), thread_([this] { Serve(); }) {}
   Device& device() const { return device_; }
-  void Submit(const tenon_submission& submission, std::vector<Use> memory, std::function<void()> work, std::function<void(const Outcome&)> tell = nullptr) {
+  void Submit(const tenon_submission& submission, std::vector<Use> memory, std::function<void()> work,
+              std::function<void(const Outcome&)> tell = nullptr) {
     const std::lock_guard guard(lock);
-    tasks_.push_back({{submission.waits, submission.waits + submission.wait_count}, submission.timeline == nullptr ? nullptr : Timeline::Of(submission.timeline), submission.signal,
-                      std::move(memory), std::move(work), std::move(tell)});
+    tasks_.push_back({{submission.waits, submission.waits + submission.wait_count},
+                      submission.timeline == nullptr ? nullptr : Timeline::Of(submission.timeline),
+                      submission.signal,
+                      std::move(memory),
+                      std::move(work),
+                      std::move(tell)});
     changed.notify_all();
   }
   void Close() {
@@ -89,7 +95,8 @@ class Queue : public Handled<Queue, tenon_queue> {
   }
   static void Begin(const std::vector<Use>& memory) {
     for (const Use& use : memory) {
-      for (const Use& other : uses) races += use.begin < other.end && other.begin < use.end && (use.writes || other.writes);
+      for (const Use& other : uses)
+        races += use.begin < other.end && other.begin < use.end && (use.writes || other.writes);
       uses.push_back(use);
     }
   }
@@ -137,8 +144,12 @@ class Queue : public Handled<Queue, tenon_queue> {
   std::thread thread_;  // the last: it uses the others
 };
 
-Use Reads(const void* data, uint64_t bytes) { return {static_cast<const char*>(data), static_cast<const char*>(data) + bytes, false}; }
-Use Writes(const void* data, uint64_t bytes) { return {static_cast<const char*>(data), static_cast<const char*>(data) + bytes, true}; }
+Use Reads(const void* data, uint64_t bytes) {
+  return {static_cast<const char*>(data), static_cast<const char*>(data) + bytes, false};
+}
+Use Writes(const void* data, uint64_t bytes) {
+  return {static_cast<const char*>(data), static_cast<const char*>(data) + bytes, true};
+}
 
 void SubmitCopy(Queue& queue, void* to, const void* from, uint64_t bytes, const tenon_submission& submission) {
   queue.Submit(submission, {Reads(from, bytes), Writes(to, bytes)}, [to, from, bytes] {
@@ -195,7 +206,9 @@ struct Driver {
   using Place = tenon::sdk::Place<Device>;
 
   static void Count(tenon_plugin_self*, uint32_t* out_count) { *out_count = 1; }
-  static void Open(tenon_plugin_self*, uint32_t, std::shared_ptr<Device>* out_device) { *out_device = std::make_shared<Device>(); }
+  static void Open(tenon_plugin_self*, uint32_t, std::shared_ptr<Device>* out_device) {
+    *out_device = std::make_shared<Device>();
+  }
   static void Properties(Device&, tenon_device_properties* out) {
     out->name = TENON_SPAN("threads that take their time");
     out->dl_device_type = 12;  // kDLExtDev
@@ -210,9 +223,12 @@ struct Driver {
     const auto free = [data = tenon::sdk::AddressOf(memory)](const Outcome&) { std::free(data); };
     queue == nullptr ? free({}) : queue->Submit({}, {}, nullptr, free);
   }
-  static void MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out_queue) { *out_queue = std::make_shared<Queue>(device); }
+  static void MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out_queue) {
+    *out_queue = std::make_shared<Queue>(device);
+  }
   static void CloseQueue(Queue& queue) { queue.Close(); }
-  static void Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes, const tenon_submission& submission) {
+  static void Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes,
+                   const tenon_submission& submission) {
     if (target.device == nullptr || source.device == nullptr) {
       const std::lock_guard guard(lock);
       ++by_host;
@@ -220,8 +236,12 @@ struct Driver {
     SubmitCopy(queue, AddressOf(target.memory), AddressOf(source.memory), bytes, submission);
   }
   static void Barrier(Queue& queue, const tenon_submission& submission) { queue.Submit(submission, {}, nullptr); }
-  static void CallHost(Queue& queue, HostCall call, const tenon_submission& submission) { queue.Submit(submission, {}, nullptr, call); }
-  static void MakeTimeline(Device&, uint64_t initial, std::shared_ptr<Timeline>* out_timeline) { *out_timeline = std::make_shared<Timeline>(initial); }
+  static void CallHost(Queue& queue, HostCall call, const tenon_submission& submission) {
+    queue.Submit(submission, {}, nullptr, call);
+  }
+  static void MakeTimeline(Device&, uint64_t initial, std::shared_ptr<Timeline>* out_timeline) {
+    *out_timeline = std::make_shared<Timeline>(initial);
+  }
   static Outcome Query(const Timeline& timeline, uint64_t* out_value) {
     const std::lock_guard guard(lock);
     *out_value = timeline.value;
@@ -234,7 +254,8 @@ struct Driver {
   }
   static Outcome Wait(const Timeline& timeline, uint64_t value, tenon::sdk::Deadline deadline) {
     std::unique_lock guard(lock);
-    const bool known = changed.wait_until(guard, deadline, [&] { return timeline.value >= value || !timeline.failure.ok(); });
+    const bool known =
+        changed.wait_until(guard, deadline, [&] { return timeline.value >= value || !timeline.failure.ok(); });
     if (!known) return Fault(TENON_DEADLINE_EXCEEDED, "the point was not reached in time");
     return timeline.value >= value ? Outcome() : timeline.failure;
   }
@@ -248,15 +269,19 @@ tenon_status* Reaches(tenon_plugin_self*, const tenon_device_pair* pair, uint32_
   *out_reaches = mode != 0 && pair->source != pair->target;
   return nullptr;
 }
-tenon_status* Between(tenon_plugin_self*, tenon_queue* queue, const tenon_copy_args* args, const tenon_submission* submission) {
+tenon_status* Between(tenon_plugin_self*, tenon_queue* queue, const tenon_copy_args* args,
+                      const tenon_submission* submission) {
   {
     const std::lock_guard guard(lock);
     if (mode == 3) return tenon_plugin_error(TENON_INTERNAL, "the cable was cut");
     ++between;
   }
-  return tenon::sdk::Answer([&] { SubmitCopy(*Queue::Of(queue), args->target, args->source, args->bytes, *submission); });
+  return tenon::sdk::Answer(
+      [&] { SubmitCopy(*Queue::Of(queue), args->target, args->source, args->bytes, *submission); });
 }
-constexpr tenon_device_copy CopiesFrom(tenon_span source, tenon_span target) { return {TENON_HEAD(tenon_device_copy), source, target, 1e-6, 1e10, Reaches, Between}; }
+constexpr tenon_device_copy CopiesFrom(tenon_span source, tenon_span target) {
+  return {TENON_HEAD(tenon_device_copy), source, target, 1e-6, 1e10, Reaches, Between};
+}
 constexpr tenon_device_copy kCopies[] = {CopiesFrom(Left::kType, Right::kType), CopiesFrom(Right::kType, Left::kType)};
 
 template <uint64_t* kValue>
@@ -271,8 +296,11 @@ const tenon_test_paired kControl = {Get<&between>, Get<&by_host>,
                                     },
                                     Get<&races>};
 
-const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &tenon::sdk::kDeviceTable<Driver<Left>>), TENON_PROVIDES(DEVICE, &tenon::sdk::kDeviceTable<Driver<Right>>),
-                                          TENON_PROVIDES(KERNELS, &kKernels), TENON_PROVIDES(DEVICE_COPY, &kCopies[0]), TENON_PROVIDES(DEVICE_COPY, &kCopies[1]),
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &tenon::sdk::kDeviceTable<Driver<Left>>),
+                                          TENON_PROVIDES(DEVICE, &tenon::sdk::kDeviceTable<Driver<Right>>),
+                                          TENON_PROVIDES(KERNELS, &kKernels),
+                                          TENON_PROVIDES(DEVICE_COPY, &kCopies[0]),
+                                          TENON_PROVIDES(DEVICE_COPY, &kCopies[1]),
                                           {TENON_SPAN(TENON_TEST_PAIRED), &kControl, 0}};
 
 }  // namespace

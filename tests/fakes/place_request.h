@@ -47,7 +47,9 @@ struct PlaceMaker : GraphMaker {
   place::Placement Placed() {
     auto placement = place::Place(Ask());
     EXPECT_TRUE(placement.ok()) << placement.status().ToString();
-    return placement.ok() ? *std::move(placement) : place::Placement{graph::NodeMap<place::DeviceId>(graph.size()), {}, {}, 0, {}, 0, {}, 0, 0, {}, {}, {}};
+    return placement.ok() ? *std::move(placement)
+                          : place::Placement{
+                                graph::NodeMap<place::DeviceId>(graph.size()), {}, {}, 0, {}, 0, {}, 0, 0, {}, {}, {}};
   }
   Status Error() {
     auto placement = place::Place(Ask());

@@ -28,7 +28,8 @@ inline const tenon_plugin* PluginOf(const std::string& path, int flags = RTLD_NO
 // NULL when the plugin has none of this id.
 inline const void* CapabilityOf(const tenon_plugin* plugin, std::string_view id) {
   for (uint64_t i = 0; plugin != nullptr && i < plugin->capability_count; ++i)
-    if (std::string_view(plugin->capabilities[i].id.data, plugin->capabilities[i].id.size) == id) return plugin->capabilities[i].table;
+    if (std::string_view(plugin->capabilities[i].id.data, plugin->capabilities[i].id.size) == id)
+      return plugin->capabilities[i].table;
   return nullptr;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin whose every function answers by its options: two runtimes that give it other ones must stay apart.
 //
-// TestScaled: y = factor * x, and a vector of `factor` ones; its gradient and cost are by the factor too, and its kernel's cost: so many seconds. TestRepeated: x added to itself
-// until there are `factor`, by a decomposition. TestPicky: which of its three kernels ran, by priority: 2 takes vectors alone (by supports()),
-// 1 is refused by create() unless the option `ready` says otherwise, 0 takes all.
+// TestScaled: y = factor * x, and a vector of `factor` ones; its gradient and cost are by the factor too, and its
+// kernel's cost: so many seconds. TestRepeated: x added to itself until there are `factor`, by a decomposition.
+// TestPicky: which of its three kernels ran, by priority: 2 takes vectors alone (by supports()), 1 is refused by
+// create() unless the option `ready` says otherwise, 0 takes all.
 #include <charconv>
 #include <cmath>
 
@@ -28,18 +29,28 @@ static void ScaledGradient(GradientContext& g) {
   g.SetDx(0, g.Mul(g.dy(0), g.Scalar(static_cast<double>(g.self<Settings>()->factor), g.input(0))));
 }
 static void ScaledCost(CostContext& c) { c.SetFlops(1e9 * static_cast<double>(c.self<Settings>()->factor)); }
-TENON_OP(kScaled) = DefineOp({.name = "TestScaled", .inputs = "x: float", .outputs = "y: float, ones: float", .shape = ShapeFunction<ScaledShape>,
-                              .gradient = GradientFunction<ScaledGradient>, .cost = CostFunction<ScaledCost>});
+TENON_OP(kScaled) = DefineOp({.name = "TestScaled",
+                              .inputs = "x: float",
+                              .outputs = "y: float, ones: float",
+                              .shape = ShapeFunction<ScaledShape>,
+                              .gradient = GradientFunction<ScaledGradient>,
+                              .cost = CostFunction<ScaledCost>});
 
 static void Repeat(DecomposeContext& d) {
   Output sum = d.input(0);
   for (int64_t i = 1; i < d.self<Settings>()->factor; ++i) sum = d.Op("AddV2", {sum, d.input(0)});
   d.SetOutput(0, sum);
 }
-TENON_OP(kRepeated) = DefineOp({.name = "TestRepeated", .inputs = "x: float", .outputs = "y: float", .shape = ShapeFunction<SameShape>,
+TENON_OP(kRepeated) = DefineOp({.name = "TestRepeated",
+                                .inputs = "x: float",
+                                .outputs = "y: float",
+                                .shape = ShapeFunction<SameShape>,
                                 .decompose = DecomposeFunction<Repeat>});
 
-TENON_OP(kPicky) = DefineOp({.name = "TestPicky", .inputs = "x: float", .outputs = "which: int32", .attrs = "fail: bool = false",
+TENON_OP(kPicky) = DefineOp({.name = "TestPicky",
+                             .inputs = "x: float",
+                             .outputs = "which: int32",
+                             .attrs = "fail: bool = false",
                              .shape = ShapeFunction<ScalarShape>});
 
 struct Scaled {
@@ -64,7 +75,8 @@ TENON_KERNEL(kScaledKernel) = Registration<Scaled>("TestScaled", {.device_type =
 struct VectorsAlone {
   static void Supports(KernelQuery& query) {
     if (query.Bool("fail")) return query.Fail(TENON_DATA_LOSS, "the disk with the tables is broken");
-    if (query.input(0).dl.ndim >= 0 && query.input(0).dl.ndim != 1) query.Fail(TENON_UNIMPLEMENTED, "vectors alone, found rank ", query.input(0).dl.ndim);
+    if (query.input(0).dl.ndim >= 0 && query.input(0).dl.ndim != 1)
+      query.Fail(TENON_UNIMPLEMENTED, "vectors alone, found rank ", query.input(0).dl.ndim);
   }
   void Run(RunContext c) const { *c.output<int32_t>(0) = 2; }
 };
@@ -104,6 +116,7 @@ TENON_KERNEL_PACKAGE(kKernels, tenon_kernels);
 static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOps), TENON_PROVIDES(KERNELS, &kKernels)};
 static const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("factor"), TENON_SPAN("1"), TENON_SPAN("What TestScaled multiplies by."), TENON_OPTION_INT, 0},
-    {TENON_SPAN("ready"), TENON_SPAN("false"), TENON_SPAN("Whether the kernel of TestPicky of priority 1 is."), TENON_OPTION_BOOL, 0}};
-TENON_PLUGIN_WITH("tenon.test.settings", "0.1.0", "Answers by its options.", kCapabilities, kOptions, TENON_PLUGIN_COUNT(kOptions), &tenon::test::Load,
-                  &tenon::test::Unload)
+    {TENON_SPAN("ready"), TENON_SPAN("false"), TENON_SPAN("Whether the kernel of TestPicky of priority 1 is."),
+     TENON_OPTION_BOOL, 0}};
+TENON_PLUGIN_WITH("tenon.test.settings", "0.1.0", "Answers by its options.", kCapabilities, kOptions,
+                  TENON_PLUGIN_COUNT(kOptions), &tenon::test::Load, &tenon::test::Unload)

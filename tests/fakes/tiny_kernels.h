@@ -108,8 +108,8 @@ inline const std::vector<const tenon_kernel_registration*>& TinyKernelList() {
 inline const exec::KernelRegistry& TinyKernels() {
   static const exec::KernelRegistry* const registry = [] {
     auto* made = new exec::KernelRegistry;
-    const Status status =
-        made->Register({sizeof(tenon_kernel_package), 0, TinyKernelList().data(), TinyKernelList().size()}, InstanceNamed("tiny"));
+    const Status status = made->Register(
+        {sizeof(tenon_kernel_package), 0, TinyKernelList().data(), TinyKernelList().size()}, InstanceNamed("tiny"));
     EXPECT_TRUE(status.ok()) << status.ToString();
     return made;
   }();

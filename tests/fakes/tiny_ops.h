@@ -47,7 +47,8 @@ inline std::shared_ptr<PluginInstance> InstanceNamed(std::string_view plugin) {
 inline Status RegisterOps(graph::OpRegistry* registry, const std::vector<const tenon_op_definition*>& ops,
                           std::string_view plugin = "tiny") {
   std::map<std::string, std::string> refused;
-  Status status = registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size()}, InstanceNamed(plugin), &refused);
+  Status status =
+      registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size()}, InstanceNamed(plugin), &refused);
   return status.ok() && !refused.empty() ? AlreadyExists(refused.begin()->second) : std::move(status);
 }
 
@@ -78,8 +79,8 @@ inline tenon_status* OneRowMore(tenon_plugin_self*, const tenon_shape_services* 
 }
 
 // Arithmetic as its attribute says; the memory that it reads and writes costs nothing.
-inline tenon_status* CostOfAttr(tenon_plugin_self*, const tenon_node_services* services, const tenon_node* node, const tenon_shape*,
-                                const tenon_shape*, tenon_cost* out_cost) {
+inline tenon_status* CostOfAttr(tenon_plugin_self*, const tenon_node_services* services, const tenon_node* node,
+                                const tenon_shape*, const tenon_shape*, tenon_cost* out_cost) {
   tenon_attr_value flops;
   if (tenon_status* status = services->attr(node, TENON_SPAN("flops"), &flops)) return status;
   out_cost->flops = *static_cast<const float*>(flops.data);
@@ -95,8 +96,8 @@ inline tenon_status* NoWayBack(const tenon_gradient_args* args) {
   return nullptr;
 }
 
-inline tenon_status* PlusItself(tenon_plugin_self*, const tenon_graph_builder* builder, const tenon_node_services*, const tenon_node*,
-                                const tenon_output* inputs, tenon_output* out_outputs) {
+inline tenon_status* PlusItself(tenon_plugin_self*, const tenon_graph_builder* builder, const tenon_node_services*,
+                                const tenon_node*, const tenon_output* inputs, tenon_output* out_outputs) {
   const tenon_output twice[2] = {inputs[0], inputs[0]};
   tenon_node_spec spec{};
   spec.struct_size = sizeof(spec);
@@ -115,7 +116,8 @@ inline tenon_status* PlusItself(tenon_plugin_self*, const tenon_graph_builder* b
 
 // So much arithmetic, outputs of such a shape.
 inline tenon_op_definition WorkOp() {
-  tenon_op_definition op = DefineOp("Work", "inputs: N * float", "output: float", "N: int >= 0; flops: float; shape: shape");
+  tenon_op_definition op =
+      DefineOp("Work", "inputs: N * float", "output: float", "N: int >= 0; flops: float; shape: shape");
   op.shape = ShapeOfAttr;
   op.cost = CostOfAttr;
   return op;
@@ -123,7 +125,8 @@ inline tenon_op_definition WorkOp() {
 
 inline const std::vector<const tenon_op_definition*>& TinyOpList() {
   static const std::vector<const tenon_op_definition*> made = [] {
-    const auto with = [](tenon_op_definition op, tenon_shape_function shape, tenon_gradient_function gradient = nullptr) {
+    const auto with = [](tenon_op_definition op, tenon_shape_function shape,
+                         tenon_gradient_function gradient = nullptr) {
       op.shape = shape;
       op.gradient = gradient;
       return op;
@@ -135,12 +138,14 @@ inline const std::vector<const tenon_op_definition*>& TinyOpList() {
     static const tenon_op_definition ops[] = {
         DefineOp("Value", "", "output: dtype", "dtype: type; value: tensor", TENON_OP_CONSTANT, "constant"),
         with(DefineOp("Feed", "", "output: dtype", "dtype: type; shape: shape = unknown", TENON_OP_FEED), ShapeOfAttr),
-        with(DefineOp("Plus", "a: T, b: T", "c: T", "T: {float, double, int32, int64}", 0, "add"), ShapeOfFirst, PassOnToAll),
+        with(DefineOp("Plus", "a: T, b: T", "c: T", "T: {float, double, int32, int64}", 0, "add"), ShapeOfFirst,
+             PassOnToAll),
         with(DefineOp("Minus", "a: T, b: T", "c: T", "T: {float, double, int32, int64}", 0, "subtract"), ShapeOfFirst),
         with(DefineOp("Total", "values: N * T", "sum: T", "N: int >= 1; T: numbertype", 0, "sum"), ShapeOfFirst),
         with(DefineOp("Ones", "x: T", "y: T", "T: type", TENON_OP_NO_GRADIENT, "ones_like"), ShapeOfFirst),
         with(DefineOp("Zeros", "x: T", "y: T", "T: type", TENON_OP_NO_GRADIENT, "zeros_like"), ShapeOfFirst),
-        with(DefineOp("Convert", "x: SrcT", "y: DstT", "SrcT: type; DstT: type", TENON_OP_NO_GRADIENT, "cast"), ShapeOfFirst),
+        with(DefineOp("Convert", "x: SrcT", "y: DstT", "SrcT: type; DstT: type", TENON_OP_NO_GRADIENT, "cast"),
+             ShapeOfFirst),
         with(DefineOp("Stop", "x: T", "y: T", "T: type", TENON_OP_NO_GRADIENT), ShapeOfFirst),
         with(DefineOp("StopOnly", "x: T", "y: T", "T: type", TENON_OP_IDENTITY | TENON_OP_NO_GRADIENT), ShapeOfFirst),
         with(DefineOp("Round", "x: float", "y: float"), ShapeOfFirst, NoWayBack),
@@ -155,7 +160,8 @@ inline const std::vector<const tenon_op_definition*>& TinyOpList() {
         DefineOp("Branch", "data: T, predicate: bool", "no: T, yes: T", "T: type", TENON_OP_SWITCH, "switch"),
         DefineOp("Join", "inputs: N * T", "output: T, which: int32", "T: type; N: int >= 1", TENON_OP_MERGE, "merge"),
         DefineOp("Into", "data: T", "output: T",
-                 "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10", TENON_OP_ENTER, "enter"),
+                 "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10",
+                 TENON_OP_ENTER, "enter"),
         DefineOp("Leave", "data: T", "output: T", "T: type", TENON_OP_EXIT, "exit"),
         DefineOp("Again", "data: T", "output: T", "T: type", TENON_OP_NEXT_ITERATION, "next_iteration"),
         DefineOp("Goes", "input: bool", "output: bool", "", TENON_OP_LOOP_CONDITION, "loop_condition"),
@@ -168,13 +174,15 @@ inline const std::vector<const tenon_op_definition*>& TinyOpList() {
         DefineOp("Handle", "", "handle: resource", "", TENON_OP_STATEFUL),
         with(DefineOp("Look", "handle: resource", "value: float"), ScalarShape),
         DefineOp("Give", "tensor: T", "", "T: type" TENON_FAKES_SEND, TENON_OP_SEND | TENON_OP_STATEFUL, "send"),
-        DefineOp("Take", "", "tensor: tensor_type", "tensor_type: type" TENON_FAKES_SEND, TENON_OP_RECV | TENON_OP_STATEFUL, "recv"),
+        DefineOp("Take", "", "tensor: tensor_type", "tensor_type: type" TENON_FAKES_SEND,
+                 TENON_OP_RECV | TENON_OP_STATEFUL, "recv"),
         DefineOp("Measure", "x: T", "size: int32", "T: type", TENON_OP_METADATA),
         WorkOp(),
         DefineOp("Apply", "x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func", TENON_OP_CALL),
-        DefineOp("Far", "target: string, x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func", TENON_OP_CALL | TENON_OP_REMOTE),
-        DefineOp("Choose", "p: Tp, x: Tin", "y: Tout", "Tp: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func",
-                 TENON_OP_BRANCH),
+        DefineOp("Far", "target: string, x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func",
+                 TENON_OP_CALL | TENON_OP_REMOTE),
+        DefineOp("Choose", "p: Tp, x: Tin", "y: Tout",
+                 "Tp: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func", TENON_OP_BRANCH),
         DefineOp("Repeat", "x: T", "y: T", "T: list(type); cond: func; body: func", TENON_OP_WHILE),
     };
     std::vector<const tenon_op_definition*> list;
@@ -217,23 +225,32 @@ class GraphMaker {
     EXPECT_TRUE(id.ok()) << id.status().ToString();
     return {id.ok() ? *id : graph::NodeId(), 0};
   }
-  Result<graph::NodeId> TryAdd(std::string_view op, Edges inputs = {}, graph::AttrMap attrs = {}, std::string_view name = {},
-                         std::vector<graph::NodeId> controls = {}) {
+  Result<graph::NodeId> TryAdd(std::string_view op, Edges inputs = {}, graph::AttrMap attrs = {},
+                               std::string_view name = {}, std::vector<graph::NodeId> controls = {}) {
     TENON_ASSIGN_OR_RETURN(const graph::OpDef* def, graph.registry().Find(op));
     return graph.Add({def, std::string(name), std::move(inputs), std::move(controls), std::move(attrs), {}});
   }
-  Edge Value(float value, std::string_view name = {}) { return ValueOf(TensorOf<float>(TENON_DT_FLOAT, {}, {value}), name); }
+  Edge Value(float value, std::string_view name = {}) {
+    return ValueOf(TensorOf<float>(TENON_DT_FLOAT, {}, {value}), name);
+  }
   Edge ValueOf(Tensor value, std::string_view name = {}) {
     const DType dtype = value.dtype();
-    return Add("Value", {}, {{"dtype", graph::AttrValue::Type(dtype)}, {"value", graph::AttrValue::OfTensor(std::move(value))}}, name);
+    return Add("Value", {},
+               {{"dtype", graph::AttrValue::Type(dtype)}, {"value", graph::AttrValue::OfTensor(std::move(value))}},
+               name);
   }
   Edge Feed(DType dtype, Shape shape = {}, std::string_view name = {}) {
-    return Add("Feed", {}, {{"dtype", graph::AttrValue::Type(dtype)}, {"shape", graph::AttrValue::OfShape(std::move(shape))}}, name);
+    return Add("Feed", {},
+               {{"dtype", graph::AttrValue::Type(dtype)}, {"shape", graph::AttrValue::OfShape(std::move(shape))}},
+               name);
   }
   Edge Work(Edges inputs, float flops, Shape shape = {}, std::string_view name = {}) {
     const int64_t count = static_cast<int64_t>(inputs.size());
-    return Add("Work", std::move(inputs), {{"N", graph::AttrValue::Int(count)}, {"flops", graph::AttrValue::Float(flops)},
-                                           {"shape", graph::AttrValue::OfShape(std::move(shape))}}, name);
+    return Add("Work", std::move(inputs),
+               {{"N", graph::AttrValue::Int(count)},
+                {"flops", graph::AttrValue::Float(flops)},
+                {"shape", graph::AttrValue::OfShape(std::move(shape))}},
+               name);
   }
   Edge Into(Edge value, std::string_view frame, bool constant = false, std::string_view name = {}) {
     return Add("Into", {value}, {{"frame_name", graph::AttrValue::String(std::string(frame))},

@@ -33,8 +33,10 @@ inline std::vector<TraceSpan> TraceSpans(const std::string& text) {
     for (const auto& event : json.at("traceEvents")) {
       if (event.at("ph") != "M") continue;
       const int64_t process = event.at("pid");
-      const bool added = event.at("name") == "process_name" ? processes.emplace(process, event.at("args").at("name")).second
-                                                            : lines.emplace(std::pair(process, int64_t{event.at("tid")}), event.at("args").at("name")).second;
+      const bool added =
+          event.at("name") == "process_name"
+              ? processes.emplace(process, event.at("args").at("name")).second
+              : lines.emplace(std::pair(process, int64_t{event.at("tid")}), event.at("args").at("name")).second;
       EXPECT_TRUE(added) << "named twice: " << event;
     }
     for (const auto& event : json.at("traceEvents")) {

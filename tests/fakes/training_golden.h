@@ -30,11 +30,16 @@ inline std::vector<float> GoldenValues(const nlohmann::json& tensor) {
   return values;
 }
 inline Shape GoldenShape(const nlohmann::json& tensor) { return Shape(tensor.at("shape").get<std::vector<int64_t>>()); }
-inline Tensor GoldenTensor(const nlohmann::json& tensor) { return *Tensor::From(GoldenValues(tensor), GoldenShape(tensor)); }
-inline Output GoldenConst(Graph& graph, const nlohmann::json& tensor) { return graph.Const(GoldenValues(tensor), GoldenShape(tensor)); }
+inline Tensor GoldenTensor(const nlohmann::json& tensor) {
+  return *Tensor::From(GoldenValues(tensor), GoldenShape(tensor));
+}
+inline Output GoldenConst(Graph& graph, const nlohmann::json& tensor) {
+  return graph.Const(GoldenValues(tensor), GoldenShape(tensor));
+}
 
 // Equal but for rounding; infinite and no numbers alike.
-inline void ExpectNear(const std::vector<float>& found, const std::vector<float>& wanted, const std::string& where, float tolerance = 2e-6f) {
+inline void ExpectNear(const std::vector<float>& found, const std::vector<float>& wanted, const std::string& where,
+                       float tolerance = 2e-6f) {
   ASSERT_EQ(found.size(), wanted.size()) << where;
   for (size_t i = 0; i < found.size(); ++i) {
     if (std::isfinite(wanted[i])) {
@@ -58,7 +63,8 @@ inline Session SessionOf(const Graph& graph, const std::vector<Name>& first) {
 
 // The variable with another first value.
 inline Operation AssignNode(Graph& graph, const Variable& variable, const std::vector<float>& values) {
-  return graph.AddNode("AssignVariableOp", {variable.handle, graph.Const(values, variable.shape)}, {{"dtype", variable.dtype}});
+  return graph.AddNode("AssignVariableOp", {variable.handle, graph.Const(values, variable.shape)},
+                       {{"dtype", variable.dtype}});
 }
 
 }  // namespace tenon::train

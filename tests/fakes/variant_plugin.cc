@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestDamage: a variant whose elements are bytes, with some of those changed, as `seed` says; what reads variants of strangers gets such.
+// TestDamage: a variant whose elements are bytes, with some of those changed, as `seed` says; what reads variants of
+// strangers gets such.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -33,7 +34,10 @@ struct Damage {
       switch (below(5)) {
         case 0: *at = static_cast<char>(random()); break;
         case 1: *at = static_cast<char>(*at ^ (1 << below(8))); break;
-        case 2: bytes.erase(at, at + static_cast<std::ptrdiff_t>(std::min<uint64_t>(below(9), static_cast<uint64_t>(bytes.end() - at)))); break;
+        case 2:
+          bytes.erase(at, at + static_cast<std::ptrdiff_t>(
+                                   std::min<uint64_t>(below(9), static_cast<uint64_t>(bytes.end() - at))));
+          break;
         case 3: bytes.erase(at, bytes.end()); break;
         default: bytes.insert(at, 1 + below(9), static_cast<char>(random())); break;
       }

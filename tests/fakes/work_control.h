@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What work_plugin.cc says of itself. Get the table with WorkControl(path) once a runtime has loaded the plugin. Any thread.
+// What work_plugin.cc says of itself. Get the table with WorkControl(path) once a runtime has loaded the plugin. Any
+// thread.
 #ifndef TENON_TESTS_FAKES_WORK_CONTROL_H_
 #define TENON_TESTS_FAKES_WORK_CONTROL_H_
 

@@ -2,9 +2,10 @@
 // Ops of a stranger that call functions, wait for sockets and work in the background, with no thread of their own.
 //
 // TestMap: f of each row of x, stacked. TestNest: f(x) by a call of a kernel. TestPlaced: f(x), whose
-// N results are to go into memory of this shape, so many bytes past an aligned address; and how many did. TestAsk: sends `request` over the Unix socket `path` and gives what comes back until
-// the other side closes. TestSource makes a resource whose background work calls f(0), f(1), ... ahead of need, `ahead` values at most; TestNext takes the
-// next of its values. TestLeaves is done while it has something scheduled for later.
+// N results are to go into memory of this shape, so many bytes past an aligned address; and how many did. TestAsk:
+// sends `request` over the Unix socket `path` and gives what comes back until the other side closes. TestSource makes a
+// resource whose background work calls f(0), f(1), ... ahead of need, `ahead` values at most; TestNext takes the next
+// of its values. TestLeaves is done while it has something scheduled for later.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -34,8 +35,16 @@ std::atomic<int64_t> live_sources{0}, calls_ahead{0};
 
 // ---- Functions ----
 
-TENON_OP(kMap) = DefineOp({.name = "TestMap", .inputs = "x: float", .outputs = "y: float", .attrs = "f: func", .shape = ShapeFunction<SameShape>});
-TENON_OP(kNest) = DefineOp({.name = "TestNest", .inputs = "x: float", .outputs = "y: float", .attrs = "f: func", .shape = ShapeFunction<SameShape>});
+TENON_OP(kMap) = DefineOp({.name = "TestMap",
+                           .inputs = "x: float",
+                           .outputs = "y: float",
+                           .attrs = "f: func",
+                           .shape = ShapeFunction<SameShape>});
+TENON_OP(kNest) = DefineOp({.name = "TestNest",
+                            .inputs = "x: float",
+                            .outputs = "y: float",
+                            .attrs = "f: func",
+                            .shape = ShapeFunction<SameShape>});
 
 struct Map {
   explicit Map(CreateContext& c) : f(c, "f") {}
@@ -53,7 +62,8 @@ struct Map {
       argument.byte_size = static_cast<uint64_t>(row) * sizeof(float);
       argument.buffer = nullptr;
       const KeptTensor y = std::move(f.Call(work, {&argument})[0]);
-      if (Count(y.view()) != row) Fail(TENON_INVALID_ARGUMENT, "f gave ", Count(y.view()), " elements for a row of ", row);
+      if (Count(y.view()) != row)
+        Fail(TENON_INVALID_ARGUMENT, "f gave ", Count(y.view()), " elements for a row of ", row);
       std::memcpy(c.output<float>(0) + i * row, Data<const float>(y.view()), static_cast<size_t>(row) * sizeof(float));
     }
   }
@@ -75,7 +85,11 @@ TENON_OP(kPlaced) = DefineOp({.name = "TestPlaced", .inputs = "x: float", .outpu
                               .attrs = "f: func; N: int >= 1; dims: shape; past: int = 0; fault: string = ''"});
 
 struct Placed {
-  explicit Placed(CreateContext& c) : f(c, "f"), dims(c.ShapeAttr("dims").dims()), past(static_cast<uint64_t>(c.Int("past"))), fault(c.String("fault")) {}
+  explicit Placed(CreateContext& c)
+      : f(c, "f"),
+        dims(c.ShapeAttr("dims").dims()),
+        past(static_cast<uint64_t>(c.Int("past"))),
+        fault(c.String("fault")) {}
   void Run(RunContext c) const {
     const Work work(c);
     const auto count = static_cast<size_t>(c.output_count() - 1);
@@ -103,7 +117,8 @@ struct Placed {
     for (size_t i = 0; i < count; ++i) {
       const tenon_tensor_view view = results[i].view();
       const bool there = Data<const char>(view) == static_cast<const char*>(places[i].dl.data);
-      if (there != (view.buffer == nullptr)) Fail(TENON_INTERNAL, "result ", i, there ? " lies in its place and in a buffer" : " lies nowhere");
+      if (there != (view.buffer == nullptr))
+        Fail(TENON_INTERNAL, "result ", i, there ? " lies in its place and in a buffer" : " lies nowhere");
       placed += there ? 1 : 0;
       c.AllocOutput(static_cast<int32_t>(i), DimsOf(view));
       std::memcpy(c.output<float>(static_cast<int32_t>(i)), Data<const float>(view), view.byte_size);
@@ -120,8 +135,12 @@ TENON_KERNEL(kPlacedKernel) = Registration<Placed>("TestPlaced", {.dynamic_outpu
 
 // ---- A socket ----
 
-TENON_OP(kAsk) = DefineOp({.name = "TestAsk", .inputs = "path: string, request: string", .outputs = "reply: string",
-                           .attrs = "timeout_ms: int >= 0 = 0", .traits = TENON_OP_STATEFUL, .shape = ShapeFunction<ScalarShape>});
+TENON_OP(kAsk) = DefineOp({.name = "TestAsk",
+                           .inputs = "path: string, request: string",
+                           .outputs = "reply: string",
+                           .attrs = "timeout_ms: int >= 0 = 0",
+                           .traits = TENON_OP_STATEFUL,
+                           .shape = ShapeFunction<ScalarShape>});
 
 // One exchange; lives until it is done.
 class Exchange : public std::enable_shared_from_this<Exchange> {
@@ -134,7 +153,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     request_ = request;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof(address.sun_path)) Fail(TENON_INVALID_ARGUMENT, "the path '", path, "' is too long for a socket");
+    if (path.size() >= sizeof(address.sun_path))
+      Fail(TENON_INVALID_ARGUMENT, "the path '", path, "' is too long for a socket");
     path.copy(address.sun_path, path.size());
     socket_ = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 && errno != EINPROGRESS)
@@ -192,9 +212,16 @@ TENON_KERNEL(kAskKernel) = Registration<Ask>("TestAsk", {.dynamic_outputs = 1});
 
 // ---- Work in the background ----
 
-TENON_OP(kSource) = DefineOp({.name = "TestSource", .outputs = "source: resource", .attrs = "f: func; ahead: int >= 1 = 4; container: string = ''; shared_name: string = ''",
-                              .traits = TENON_OP_STATEFUL, .shape = ShapeFunction<ScalarShape>});
-TENON_OP(kNext) = DefineOp({.name = "TestNext", .inputs = "source: resource", .outputs = "y: float", .traits = TENON_OP_STATEFUL, .shape = ShapeFunction<ScalarShape>});
+TENON_OP(kSource) = DefineOp({.name = "TestSource",
+                              .outputs = "source: resource",
+                              .attrs = "f: func; ahead: int >= 1 = 4; container: string = ''; shared_name: string = ''",
+                              .traits = TENON_OP_STATEFUL,
+                              .shape = ShapeFunction<ScalarShape>});
+TENON_OP(kNext) = DefineOp({.name = "TestNext",
+                            .inputs = "source: resource",
+                            .outputs = "y: float",
+                            .traits = TENON_OP_STATEFUL,
+                            .shape = ShapeFunction<ScalarShape>});
 
 constexpr tenon_span kSourceType = TENON_SPAN("Test.Source/1");
 
@@ -297,7 +324,9 @@ struct MakeSource {
     const std::string container(c.String("container"));
     std::string name(c.String("shared_name"));
     if (name.empty()) name = c.name();
-    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(name), ToSpan("source"), 0, &handle));
+    if (c.ok())
+      c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(name), ToSpan("source"), 0,
+                                                 &handle));
   }
   void Run(RunContext c) const {
     ObjectOf<Source>(c, handle, kSourceType, [this] { return std::make_unique<Source>(f, ahead); }).Serve(c);
@@ -318,7 +347,11 @@ TENON_KERNEL(kNextKernel) = Registration<TakeNext>("TestNext", {});
 
 // ---- A kernel that is wrong ----
 
-TENON_OP(kLeaves) = DefineOp({.name = "TestLeaves", .inputs = "x: float", .outputs = "y: float", .traits = TENON_OP_STATEFUL, .shape = ShapeFunction<SameShape>});
+TENON_OP(kLeaves) = DefineOp({.name = "TestLeaves",
+                              .inputs = "x: float",
+                              .outputs = "y: float",
+                              .traits = TENON_OP_STATEFUL,
+                              .shape = ShapeFunction<SameShape>});
 struct Leaves {
   void RunAsync(RunContext c, Done done) const {
     Work(c).Schedule(3'600'000'000'000, [](const Outcome&) { std::abort(); });
@@ -330,7 +363,8 @@ TENON_KERNEL(kLeavesKernel) = Registration<Leaves>("TestLeaves", {});
 
 // ---- Tuning ----
 
-TENON_OP(kTuned) = DefineOp({.name = "TestTuned", .inputs = "x: float", .outputs = "tries: int32", .shape = ShapeFunction<ScalarShape>});
+TENON_OP(kTuned) = DefineOp(
+    {.name = "TestTuned", .inputs = "x: float", .outputs = "tries: int32", .shape = ShapeFunction<ScalarShape>});
 // How often it had to try what is fastest, ever since the cache is there.
 struct Tuned {
   struct Plan {
@@ -359,10 +393,12 @@ TENON_KERNEL(kTunedKernel) = Registration<Tuned>("TestTuned", {.device_type = "C
 
 }  // namespace tenon::test
 
-static const tenon_test_work kControl = {[]() -> int64_t { return tenon::test::live_sources; }, []() -> int64_t { return tenon::test::calls_ahead; }};
+static const tenon_test_work kControl = {[]() -> int64_t { return tenon::test::live_sources; },
+                                         []() -> int64_t { return tenon::test::calls_ahead; }};
 
 TENON_OP_PACKAGE(kOps, tenon_ops);
 TENON_KERNEL_PACKAGE(kKernels, tenon_kernels);
 static const tenon_capability kCapabilities[] = {
     TENON_PROVIDES(OPS, &kOps), TENON_PROVIDES(KERNELS, &kKernels), {TENON_SPAN(TENON_TEST_WORK), &kControl, 0}};
-TENON_PLUGIN("tenon.test.work", "0.1.0", "Calls functions, waits for sockets and works in the background.", kCapabilities)
+TENON_PLUGIN("tenon.test.work", "0.1.0", "Calls functions, waits for sockets and works in the background.",
+             kCapabilities)

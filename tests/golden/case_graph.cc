@@ -84,7 +84,8 @@ class Maker {
     const auto variables = one_.find("vars");
     if (main_ && variables != one_.end() && variables->contains(std::to_string(i)))
       return Variable(i, value, (*variables)[std::to_string(i)] == "resource");
-    if (how_ == InputsAs::kConstants || (how_ == InputsAs::kWritten && main_ && Lists("const", i)) || Lists("always_const", i))
+    if (how_ == InputsAs::kConstants || (how_ == InputsAs::kWritten && main_ && Lists("const", i)) ||
+        Lists("always_const", i))
       return graph_.Const(View(value), name);
     made_.feeds.push_back({name, value});
     const bool blind = how_ == InputsAs::kBlindFeeds || (how_ == InputsAs::kWritten && one_.value("blind", false));

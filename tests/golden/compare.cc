@@ -44,8 +44,9 @@ double ReadFloat(const uint8_t* at) { return Raw<float>(at); }
 double ReadDouble(const uint8_t* at) { return Raw<double>(at); }
 
 const Format* FormatOf(DType dtype) {
-  static const Format half = {ReadHalf, 2, 0x1p-10, 0x1p-14, 0.25}, bfloat16 = {ReadBfloat16, 2, 0x1p-7, 0x1p-126, 0.25},
-                      single = {ReadFloat, 4, 0x1p-23, 0x1p-126}, full = {ReadDouble, 8, 0x1p-52, 0x1p-1022};
+  static const Format half = {ReadHalf, 2, 0x1p-10, 0x1p-14, 0.25},
+                      bfloat16 = {ReadBfloat16, 2, 0x1p-7, 0x1p-126, 0.25}, single = {ReadFloat, 4, 0x1p-23, 0x1p-126},
+                      full = {ReadDouble, 8, 0x1p-52, 0x1p-1022};
   switch (dtype) {
     case DType::kHalf: return &half;
     case DType::kBfloat16: return &bfloat16;
@@ -127,7 +128,9 @@ class FloatDistance {
     }
     const double apart = std::abs(want - got);
     if (apart <= std::max(format_.smallest, tolerance_.nothing)) return 0;
-    if (std::isinf(want) && tolerance_.overflows && format_.size == 2 && std::signbit(want) == std::signbit(got) && std::abs(got) > 0x1p14) return 0;
+    if (std::isinf(want) && tolerance_.overflows && format_.size == 2 && std::signbit(want) == std::signbit(got) &&
+        std::abs(got) > 0x1p14)
+      return 0;
     if (!std::isfinite(apart)) return kFar;
     const bool of_one = tolerance_.of_one || (tolerance_.complex_of_one && parts_ == 2);
     const double scale = of_one ? std::max(largest_, 1.0) : tolerance_.of_largest ? largest_ : size;

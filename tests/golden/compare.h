@@ -4,7 +4,8 @@
 // Integers, bools and strings are equal or not. Of floats NaN equals NaN, infinities equal infinities, and 0 is not -0
 // unless the tolerance says so; else the difference is measured in units of the last place, of the expected element or
 // (sums, whose order differs) of the largest element of the tensor. Subnormal numbers are zeros: TensorFlow's threads
-// flush them. Where TensorFlow's complex number is not finite, anything will do. A tolerance belongs to a dtype and an op, never to a case.
+// flush them. Where TensorFlow's complex number is not finite, anything will do. A tolerance belongs to a dtype and an
+// op, never to a case.
 #ifndef TENON_TESTS_GOLDEN_COMPARE_H_
 #define TENON_TESTS_GOLDEN_COMPARE_H_
 

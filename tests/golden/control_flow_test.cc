@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditionals and loops over functions, and tensor arrays in frames, as TensorFlow wrote them, against what TensorFlow computed: values,
-// gradients, the order of effects. Covers B8, B14, K6, K7, L9, Q1.
+// Conditionals and loops over functions, and tensor arrays in frames, as TensorFlow wrote them, against what TensorFlow
+// computed: values, gradients, the order of effects. Covers B8, B14, K6, K7, L9, Q1.
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -32,7 +32,9 @@ class ControlFlow : public ::testing::TestWithParam<CaseName> {
     EXPECT_TRUE(node.ok()) << node.status().message();
     return Output(*node);
   }
-  static Tensor Vector(const std::string& name) { return *Tensor::From(Golden()["feeds"][name].get<std::vector<double>>(), Shape{3}); }
+  static Tensor Vector(const std::string& name) {
+    return *Tensor::From(Golden()["feeds"][name].get<std::vector<double>>(), Shape{3});
+  }
   // The y of each step, and whatever else is asked for.
   template <class Check>
   void EachStep(const std::vector<Name>& fetches, bool dynamic, Check check) {
@@ -43,9 +45,11 @@ class ControlFlow : public ::testing::TestWithParam<CaseName> {
     const Status initialized = session->RunTargets({Golden()["initialize"].get<std::string>()});
     ASSERT_TRUE(initialized.ok()) << initialized.message();
     for (const auto& step : Golden()["steps"]) {
-      auto values = session->Run({{"x:0", Vector("x")}, {"w:0", Vector("w")}, {"n:0", *Tensor::Scalar(step["n"].get<int32_t>())}}, fetches);
+      auto values = session->Run(
+          {{"x:0", Vector("x")}, {"w:0", Vector("w")}, {"n:0", *Tensor::Scalar(step["n"].get<int32_t>())}}, fetches);
       ASSERT_TRUE(values.ok()) << "n = " << step["n"] << ": " << values.status().message();
-      check(*values, step["found"][GetParam().name], (dynamic ? "dynamic, n = " : "straight, n = ") + std::to_string(step["n"].get<int>()));
+      check(*values, step["found"][GetParam().name],
+            (dynamic ? "dynamic, n = " : "straight, n = ") + std::to_string(step["n"].get<int>()));
     }
   }
 
@@ -55,9 +59,10 @@ class ControlFlow : public ::testing::TestWithParam<CaseName> {
 TEST_P(ControlFlow, GivesTensorFlowsValues) {
   ASSERT_TRUE(graph_.ok()) << graph_.status().message();
   for (const bool dynamic : {false, true})
-    EachStep({"y_" + GetParam().name + ":0"}, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
-      EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12) << where;
-    });
+    EachStep({"y_" + GetParam().name + ":0"}, dynamic,
+             [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
+               EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12) << where;
+             });
 }
 
 TEST_P(ControlFlow, HasTensorFlowsGradients) {
@@ -67,15 +72,18 @@ TEST_P(ControlFlow, HasTensorFlowsGradients) {
   std::vector<Name> fetches = {"y_" + GetParam().name + ":0"};
   for (const auto& gradient : gradients) fetches.push_back(gradient.dense);
   for (const bool dynamic : {false, true})
-    EachStep(fetches, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
-      EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12) << where;
-      for (size_t i = 0; i < 2; ++i) {
-        const auto wanted = want["gradients"][i == 0 ? "x" : "w"].get<std::vector<double>>();
-        const auto found = Values<double>(values[i + 1]);
-        ASSERT_EQ(found.size(), wanted.size()) << where;
-        for (size_t k = 0; k < wanted.size(); ++k) EXPECT_NEAR(found[k], wanted[k], 1e-11 * std::max(1.0, std::abs(wanted[k]))) << where << ", gradient " << i << "[" << k << "]";
-      }
-    });
+    EachStep(fetches, dynamic,
+             [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
+               EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12) << where;
+               for (size_t i = 0; i < 2; ++i) {
+                 const auto wanted = want["gradients"][i == 0 ? "x" : "w"].get<std::vector<double>>();
+                 const auto found = Values<double>(values[i + 1]);
+                 ASSERT_EQ(found.size(), wanted.size()) << where;
+                 for (size_t k = 0; k < wanted.size(); ++k)
+                   EXPECT_NEAR(found[k], wanted[k], 1e-11 * std::max(1.0, std::abs(wanted[k])))
+                       << where << ", gradient " << i << "[" << k << "]";
+               }
+             });
 }
 
 // Gradients of functions, calls on devices, conditions that are no bool: what TensorFlow has no gradient of itself.
@@ -84,9 +92,12 @@ class CallForms : public ControlFlow {};
 TEST_P(CallForms, GiveTensorFlowsValues) {
   ASSERT_TRUE(graph_.ok()) << graph_.status().message();
   for (const bool dynamic : {false, true})
-    EachStep({"y_" + GetParam().name + ":0"}, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
-      EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12 * std::max(1.0, std::abs(want["y"].get<double>()))) << where;
-    });
+    EachStep({"y_" + GetParam().name + ":0"}, dynamic,
+             [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
+               EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(),
+                           1e-12 * std::max(1.0, std::abs(want["y"].get<double>())))
+                   << where;
+             });
 }
 
 std::vector<CaseName> Cases(std::initializer_list<const char*> files) {
@@ -98,7 +109,8 @@ std::vector<CaseName> Cases(std::initializer_list<const char*> files) {
 
 INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases({"control_flow", "tensor_array", "tensor_list"})),
                          [](const auto& info) { return info.param.file + "_" + info.param.name; });
-INSTANTIATE_TEST_SUITE_P(Of, CallForms, ::testing::ValuesIn(Cases({"call_forms"})), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, CallForms, ::testing::ValuesIn(Cases({"call_forms"})),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tenon::engine

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the committed cases cover: their number, and of each op the dtypes and the values of attributes. Needs no TensorFlow.
+"""What the committed cases cover: their number, and of each op the dtypes and the values of attributes. Needs no
+TensorFlow.
 
-    coverage.py             a line an op
-    coverage.py --summary   the sums and the ops without cases alone
+coverage.py             a line an op
+coverage.py --summary   the sums and the ops without cases alone
 """
+
 import argparse
 import collections
 import json
@@ -65,12 +67,19 @@ def main():
     if not options.summary:
         for name, op in sorted(ops.items()):
             attrs = "".join(f"; {attr}={values(found)}" for attr, found in sorted(op.attrs.items()))
-            print(f"{name}: {op.cases} cases, {op.refused} refused, {op.gradients} gradients; {' '.join(sorted(op.dtypes))}{attrs}")
+            print(
+                f"{name}: {op.cases} cases, {op.refused} refused, {op.gradients} gradients; {' '.join(sorted(op.dtypes))}{attrs}"
+            )
     ours = [signature["name"] for signature in signatures]
     total = sum(op.cases for op in ops.values())
-    print(f"{total} cases of {len(ops)} ops, {total / max(1, len(ops)):.1f} an op; {sum(op.refused for op in ops.values())} refused, "
-          f"{sum(op.gradients for op in ops.values())} with gradients")
-    print("without cases of their own, but inside other ops' cases:", " ".join(n for n in ours if n not in ops and n in inside) or "none")
+    print(
+        f"{total} cases of {len(ops)} ops, {total / max(1, len(ops)):.1f} an op; {sum(op.refused for op in ops.values())} refused, "
+        f"{sum(op.gradients for op in ops.values())} with gradients"
+    )
+    print(
+        "without cases of their own, but inside other ops' cases:",
+        " ".join(n for n in ours if n not in ops and n in inside) or "none",
+    )
     print("without cases:", " ".join(n for n in ours if n not in ops and n not in inside) or "none")
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ops/coverage.md says what there is: counted here from the built packages. TENON_WRITE_COVERAGE=1 writes the table, and without it this fails where
-// the page is not true.
+// ops/coverage.md says what there is: counted here from the built packages. TENON_WRITE_COVERAGE=1 writes the table,
+// and without it this fails where the page is not true.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,12 +39,14 @@ void AddKernels(const tenon_plugin* plugin, Kernels* kernels) {
 struct Counts {
   int ops = 0, gradients = 0, shapes = 0, host = 0, cpu = 0, gpu = 0, tpu = 0, others = 0, engine = 0;
   void operator+=(const Counts& more) {
-    ops += more.ops, gradients += more.gradients, shapes += more.shapes, host += more.host, cpu += more.cpu, gpu += more.gpu, tpu += more.tpu;
+    ops += more.ops, gradients += more.gradients, shapes += more.shapes, host += more.host, cpu += more.cpu,
+        gpu += more.gpu, tpu += more.tpu;
     others += more.others, engine += more.engine;
   }
   std::string Row(const std::string& name) const {
     std::string row = "| " + name + " |";
-    for (int count : {ops, gradients, shapes, host, cpu, gpu, tpu, others, engine}) row += " " + std::to_string(count) + " |";
+    for (int count : {ops, gradients, shapes, host, cpu, gpu, tpu, others, engine})
+      row += " " + std::to_string(count) + " |";
     return row + "\n";
   }
 };
@@ -56,8 +58,9 @@ Counts Count(const tenon_op_package& package, const Kernels& kernels) {
     const auto found = kernels.find(Text(op.name));
     const std::set<std::string> devices = found == kernels.end() ? std::set<std::string>() : found->second;
     // What the engine differentiates itself, it knows by these.
-    constexpr uint64_t kByTheEngine = TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_CALL |
-                                      TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_GRADIENT;
+    constexpr uint64_t kByTheEngine = TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT |
+                                      TENON_OP_NEXT_ITERATION | TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE |
+                                      TENON_OP_GRADIENT;
     ++counts.ops;
     counts.gradients += op.gradient != nullptr || (op.traits & kByTheEngine) != 0;
     counts.shapes += op.shape != nullptr;
@@ -87,7 +90,8 @@ std::string Table(bool* has_gpus) {
       "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   Counts all;
   for (const std::string& name : names) {
-    const Counts counts = Count(*static_cast<const tenon_op_package*>(Capability(Open(name), TENON_CAPABILITY_OPS)), kernels);
+    const Counts counts =
+        Count(*static_cast<const tenon_op_package*>(Capability(Open(name), TENON_CAPABILITY_OPS)), kernels);
     table += counts.Row(name);
     all += counts;
   }
@@ -110,14 +114,19 @@ TEST(Coverage, ThePageSaysWhatThePackagesHave) {
   bool has_gpus = false;
   const std::string page = Read(kPage), table = Table(&has_gpus);
   const size_t begin = page.find(kBegin), end = page.find(kEnd);
-  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end) << kPage << " has not the lines between which the table stands";
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end)
+      << kPage << " has not the lines between which the table stands";
   if (std::getenv("TENON_WRITE_COVERAGE") != nullptr) {
-    ASSERT_TRUE(has_gpus) << "the page counts kernels of GPUs, and this build has none: it needs the toolkit of CUDA or ROCm, or `make build GPU=1`";
+    ASSERT_TRUE(has_gpus) << "the page counts kernels of GPUs, and this build has none: it needs the toolkit of CUDA "
+                             "or ROCm, or `make build GPU=1`";
     std::ofstream(kPage) << page.substr(0, begin) << kBegin << table << page.substr(end);
     return;
   }
   const std::string there = page.substr(begin + kBegin.size(), end - begin - kBegin.size());
-  if (!has_gpus) std::fprintf(stderr, "without the column of GPUs: this build has no plugin of theirs (no toolkit of CUDA or ROCm was found)\n");
+  if (!has_gpus)
+    std::fprintf(
+        stderr,
+        "without the column of GPUs: this build has no plugin of theirs (no toolkit of CUDA or ROCm was found)\n");
   EXPECT_EQ(has_gpus ? there : WithoutGpus(there), has_gpus ? table : WithoutGpus(table))
       << "run TENON_WRITE_COVERAGE=1 build/release/tests/bin/golden_ops_test --gtest_filter='Coverage.*'";
 }
@@ -151,7 +160,8 @@ TEST(Coverage, ThePageNamesWhatIsRefused) {
   for (const char* file : {"refused.cc", "python.cc"}) {
     const std::string text = Read(std::string(TENON_TEST_SOURCE_DIR) + "/ops/dataset/" + file);
     const std::regex registration("Registration<\\w+>\\(\"(\\w+)\"");
-    for (auto it = std::sregex_iterator(text.begin(), text.end(), registration); it != std::sregex_iterator(); ++it) refused.insert((*it)[1]);
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), registration); it != std::sregex_iterator(); ++it)
+      refused.insert((*it)[1]);
   }
   EXPECT_FALSE(refused.empty());
   EXPECT_EQ(Named("Refused by name"), refused);

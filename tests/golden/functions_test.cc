@@ -15,7 +15,8 @@ class Functions : public ::testing::Test {
 
   void SetUp() override {
     for (const auto& [name, values] : golden_["feeds"].items()) {
-      auto tensor = Tensor::From(values.get<std::vector<double>>(), Shape(golden_["shapes"][name].get<std::vector<int64_t>>()));
+      auto tensor =
+          Tensor::From(values.get<std::vector<double>>(), Shape(golden_["shapes"][name].get<std::vector<int64_t>>()));
       ASSERT_TRUE(tensor.ok()) << tensor.status().message();
       tensors_.push_back(std::move(*tensor));
       names_.push_back(name);

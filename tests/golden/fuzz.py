@@ -36,15 +36,30 @@ def main():
     parser.add_argument("seeds", type=int, nargs="+")
     options = parser.parse_args()
     if importlib.util.find_spec("tensorflow") is None:
-        print(f"{sys.executable} has no TensorFlow, which this compares with: pip install tensorflow-cpu==2.21.0 in an environment, "
-              "and make fuzz-golden PYTHON=/path/to/its/bin/python", file=sys.stderr)
+        print(
+            f"{sys.executable} has no TensorFlow, which this compares with: pip install tensorflow-cpu==2.21.0 in an environment, "
+            "and make fuzz-golden PYTHON=/path/to/its/bin/python",
+            file=sys.stderr,
+        )
         return 2
     options.folder.mkdir(parents=True, exist_ok=True)
     bad = []
     for seed in options.seeds:
         path = options.folder / f"seed_{seed}.jsonl"
         ops = [word for name in options.only for word in ("--op", name)]
-        if subprocess.run([sys.executable, HERE / "make_cases.py", "--seed", str(seed), "--count", str(options.count), "-o", path, *ops]).returncode:
+        if subprocess.run(
+            [
+                sys.executable,
+                HERE / "make_cases.py",
+                "--seed",
+                str(seed),
+                "--count",
+                str(options.count),
+                "-o",
+                path,
+                *ops,
+            ]
+        ).returncode:
             return 2
         if differs(options.replay, path):
             bad.append(seed)

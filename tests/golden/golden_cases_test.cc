@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every committed case against what TensorFlow computed or refused, with each set of kernels. It takes half a minute and more: the cases are some 28,000 graphs, each
-// with a session of its own. Covers A8, B1 to B5, B7, B8, B10 to B13, B15 to B19, E8.
+// Every committed case against what TensorFlow computed or refused, with each set of kernels. It takes half a minute
+// and more: the cases are some 28,000 graphs, each with a session of its own. Covers A8, B1 to B5, B7, B8, B10 to B13,
+// B15 to B19, E8.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ class Offers {
     auto runtime = MakeRuntime(kernels);
     if (!runtime.ok()) return;  // as the test says
     runtime->OpenAll();
-    for (const tenon_kernel_info& kernel : runtime->Kernels()) ops_[std::string(host::Text(kernel.plugin))].emplace(host::Text(kernel.op));
+    for (const tenon_kernel_info& kernel : runtime->Kernels())
+      ops_[std::string(host::Text(kernel.plugin))].emplace(host::Text(kernel.op));
   }
   static const Offers& Of(Kernels kernels) {
     static std::map<Kernels, Offers> all;
@@ -37,11 +39,13 @@ class Offers {
   bool ForOpOf(const Ran& ran, const std::string& plugin) const {
     const auto own = ops_.find(plugin);
     if (own == ops_.end()) return false;
-    return (ran.functions && ran.differentiated) || std::ranges::any_of(ran.ops, [&](const std::string& op) { return own->second.contains(op); });
+    return (ran.functions && ran.differentiated) ||
+           std::ranges::any_of(ran.ops, [&](const std::string& op) { return own->second.contains(op); });
   }
   // The same of any plugin that those others are without.
   bool ForOpOf(const Ran& ran, const Offers& others) const {
-    return std::ranges::any_of(ops_, [&](const auto& one) { return !others.Has(one.first) && ForOpOf(ran, one.first); });
+    return std::ranges::any_of(ops_,
+                               [&](const auto& one) { return !others.Has(one.first) && ForOpOf(ran, one.first); });
   }
 
  private:
@@ -52,7 +56,8 @@ class Offers {
 bool MoreRan(const Ran& ran) { return ran.functions || ran.several; }
 bool RanPlainKernels(const Ran& ran) {
   const Offers& plain = Offers::Of(Kernels::kPlain);
-  return !MoreRan(ran) && !ran.compiled && !ran.chained && std::ranges::all_of(ran.plugins, [&](const std::string& plugin) { return plain.Has(plugin); });
+  return !MoreRan(ran) && !ran.compiled && !ran.chained &&
+         std::ranges::all_of(ran.plugins, [&](const std::string& plugin) { return plain.Has(plugin); });
 }
 
 // Whether a manner would run, of what ran in the first manner, the same again: the same kernels by the same executor.
@@ -63,10 +68,12 @@ bool RunsAgainPlain(const Ran& ran) {
 // oneDNN decides for each node that it is asked about.
 bool RunsAgainWithOneDnnAlways(const Ran& ran) {
   constexpr char kOneDnn[] = "tenon.cpu_onednn";
-  return !Offers::Of(Kernels::kAll).ForOpOf(ran, kOneDnn) || (!MoreRan(ran) && !ran.refused && !ran.plugins.contains(kOneDnn));
+  return !Offers::Of(Kernels::kAll).ForOpOf(ran, kOneDnn) ||
+         (!MoreRan(ran) && !ran.refused && !ran.plugins.contains(kOneDnn));
 }
 bool RunsAgainAsItStands(const Ran& ran) { return !MoreRan(ran) && !ran.optimized; }
-// A GPU has nodes of every op in its memory, also those for which it has no kernel of its own (constants, what hands its input on): what ran elsewhere says nothing of them.
+// A GPU has nodes of every op in its memory, also those for which it has no kernel of its own (constants, what hands
+// its input on): what ran elsewhere says nothing of them.
 bool RunsAgainOnAGpu(const Ran&) { return false; }
 
 class Cases : public ::testing::TestWithParam<std::string> {
@@ -96,13 +103,15 @@ class Cases : public ::testing::TestWithParam<std::string> {
                         return std::string();
                       }});
   }
-  // What differs from the first manner, by what ran in that; all of it, where that manner was not asked for. The whole: everything, and what would have been left
-  // out is held to run as it did in the first manner.
+  // What differs from the first manner, by what ran in that; all of it, where that manner was not asked for. The whole:
+  // everything, and what would have been left out is held to run as it did in the first manner.
   static void ReplayWhatDiffers(Kernels kernels, const Manner& manner, bool (*runs_again)(const Ran&)) {
     const std::vector<Ran>& first = first_[GetParam()];
     const auto leaves_out = [&](size_t number) { return number < first.size() && runs_again(first[number]); };
     const auto judge = [&](size_t number, const Ran& ran) -> std::string {
-      return leaves_out(number) && ran.told != first[number].told ? "would be left out, and runs otherwise than in the first manner" : "";
+      return leaves_out(number) && ran.told != first[number].told
+                 ? "would be left out, and runs otherwise than in the first manner"
+                 : "";
     };
     Choice choice;
     if (fakes::IsWhole()) choice.judge = judge;
@@ -116,7 +125,8 @@ class Cases : public ::testing::TestWithParam<std::string> {
   }
   static void TearDownTestSuite() {
     for (const auto& [name, sum] : sums_)
-      std::printf("%s: %zu cases replayed, %zu left out, since what runs is what ran in the first manner\n", name.c_str(), sum.cases - sum.left_out, sum.left_out);
+      std::printf("%s: %zu cases replayed, %zu left out, since what runs is what ran in the first manner\n",
+                  name.c_str(), sum.cases - sum.left_out, sum.left_out);
     sums_.clear();
   }
 
@@ -126,21 +136,31 @@ class Cases : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Cases, AreTensorFlows) { ExpectNone(ReplayFirst()); }
 TEST_P(Cases, AreTensorFlowsWithPlainKernelsAlone) { ReplayWhatDiffers(Kernels::kPlain, {}, RunsAgainPlain); }
-TEST_P(Cases, AreTensorFlowsWithOneDnnAtAnySize) { ReplayWhatDiffers(Kernels::kOneDnnAlways, {}, RunsAgainWithOneDnnAlways); }
-TEST_P(Cases, AreTensorFlowsInGraphsAsTheyStand) { ReplayWhatDiffers(Kernels::kAll, {.optimize = false}, RunsAgainAsItStands); }
+TEST_P(Cases, AreTensorFlowsWithOneDnnAtAnySize) {
+  ReplayWhatDiffers(Kernels::kOneDnnAlways, {}, RunsAgainWithOneDnnAlways);
+}
+TEST_P(Cases, AreTensorFlowsInGraphsAsTheyStand) {
+  ReplayWhatDiffers(Kernels::kAll, {.optimize = false}, RunsAgainAsItStands);
+}
 TEST_P(Cases, AreTensorFlowsOnAGpu) {
   if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why;
   ReplayWhatDiffers(Kernels::kGpu, {.device = device_test::kGpu}, RunsAgainOnAGpu);
 }
 
 class Pipelines : public Cases {};
-TEST_P(Pipelines, GoOnFromTheirStateInAnotherSessionAfterEachElement) { ExpectNone(ReplayWith(Kernels::kAll, {.resume = true})); }
+TEST_P(Pipelines, GoOnFromTheirStateInAnotherSessionAfterEachElement) {
+  ExpectNone(ReplayWith(Kernels::kAll, {.resume = true}));
+}
 TEST_P(Pipelines, TakeNoHarmFromDamagedStates) { ExpectNone(ReplayWith(Kernels::kAll, {.resume = true, .damage = 8})); }
-INSTANTIATE_TEST_SUITE_P(Of, Pipelines, ::testing::Values("dataset", "dataset_files", "dataset_names", "dataset_others", "dataset_parse"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Of, Pipelines,
+                         ::testing::Values("dataset", "dataset_files", "dataset_names", "dataset_others",
+                                           "dataset_parse"),
+                         [](const auto& test) { return test.param; });
 
 std::vector<std::string> Packages() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder + "/cases")) names.push_back(entry.path().stem());
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder + "/cases"))
+    names.push_back(entry.path().stem());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden_replay [--plain | --onednn | --gpu] [--no-optimize] [--resume [--damage N]] FILE...: replays files of cases and says what differs.
+// golden_replay [--plain | --onednn | --gpu] [--no-optimize] [--resume [--damage N]] FILE...: replays files of cases
+// and says what differs.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,10 +12,12 @@
 namespace {
 
 int Usage() {
-  std::fprintf(stderr, "usage: golden_replay [--plain | --onednn | --gpu] [--no-optimize] [--resume [--damage N]] FILE...\n"
-                       "Replays cases as make_cases.py writes them. --plain: without oneDNN; --onednn: oneDNN at any size;\n"
-                       "--gpu: a GPU's kernels, the emulated one's or with TENON_TEST_GPU=tenon.cuda a real one's.\n"
-                       "--resume: each run in a new session, to which the iterator's state is carried; N damaged ones before it.\n");
+  std::fprintf(
+      stderr,
+      "usage: golden_replay [--plain | --onednn | --gpu] [--no-optimize] [--resume [--damage N]] FILE...\n"
+      "Replays cases as make_cases.py writes them. --plain: without oneDNN; --onednn: oneDNN at any size;\n"
+      "--gpu: a GPU's kernels, the emulated one's or with TENON_TEST_GPU=tenon.cuda a real one's.\n"
+      "--resume: each run in a new session, to which the iterator's state is carried; N damaged ones before it.\n");
   return 2;
 }
 
@@ -53,8 +56,8 @@ int main(int argc, char** argv) {
     }
     const Tally tally = ReplayAll(*runtime, text, differences, manner);
     for (const std::string& failure : tally.failures) std::printf("%s, %s\n", path.c_str(), failure.c_str());
-    std::printf("%s: %zu cases (%zu refused by TensorFlow, %zu with gradients), %zu differ\n", path.c_str(), tally.cases,
-                tally.refused, tally.gradients, tally.failures.size());
+    std::printf("%s: %zu cases (%zu refused by TensorFlow, %zu with gradients), %zu differ\n", path.c_str(),
+                tally.cases, tally.refused, tally.gradients, tally.failures.size());
     differs |= !tally.failures.empty();
   }
   return differs ? 1 : 0;

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real TensorFlow as the judge of files: those that Tenon writes load there, and its text forms load here. Covers R1, R2.
+"""Real TensorFlow as the judge of files: those that Tenon writes load there, and its text forms load here. Covers R1,
+R2.
 
     judge_files.py --tenon build/release/bin/tenon
 
-GraphDef, SavedModel (both loaders), tensor bundle and event file come from a short training, and others from graphs; the text forms are what TensorFlow's
-own text writer makes of GraphDef, MetaGraphDef and SavedModel. Event files also go through TensorBoard's reader where that is installed.
+GraphDef, SavedModel (both loaders), tensor bundle and event file come from a short training, and others from graphs;
+the text forms are what TensorFlow's own text writer makes of GraphDef, MetaGraphDef and SavedModel. Event files also go
+through TensorBoard's reader where that is installed.
 
-Exit code 77 and a line that says so: there is no TensorFlow. Then the interpreter that TENON_TENSORFLOW_PYTHON names is tried first.
+Exit code 77 and a line that says so: there is no TensorFlow. Then the interpreter that TENON_TENSORFLOW_PYTHON names is
+tried first.
 """
 
 import argparse
@@ -30,8 +33,11 @@ def find_tensorflow():
     other = os.environ.get("TENON_TENSORFLOW_PYTHON", "")
     if other and os.path.realpath(other) != os.path.realpath(sys.executable):
         os.execv(other, [other, *sys.argv])
-    print(f"SKIPPED, nothing was judged: {sys.executable} has no TensorFlow. Install tensorflow-cpu==2.21.0 in an environment and set "
-          "TENON_TENSORFLOW_PYTHON to its bin/python.", file=sys.stderr)
+    print(
+        f"SKIPPED, nothing was judged: {sys.executable} has no TensorFlow. Install tensorflow-cpu==2.21.0 in an environment and set "
+        "TENON_TENSORFLOW_PYTHON to its bin/python.",
+        file=sys.stderr,
+    )
     sys.exit(SKIPPED)
 
 
@@ -80,7 +86,9 @@ def judge_saved_model(judge, images, answers):
     values = tf.train.load_checkpoint(str(judge.folder / "model/variables/variables"))
     names = values.get_variable_to_shape_map()
     if len(loaded.variables) != len(names):
-        raise AssertionError(f"TensorFlow finds the variables {[variable.name for variable in loaded.variables]}, not {sorted(names)}")
+        raise AssertionError(
+            f"TensorFlow finds the variables {[variable.name for variable in loaded.variables]}, not {sorted(names)}"
+        )
     for variable in loaded.variables:
         same(variable, values.get_tensor(variable.name.split(":")[0]), variable.name)
     return f"tf.saved_model.load gives {sorted(outputs)}, the same answers, and {len(names)} variables to train on"
@@ -96,7 +104,9 @@ def judge_saved_model_v1(judge, images, answers):
         same(found, answers, "the answers")
         copy = judge.folder / "copy"  # its saver saves as well
         v1.train.Saver(saver_def=meta.saver_def).save(session, str(copy))
-        read, wrote = tf.train.load_checkpoint(str(copy)), tf.train.load_checkpoint(str(judge.folder / "model/variables/variables"))
+        read, wrote = tf.train.load_checkpoint(str(copy)), tf.train.load_checkpoint(
+            str(judge.folder / "model/variables/variables")
+        )
         for name in wrote.get_variable_to_shape_map():
             same(read.get_tensor(name), wrote.get_tensor(name), name)
     return "tf.compat.v1.saved_model.load runs it, restores it and saves it again"
@@ -105,7 +115,9 @@ def judge_saved_model_v1(judge, images, answers):
 def judge_bundle(judge):
     import tensorflow as tf
     prefix = tf.train.latest_checkpoint(str(judge.folder / "checkpoints"))
-    checkpoint, model = tf.train.load_checkpoint(prefix), tf.train.load_checkpoint(str(judge.folder / "model/variables/variables"))
+    checkpoint, model = tf.train.load_checkpoint(prefix), tf.train.load_checkpoint(
+        str(judge.folder / "model/variables/variables")
+    )
     shapes = checkpoint.get_variable_to_shape_map()
     if int(checkpoint.get_tensor("global_step")) != 20:
         raise AssertionError(f"the step is {checkpoint.get_tensor('global_step')}")
@@ -123,8 +135,18 @@ def judge_partitioned_bundle(judge):
     saver = model.meta_graphs[0].saver_def
     prefix = str(judge.folder / "parts")
     np.save(judge.folder / "prefix.npy", np.array(prefix.encode()))
-    judge.run("run", GOLDEN / "partitioned", "--allow-files", "--feed", f"{saver.filename_tensor_name}=prefix.npy", "--fetch", saver.save_tensor_name)
-    wrote, golden = tf.train.load_checkpoint(prefix), tf.train.load_checkpoint(str(GOLDEN / "partitioned/variables/variables"))
+    judge.run(
+        "run",
+        GOLDEN / "partitioned",
+        "--allow-files",
+        "--feed",
+        f"{saver.filename_tensor_name}=prefix.npy",
+        "--fetch",
+        saver.save_tensor_name,
+    )
+    wrote, golden = tf.train.load_checkpoint(prefix), tf.train.load_checkpoint(
+        str(GOLDEN / "partitioned/variables/variables")
+    )
     for name, shape in golden.get_variable_to_shape_map().items():
         same(wrote.get_tensor(name), golden.get_tensor(name), name)
     return f"{len(golden.get_variable_to_shape_map())} variables in parts, with the same values"
@@ -134,18 +156,37 @@ def judge_first_format(judge):
     """A checkpoint of TensorFlow 1's first format, in slices too."""
     import numpy as np
     import tensorflow as tf
-    values = {"f": np.arange(6, dtype=np.float32).reshape(2, 3) / 4, "s": np.array([b"a", b"", b"\x00\xff"], object), "i": np.array([-5, 2**31 - 1], np.int32), "b": np.array([True, False]),
-              "h": np.array([1.5, -2], np.float16), "c": np.array([1 + 2j], np.complex64), "e": np.zeros([0, 3]), "q": np.array(-128, np.int8),
-              "large": np.arange(300_000, dtype=np.float32)}
+    values = {
+        "f": np.arange(6, dtype=np.float32).reshape(2, 3) / 4,
+        "s": np.array([b"a", b"", b"\x00\xff"], object),
+        "i": np.array([-5, 2**31 - 1], np.int32),
+        "b": np.array([True, False]),
+        "h": np.array([1.5, -2], np.float16),
+        "c": np.array([1 + 2j], np.complex64),
+        "e": np.zeros([0, 3]),
+        "q": np.array(-128, np.int8),
+        "large": np.arange(300_000, dtype=np.float32),
+    }
     path, parts = str(judge.folder / "first.ckpt"), np.arange(8, dtype=np.float32).reshape(4, 2)
     graph = tf.Graph()
     with graph.as_default():
-        tf.raw_ops.SaveSlices(filename=path, tensor_names=[*values, "parts", "parts"], shapes_and_slices=[""] * len(values) + ["4 2 0,1:-", "4 2 1,3:-"],
-                              data=[tf.constant(value) for value in [*values.values(), parts[:1], parts[1:]]], name="save")
+        tf.raw_ops.SaveSlices(
+            filename=path,
+            tensor_names=[*values, "parts", "parts"],
+            shapes_and_slices=[""] * len(values) + ["4 2 0,1:-", "4 2 1,3:-"],
+            data=[tf.constant(value) for value in [*values.values(), parts[:1], parts[1:]]],
+            name="save",
+        )
     (judge.folder / "first.pb").write_bytes(graph.as_graph_def().SerializeToString())
     judge.run("run", "first.pb", "--target", "save")
     for name, value in {**values, "parts": parts}.items():
-        same(tf.raw_ops.Restore(file_pattern=path, tensor_name=name, dt=tf.as_dtype(value.dtype) if value.dtype != object else tf.string), value, name)
+        same(
+            tf.raw_ops.Restore(
+                file_pattern=path, tensor_name=name, dt=tf.as_dtype(value.dtype) if value.dtype != object else tf.string
+            ),
+            value,
+            name,
+        )
     return f"{len(values) + 1} tensors, one of them in parts, with the same values"
 
 
@@ -155,20 +196,60 @@ def judge_trained_models(judge):
     import tensorflow as tf
     v1 = tf.compat.v1
     goldens = json.loads((TRAINED / "losses.json").read_text())
-    judge.run("train", TRAINED / "keras", "--data", TRAINED / "keras.npz", "--batch", 8, "--steps", 20, "--folder", "k", "--export", "keras_trained")
+    judge.run(
+        "train",
+        TRAINED / "keras",
+        "--data",
+        TRAINED / "keras.npz",
+        "--batch",
+        8,
+        "--steps",
+        20,
+        "--folder",
+        "k",
+        "--export",
+        "keras_trained",
+    )
     images, wanted = np.load(TRAINED / "keras.npz")["images"][:2], goldens["keras"]["served_after"]
-    (new,) = tf.saved_model.load(str(judge.folder / "keras_trained")).signatures["serving_default"](images=tf.constant(images)).values()
+    (new,) = (
+        tf.saved_model.load(str(judge.folder / "keras_trained"))
+        .signatures["serving_default"](images=tf.constant(images))
+        .values()
+    )
     np.testing.assert_allclose(np.ravel(new), wanted, atol=1e-4)
     with tf.Graph().as_default(), v1.Session() as session:
-        signature = v1.saved_model.load(session, ["serve"], str(judge.folder / "keras_trained")).signature_def["serving_default"]
+        signature = v1.saved_model.load(session, ["serve"], str(judge.folder / "keras_trained")).signature_def[
+            "serving_default"
+        ]
         old = session.run(signature.outputs["output_0"].name, {signature.inputs["images"].name: images})
     np.testing.assert_allclose(np.ravel(old), wanted, atol=1e-4)
     x, y = np.load(TRAINED / "x.npy")[:8], np.load(TRAINED / "y.npy")[:8]
     for name in ("v1", "resources"):  # by the saver that the graph has, and by one that was added
-        judge.run("train", TRAINED / f"{name}.meta", "--loss", "loss", "--data", f"x={TRAINED / 'x.npy'}", "--data", f"y={TRAINED / 'y.npy'}", "--batch", 8, "--steps", 15, "--folder", name, "--export", f"{name}_trained")
+        judge.run(
+            "train",
+            TRAINED / f"{name}.meta",
+            "--loss",
+            "loss",
+            "--data",
+            f"x={TRAINED / 'x.npy'}",
+            "--data",
+            f"y={TRAINED / 'y.npy'}",
+            "--batch",
+            8,
+            "--steps",
+            15,
+            "--folder",
+            name,
+            "--export",
+            f"{name}_trained",
+        )
         with tf.Graph().as_default(), v1.Session() as session:
-            v1.train.import_meta_graph(str(judge.folder / f"{name}_trained/model.meta")).restore(session, str(judge.folder / f"{name}_trained/model"))
-            np.testing.assert_allclose(session.run("loss:0", {"x:0": x, "y:0": y}), goldens[name]["losses"][15], rtol=1e-5)
+            v1.train.import_meta_graph(str(judge.folder / f"{name}_trained/model.meta")).restore(
+                session, str(judge.folder / f"{name}_trained/model")
+            )
+            np.testing.assert_allclose(
+                session.run("loss:0", {"x:0": x, "y:0": y}), goldens[name]["losses"][15], rtol=1e-5
+            )
     return "a SavedModel in both loaders, and two MetaGraphs, go on where Tenon's training ended"
 
 
@@ -229,7 +310,9 @@ def judge_written_events(judge):
         session.run(done[-1])
     theirs = events()
     if mine != theirs:
-        raise AssertionError(f"step {next(a.step for a, b in zip(mine, theirs) if a != b)} differs, or there are {len(mine)} and {len(theirs)}")
+        raise AssertionError(
+            f"step {next(a.step for a, b in zip(mine, theirs) if a != b)} differs, or there are {len(mine)} and {len(theirs)}"
+        )
     return f"{len(mine)} events of summary writers are TensorFlow's own"
 
 
@@ -269,12 +352,28 @@ def judge_large_graph(judge):
             tf.no_op(name="train")
         v1.global_variables_initializer()
     (judge.folder / "large.pb").write_bytes(graph.as_graph_def().SerializeToString())
-    judge.run("train", "large.pb", "--target", "train", "--init", "init", "--loss", "weight/Read/ReadVariableOp", "--steps", 2, "--folder", "large", "--restart")
+    judge.run(
+        "train",
+        "large.pb",
+        "--target",
+        "train",
+        "--init",
+        "init",
+        "--loss",
+        "weight/Read/ReadVariableOp",
+        "--steps",
+        2,
+        "--folder",
+        "large",
+        "--restart",
+    )
     begin, folder = time.perf_counter(), str(judge.folder / "large/events")
     events = plugin_event_multiplexer.EventMultiplexer()
     events.AddRunsFromDirectory(folder)
     events.Reload()
-    page = graphs_plugin.GraphsPlugin(base_plugin.TBContext(data_provider=data_provider.MultiplexerDataProvider(events, folder), multiplexer=events))
+    page = graphs_plugin.GraphsPlugin(
+        base_plugin.TBContext(data_provider=data_provider.MultiplexerDataProvider(events, folder), multiplexer=events)
+    )
     shown, _ = page.graph_impl(context.RequestContext(), ".", None, False, "", 1024, "_too_large_attrs")
     count = shown.count("node {")
     if count < len(graph.as_graph_def().node):
@@ -313,7 +412,10 @@ def judge_text_models(judge):
         shutil.copytree(GOLDEN / name, copy)
         (copy / "saved_model.pb").unlink()
         (copy / "saved_model.pbtxt").write_text(text_format.MessageToString(model))
-        if json.loads(judge.run("inspect", name, "--json"))["signatures"] != json.loads(judge.run("inspect", GOLDEN / name, "--json"))["signatures"]:
+        if (
+            json.loads(judge.run("inspect", name, "--json"))["signatures"]
+            != json.loads(judge.run("inspect", GOLDEN / name, "--json"))["signatures"]
+        ):
             raise AssertionError(f"{name}: the signatures differ")
         if any(op["missing"] for op in coverage(judge, name)):
             continue
@@ -322,9 +424,21 @@ def judge_text_models(judge):
                 continue  # it counts earlier calls, and here each is a process
             feeds = []
             for key, value in case["inputs"].items():
-                np.save(judge.folder / f"{key}.npy", np.array(value["values"], {"string": "S"}.get(value["dtype"], value["dtype"])).reshape(value["shape"]))
+                np.save(
+                    judge.folder / f"{key}.npy",
+                    np.array(value["values"], {"string": "S"}.get(value["dtype"], value["dtype"])).reshape(
+                        value["shape"]
+                    ),
+                )
                 feeds += ["--feed", f"{key}={key}.npy"]
-            judge.run("run", name, "--signature", case["signature"], *feeds, *(word for key in case["outputs"] for word in ("--fetch", f"{key}=out_{key}.npy")))
+            judge.run(
+                "run",
+                name,
+                "--signature",
+                case["signature"],
+                *feeds,
+                *(word for key in case["outputs"] for word in ("--fetch", f"{key}=out_{key}.npy")),
+            )
             for key, value in case["outputs"].items():
                 found = np.load(judge.folder / f"out_{key}.npy").ravel()
                 if found.dtype.kind == "S":
@@ -336,7 +450,9 @@ def judge_text_models(judge):
 
 
 def coverage(judge, name):
-    done = subprocess.run([judge.tenon, "ops", "--coverage", name, "--json"], cwd=judge.folder, capture_output=True, text=True)
+    done = subprocess.run(
+        [judge.tenon, "ops", "--coverage", name, "--json"], cwd=judge.folder, capture_output=True, text=True
+    )
     return json.loads(done.stdout)
 
 

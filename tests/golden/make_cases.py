@@ -80,7 +80,10 @@ def _answer(op, seed, number):
     except oracle.NoAnswer:
         return ""
     except Exception as error:
-        print(f"the generator of {op} (seed {seed}, case {number}) failed: {type(error).__name__}: {error}", file=sys.stderr)
+        print(
+            f"the generator of {op} (seed {seed}, case {number}) failed: {type(error).__name__}: {error}",
+            file=sys.stderr,
+        )
         return ""
 
 
@@ -115,7 +118,9 @@ def main():
     else:
         for package in sorted({draw.GENERATORS[op].package for op in ops}):
             mine = [op for op in ops if draw.GENERATORS[op].package == package]
-            write(HERE / "cases" / f"{package}.jsonl", [(op, SEED, i) for op in mine for i in range(committed_count(op))])
+            write(
+                HERE / "cases" / f"{package}.jsonl", [(op, SEED, i) for op in mine for i in range(committed_count(op))]
+            )
 
 
 if __name__ == "__main__":

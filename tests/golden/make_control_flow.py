@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes control_flow.pb, a GraphDef with conditionals and loops over functions, tensor_array.pb, one with frames and tensor arrays, and
-tensor_list.pb, the same in functional loops, and call_forms.pb, gradients of functions, calls on devices, conditions that are no bool; and beside
-each what TensorFlow computes with it.
+"""Writes control_flow.pb, a GraphDef with conditionals and loops over functions, tensor_array.pb, one with frames and
+tensor arrays, and tensor_list.pb, the same in functional loops, and call_forms.pb, gradients of functions, calls on
+devices, conditions that are no bool; and beside each what TensorFlow computes with it.
 
 Run where TensorFlow 2.21 is installed: python3 make_control_flow.py
 
-Each case is a function of x [3], w [3], n (int32) and gives y_CASE, a double scalar. The steps feed several n (turns, sides); for each the value
-and the gradients by x and w are kept.
+Each case is a function of x [3], w [3], n (int32) and gives y_CASE, a double scalar. The steps feed several n (turns,
+sides); for each the value and the gradients by x and w are kept.
 """
 
 import json
@@ -109,11 +109,17 @@ def scan(x, w, n):
 
 def reads_twice(x, w, n):
     both = array(3, clear_after_read=False).unstack(x * w)
-    return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, v + both.read(i % 3) * both.read((i + 1) % 3)), (0, x))[1]
+    return tf.while_loop(
+        lambda i, v: i < n, lambda i, v: (i + 1, v + both.read(i % 3) * both.read((i + 1) % 3)), (0, x)
+    )[1]
 
 
 def grows(x, w, n):
-    end = tf.while_loop(lambda i, a: i < n + 2, lambda i, a: (i + 1, a.write(i, x * tf.cast(i, tf.float64) + w)), (0, array(0, dynamic_size=True)))[1]
+    end = tf.while_loop(
+        lambda i, a: i < n + 2,
+        lambda i, a: (i + 1, a.write(i, x * tf.cast(i, tf.float64) + w)),
+        (0, array(0, dynamic_size=True)),
+    )[1]
     return end.stack()
 
 
@@ -149,7 +155,11 @@ def function_gradient(x, w, n):
 
 
 def function_gradient_in_a_loop(x, w, n):
-    return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, functional_ops.symbolic_gradient([v, w, x, w], [tf.float64] * 2, smooth)[0]), (0, x))[1]
+    return tf.while_loop(
+        lambda i, v: i < n,
+        lambda i, v: (i + 1, functional_ops.symbolic_gradient([v, w, x, w], [tf.float64] * 2, smooth)[0]),
+        (0, x),
+    )[1]
 
 
 def named_function_gradient(x, w, n):
@@ -157,12 +167,20 @@ def named_function_gradient(x, w, n):
 
 
 def remote(x, w, n):
-    return functional_ops.remote_call(target="/job:localhost/replica:0/task:0/device:CPU:0", args=[x, w], Tout=[tf.float64] * 2, f=smooth)[0]
+    return functional_ops.remote_call(
+        target="/job:localhost/replica:0/task:0/device:CPU:0", args=[x, w], Tout=[tf.float64] * 2, f=smooth
+    )[0]
 
 
 def number_as_condition(x, w, n):
     first = tf.raw_ops.If(cond=n, input=[x, w], Tout=[tf.float64], then_branch=product, else_branch=difference)[0]
-    second = tf.raw_ops.If(cond=tf.gather(tf.constant(["", "a", "yes"]), tf.clip_by_value(n, 0, 2)), input=[x, w], Tout=[tf.float64], then_branch=product, else_branch=difference)[0]
+    second = tf.raw_ops.If(
+        cond=tf.gather(tf.constant(["", "a", "yes"]), tf.clip_by_value(n, 0, 2)),
+        input=[x, w],
+        Tout=[tf.float64],
+        then_branch=product,
+        else_branch=difference,
+    )[0]
     left = tf.raw_ops.While(input=[tf.maximum(n, 0), x], cond=goes_on, body=turn_down)[1]
     return first + 2.0 * second + 3.0 * left
 
@@ -188,14 +206,41 @@ def turn_down(i, v):
 
 
 def switch_of_many(x, w, n):
-    outputs = tf.compat.v1.get_default_graph().create_op("_SwitchN", [x * w, n], [tf.float64] * 3, name="switch_of_many",
-                                                         attrs={"num_outs": attr_value_pb2.AttrValue(i=3), "T": attr_value_pb2.AttrValue(type=2)}).outputs
+    outputs = (
+        tf.compat.v1.get_default_graph()
+        .create_op(
+            "_SwitchN",
+            [x * w, n],
+            [tf.float64] * 3,
+            name="switch_of_many",
+            attrs={"num_outs": attr_value_pb2.AttrValue(i=3), "T": attr_value_pb2.AttrValue(type=2)},
+        )
+        .outputs
+    )
     return tf.raw_ops.Merge(inputs=[outputs[0] * 2.0, outputs[1] * 3.0, outputs[2] * 5.0])[0]
 
 
-CASES = (loop, loop_that_grows, nested_loops, condition, case, condition_in_a_loop, loop_in_a_condition, calls_in_a_loop, two_results, state)
+CASES = (
+    loop,
+    loop_that_grows,
+    nested_loops,
+    condition,
+    case,
+    condition_in_a_loop,
+    loop_in_a_condition,
+    calls_in_a_loop,
+    two_results,
+    state,
+)
 ARRAY_CASES = (scan, reads_twice, grows, rows_and_parts, picks)
-CALL_CASES = (function_gradient, function_gradient_in_a_loop, named_function_gradient, remote, number_as_condition, switch_of_many)
+CALL_CASES = (
+    function_gradient,
+    function_gradient_in_a_loop,
+    named_function_gradient,
+    remote,
+    number_as_condition,
+    switch_of_many,
+)
 
 
 def make(file, cases, expected_ops, differentiable=True):
@@ -208,7 +253,10 @@ def make(file, cases, expected_ops, differentiable=True):
         ys = {each.__name__: tf.reduce_sum(each(x, w, n), name="y_" + each.__name__) for each in cases}
         initialize = tf.compat.v1.global_variables_initializer()
         graph_def = graph.as_graph_def()  # before the gradients
-        gradients = {name: tf.gradients(y, [x, w], unconnected_gradients="zero") if differentiable else [] for name, y in ys.items()}
+        gradients = {
+            name: tf.gradients(y, [x, w], unconnected_gradients="zero") if differentiable else []
+            for name, y in ys.items()
+        }
         steps = []
         with tf.compat.v1.Session(graph=graph) as session:
             session.run(initialize)
@@ -221,7 +269,9 @@ def make(file, cases, expected_ops, differentiable=True):
                     if differentiable:
                         found[name]["gradients"] = {"x": got[1].tolist(), "w": got[2].tolist()}
                 steps.append({"n": turns, "found": found})
-    ops = {node.op for node in graph_def.node} | {node.op for function in graph_def.library.function for node in function.node_def}
+    ops = {node.op for node in graph_def.node} | {
+        node.op for function in graph_def.library.function for node in function.node_def
+    }
     for wanted in expected_ops:
         assert wanted in ops, f"there is no {wanted} among {sorted(ops)}"
     (HERE / f"{file}.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
@@ -232,11 +282,28 @@ def make(file, cases, expected_ops, differentiable=True):
 def main():
     tf.compat.v1.enable_control_flow_v2()
     make("control_flow", CASES, ("While", "StatelessWhile", "If", "StatelessIf", "StatelessCase", "PartitionedCall"))
-    make("tensor_list", ARRAY_CASES, ("TensorListReserve", "TensorListFromTensor", "TensorListStack", "TensorListGetItem", "TensorListSetItem"))
+    make(
+        "tensor_list",
+        ARRAY_CASES,
+        ("TensorListReserve", "TensorListFromTensor", "TensorListStack", "TensorListGetItem", "TensorListSetItem"),
+    )
     make("call_forms", CALL_CASES, ("SymbolicGradient", "RemoteCall", "If", "While", "_SwitchN"), differentiable=False)
     tf.compat.v1.disable_control_flow_v2()
-    make("tensor_array", ARRAY_CASES, ("Enter", "TensorArrayV3", "TensorArrayReadV3", "TensorArrayWriteV3", "TensorArrayGatherV3",
-                                       "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3", "TensorArraySizeV3"))
+    make(
+        "tensor_array",
+        ARRAY_CASES,
+        (
+            "Enter",
+            "TensorArrayV3",
+            "TensorArrayReadV3",
+            "TensorArrayWriteV3",
+            "TensorArrayGatherV3",
+            "TensorArrayScatterV3",
+            "TensorArrayConcatV3",
+            "TensorArraySplitV3",
+            "TensorArraySizeV3",
+        ),
+    )
 
 
 if __name__ == "__main__":

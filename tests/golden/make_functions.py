@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes functions.pb, a GraphDef in which functions call functions, and functions.json, what TensorFlow computes with it.
+"""Writes functions.pb, a GraphDef in which functions call functions, and functions.json, what TensorFlow computes with
+it.
 
 Run where TensorFlow 2.21 is installed: python3 make_functions.py
 """

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes input_queues.meta: TensorFlow 1's input functions as they stand in graphs: file names, lines, numbers, batches, each by a queue with its runner.
+"""Writes input_queues.meta: TensorFlow 1's input functions as they stand in graphs: file names, lines, numbers,
+batches, each by a queue with its runner.
 
-Run where TensorFlow 2.21 is installed: python3 make_input_queues.py. The names of the files are relative: a.txt and b.txt.
+Run where TensorFlow 2.21 is installed: python3 make_input_queues.py. The names of the files are relative: a.txt and
+b.txt.
 """
+
 import os
 import pathlib
 import tempfile

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes language/: small language models of KerasHub as TensorFlow exports them, and language.json, what TensorFlow computes with each.
+"""Writes language/: small language models of KerasHub as TensorFlow exports them, and language.json, what TensorFlow
+computes with each.
 
 Run where TensorFlow 2.21 and KerasHub 0.32 are installed: python3 make_language.py [--only NAME...]
 
-A model has random weights and these signatures: serving_default, all logits at once; decode, one token more, with the cache of keys and
-values; generate, the whole loop, which takes the likeliest token and ends with a stop token; and, of floats, sample, the same with tokens
-drawn among the five likeliest from a seed that the model keeps. The graphs are packed (saved_model.pb.gz), since names are most of them.
-Cases of a model are asked in their order, of one model that is loaded once: what is drawn depends on what was drawn before.
+A model has random weights and these signatures: serving_default, all logits at once; decode, one token more, with the
+cache of keys and values; generate, the whole loop, which takes the likeliest token and ends with a stop token; and, of
+floats, sample, the same with tokens drawn among the five likeliest from a seed that the model keeps. The graphs are
+packed (saved_model.pb.gz), since names are most of them. Cases of a model are asked in their order, of one model that
+is loaded once: what is drawn depends on what was drawn before.
 """
 
 import gzip
@@ -17,7 +19,9 @@ import shutil
 import subprocess
 import sys
 
-os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0", KERAS_BACKEND="tensorflow", CUDA_VISIBLE_DEVICES="")
+os.environ.update(
+    TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0", KERAS_BACKEND="tensorflow", CUDA_VISIBLE_DEVICES=""
+)
 import keras  # noqa: E402
 import keras_hub  # noqa: E402
 import numpy as np  # noqa: E402
@@ -32,9 +36,13 @@ NAMES = [f"{kind}_{weights}" for kind in ("gpt2", "llama") for weights in ("floa
 
 def causal_lm(kind):
     if kind == "gpt2":
-        backbone = keras_hub.models.GPT2Backbone(WORDS, LAYERS, num_heads=2, hidden_dim=16, intermediate_dim=32, max_sequence_length=LENGTH)
+        backbone = keras_hub.models.GPT2Backbone(
+            WORDS, LAYERS, num_heads=2, hidden_dim=16, intermediate_dim=32, max_sequence_length=LENGTH
+        )
         return keras_hub.models.GPT2CausalLM(backbone, preprocessor=None), (2, 8)
-    backbone = keras_hub.models.LlamaBackbone(WORDS, LAYERS, num_query_heads=4, hidden_dim=16, intermediate_dim=32, num_key_value_heads=2)
+    backbone = keras_hub.models.LlamaBackbone(
+        WORDS, LAYERS, num_query_heads=4, hidden_dim=16, intermediate_dim=32, num_key_value_heads=2
+    )
     return keras_hub.models.LlamaCausalLM(backbone, preprocessor=None), (2, 4)
 
 
@@ -69,7 +77,9 @@ def export(name, folder):
         return {"logits": model({"token_ids": token_ids, "padding_mask": padding_mask})}
 
     def decode(token_ids, cache, cache_update_index):
-        return dict(zip(("logits", "hidden_states", "cache"), model.call_with_cache(token_ids, cache, cache_update_index)))
+        return dict(
+            zip(("logits", "hidden_states", "cache"), model.call_with_cache(token_ids, cache, cache_update_index))
+        )
 
     def generate(how):
         def loop(token_ids, padding_mask):
@@ -77,7 +87,11 @@ def export(name, folder):
             return model.generate_step({"token_ids": token_ids, "padding_mask": padding_mask}, stop_token_ids=STOPS)
         return loop
 
-    functions = {"serving_default": (forward, [tokens, mask]), "decode": (decode, [tokens, cache, index]), "generate": (generate(keras_hub.samplers.GreedySampler()), [tokens, mask])}
+    functions = {
+        "serving_default": (forward, [tokens, mask]),
+        "decode": (decode, [tokens, cache, index]),
+        "generate": (generate(keras_hub.samplers.GreedySampler()), [tokens, mask]),
+    }
     if weights == "float":
         functions["sample"] = (generate(sampler), [tokens, mask])
     signatures = {key: tf.function(function, input_signature=specs) for key, (function, specs) in functions.items()}
@@ -87,7 +101,9 @@ def export(name, folder):
 
 def written(tensor):
     value = np.asarray(tensor)
-    values = [float(f"{one:.9g}") for one in value.ravel().tolist()] if value.dtype.kind == "f" else value.ravel().tolist()
+    values = (
+        [float(f"{one:.9g}") for one in value.ravel().tolist()] if value.dtype.kind == "f" else value.ravel().tolist()
+    )
     return {"dtype": str(value.dtype), "shape": list(value.shape), "values": values}
 
 
@@ -97,9 +113,18 @@ def ask(folder, heads):
     tokens = rng.integers(3, 13, (2, LENGTH)).astype(np.int32)
     lengths = np.array([[4], [6]])
     prompt = (np.arange(LENGTH) < lengths).astype(np.int32)
-    asked = [("serving_default", {"token_ids": tokens[:, :6], "padding_mask": (np.arange(6) < [[6], [4]]).astype(np.int32)}),
-             ("decode", {"token_ids": tokens[:1, :1], "cache": rng.normal(size=(1, LAYERS, 2, 6, *heads)).astype(np.float32), "cache_update_index": np.int32(3)}),
-             ("generate", {"token_ids": tokens * prompt, "padding_mask": prompt})]
+    asked = [
+        ("serving_default", {"token_ids": tokens[:, :6], "padding_mask": (np.arange(6) < [[6], [4]]).astype(np.int32)}),
+        (
+            "decode",
+            {
+                "token_ids": tokens[:1, :1],
+                "cache": rng.normal(size=(1, LAYERS, 2, 6, *heads)).astype(np.float32),
+                "cache_update_index": np.int32(3),
+            },
+        ),
+        ("generate", {"token_ids": tokens * prompt, "padding_mask": prompt}),
+    ]
     asked += [("sample", asked[2][1])] * 3 if "sample" in signatures else []
     cases = []
     for signature, inputs in asked:
@@ -133,7 +158,10 @@ def main():
     for name in sys.argv[2:] if sys.argv[1:2] == ["--only"] else NAMES:
         done = subprocess.run([sys.executable, __file__, name], check=True, stdout=subprocess.PIPE, text=True)
         goldens[name] = json.loads(done.stdout.splitlines()[-1])
-    lines = ",\n".join(json.dumps(name) + ": [\n" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases) + "]" for name, cases in goldens.items())
+    lines = ",\n".join(
+        json.dumps(name) + ": [\n" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases) + "]"
+        for name, cases in goldens.items()
+    )
     file.write_text("{\n" + lines + "}\n")
 
 

@@ -28,7 +28,10 @@ def listed(values):
     def dtype(value):
         return "string" if np.asarray(value).dtype == object else str(np.asarray(value).dtype)
 
-    return {name: {"dtype": dtype(value), "shape": list(np.shape(value)), "values": plain(value)} for name, value in values.items()}
+    return {
+        name: {"dtype": dtype(value), "shape": list(np.shape(value)), "values": plain(value)}
+        for name, value in values.items()
+    }
 
 
 def case(signature, inputs, outputs):
@@ -53,12 +56,20 @@ def write_v1(folder):
         session.run(v1.global_variables_initializer())
 
         def signature(inputs, outputs):
-            infos = [{key: v1.saved_model.build_tensor_info(tensor) for key, tensor in tensors.items()} for tensors in (inputs, outputs)]
+            infos = [
+                {key: v1.saved_model.build_tensor_info(tensor) for key, tensor in tensors.items()}
+                for tensors in (inputs, outputs)
+            ]
             return v1.saved_model.signature_def_utils.build_signature_def(*infos, "tensorflow/serving/predict")
 
         builder = v1.saved_model.Builder(str(folder))
-        signatures = {"serving_default": signature({"x": x}, {"y": y}), "asset": signature({}, {"path": tf.identity(path, "name")})}
-        builder.add_meta_graph_and_variables(session, ["serve"], signatures, assets_collection=[asset_path], main_op=main_op)
+        signatures = {
+            "serving_default": signature({"x": x}, {"y": y}),
+            "asset": signature({}, {"path": tf.identity(path, "name")}),
+        }
+        builder.add_meta_graph_and_variables(
+            session, ["serve"], signatures, assets_collection=[asset_path], main_op=main_op
+        )
         builder.add_meta_graph(["serve", "tpu"])
         builder.save()
     asset.unlink()
@@ -72,8 +83,15 @@ def write_partitioned(folder):
     """TF1: variables in parts, of which one is not cut along its rows."""
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, [None, 5], "x")
-        w = v1.get_variable("w", [5, 4], partitioner=v1.fixed_size_partitioner(3), initializer=v1.random_normal_initializer())
-        columns = v1.get_variable("columns", [4, 300], partitioner=v1.fixed_size_partitioner(2, axis=1), initializer=v1.random_normal_initializer())
+        w = v1.get_variable(
+            "w", [5, 4], partitioner=v1.fixed_size_partitioner(3), initializer=v1.random_normal_initializer()
+        )
+        columns = v1.get_variable(
+            "columns",
+            [4, 300],
+            partitioner=v1.fixed_size_partitioner(2, axis=1),
+            initializer=v1.random_normal_initializer(),
+        )
         y = tf.matmul(tf.matmul(x, tf.convert_to_tensor(w)), tf.convert_to_tensor(columns)[:, 149:151])
         session.run(v1.global_variables_initializer())
         v1.saved_model.simple_save(session, str(folder), {"x": x}, {"y": y})
@@ -142,7 +160,9 @@ def write_vocabulary(folder):
 
 def ask(folder, signature, inputs):
     """What the model that was written gives."""
-    outputs = tf.saved_model.load(str(folder)).signatures[signature](**{name: tf.constant(value) for name, value in inputs.items()})
+    outputs = tf.saved_model.load(str(folder)).signatures[signature](
+        **{name: tf.constant(value) for name, value in inputs.items()}
+    )
     return case(signature, inputs, outputs)
 
 
@@ -154,7 +174,11 @@ def write_keras(folder, model):
     inputs = {}
     for name, spec in sorted(signature.structured_input_signature[1].items()):
         shape = [2 if size is None else size for size in spec.shape]
-        inputs[name] = rng.integers(0, 6, shape).astype(spec.dtype.as_numpy_dtype) if spec.dtype.is_integer else rng.normal(size=shape).astype(np.float32)
+        inputs[name] = (
+            rng.integers(0, 6, shape).astype(spec.dtype.as_numpy_dtype)
+            if spec.dtype.is_integer
+            else rng.normal(size=shape).astype(np.float32)
+        )
     return [ask(folder, "serving_default", inputs)]
 
 
@@ -166,8 +190,16 @@ def sequential(*layers):
 
 
 def convolutions():
-    return sequential(tf.keras.Input([8, 8, 3]), K.Conv2D(4, 3, padding="same"), K.BatchNormalization(), K.ReLU(), K.MaxPooling2D(), K.Conv2D(6, 3, strides=2),
-                      K.GlobalAveragePooling2D(), K.Dense(3))
+    return sequential(
+        tf.keras.Input([8, 8, 3]),
+        K.Conv2D(4, 3, padding="same"),
+        K.BatchNormalization(),
+        K.ReLU(),
+        K.MaxPooling2D(),
+        K.Conv2D(6, 3, strides=2),
+        K.GlobalAveragePooling2D(),
+        K.Dense(3),
+    )
 
 
 def separable():
@@ -197,7 +229,9 @@ def two_and_two():
 class Loops(tf.Module):
     """TF2: while loops with tensor arrays, and branches within them."""
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x"), tf.TensorSpec([], tf.int32, name="times")])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.float32, name="x"), tf.TensorSpec([], tf.int32, name="times")]
+    )
     def apply(self, x, times):
         values = tf.TensorArray(tf.float32, size=times, element_shape=[None])
         for i in tf.range(times):
@@ -225,7 +259,11 @@ class Words(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="words")])
     def apply(self, words):
         self.counts.insert(words, self.counts.lookup(words) + 1)
-        return {"ids": self.table.lookup(words), "seen": self.counts.lookup(words), "joined": tf.strings.join([words, "!"], "")}
+        return {
+            "ids": self.table.lookup(words),
+            "seen": self.counts.lookup(words),
+            "joined": tf.strings.join([words, "!"], ""),
+        }
 
 
 class Picture(tf.Module):
@@ -236,7 +274,11 @@ class Picture(tf.Module):
         x = tf.image.resize(tf.cast(image, tf.float32) / 255.0, [4, 4])
         mean, variance = tf.nn.moments(x, [1, 2], keepdims=True)
         x = (x - mean) * tf.math.rsqrt(variance + 1e-3)
-        return {"x": tf.transpose(x, [0, 3, 1, 2]), "brightest": tf.argmax(tf.reshape(x, [tf.shape(x)[0], -1]), 1), "channels": tf.unstack(mean[:, 0, 0], axis=1)[0]}
+        return {
+            "x": tf.transpose(x, [0, 3, 1, 2]),
+            "brightest": tf.argmax(tf.reshape(x, [tf.shape(x)[0], -1]), 1),
+            "channels": tf.unstack(mean[:, 0, 0], axis=1)[0],
+        }
 
 
 class Layers(tf.Module):
@@ -290,14 +332,22 @@ def write_v1_frames(folder):
         cases = []
         for values in ([1.0, 2.0], [-1.0, 0.25]):
             inputs = {"x": np.array(values, np.float32), "n": np.int32(3)}
-            cases.append(case("serving_default", inputs, dict(zip(("y", "last"), session.run([y, last], {x: inputs["x"], n: inputs["n"]})))))
+            cases.append(
+                case(
+                    "serving_default",
+                    inputs,
+                    dict(zip(("y", "last"), session.run([y, last], {x: inputs["x"], n: inputs["n"]}))),
+                )
+            )
         return cases
 
 
 class Defaults(tf.Module):
     """TF2: an input that a caller may leave out."""
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x"), tf.TensorSpec([2], tf.float32, name="line")])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.float32, name="x"), tf.TensorSpec([2], tf.float32, name="line")]
+    )
     def apply(self, x, line=tf.constant([2.5, -1.0])):
         return {"y": x * line[0] + line[1]}
 
@@ -318,28 +368,61 @@ MAKERS = {
     "vocabulary": write_vocabulary,
     "defaults": write_defaults,
     "v1_frames": write_v1_frames,
-    "loops": lambda folder: write_object(folder, Loops(), {"x": np.array([1, -2, 0.5], np.float32), "times": np.int32(5)}),
+    "loops": lambda folder: write_object(
+        folder, Loops(), {"x": np.array([1, -2, 0.5], np.float32), "times": np.int32(5)}
+    ),
     "words": lambda folder: write_object(folder, Words(), {"words": np.array(["b", "x", "a"], object)}),
-    "picture": lambda folder: write_object(folder, Picture(), {"image": np.random.default_rng(2).integers(0, 256, (2, 7, 5, 3)).astype(np.uint8)}),
-    "layers": lambda folder: write_object(folder, Layers(), {"x": np.random.default_rng(3).normal(size=(2, 3)).astype(np.float32)}),
-    "keras_dense": lambda folder: write_keras(folder, sequential(tf.keras.Input([3]), K.Dense(4, "relu"), K.Dense(2, "softmax"))),
+    "picture": lambda folder: write_object(
+        folder, Picture(), {"image": np.random.default_rng(2).integers(0, 256, (2, 7, 5, 3)).astype(np.uint8)}
+    ),
+    "layers": lambda folder: write_object(
+        folder, Layers(), {"x": np.random.default_rng(3).normal(size=(2, 3)).astype(np.float32)}
+    ),
+    "keras_dense": lambda folder: write_keras(
+        folder, sequential(tf.keras.Input([3]), K.Dense(4, "relu"), K.Dense(2, "softmax"))
+    ),
     "keras_lstm": lambda folder: write_keras(folder, sequential(tf.keras.Input([5, 3]), K.LSTM(4))),
-    "keras_gru": lambda folder: write_keras(folder, sequential(tf.keras.Input([5, 3]), K.GRU(4, return_sequences=True), K.TimeDistributed(K.Dense(2)))),
-    "keras_bidirectional": lambda folder: write_keras(folder, sequential(tf.keras.Input([None], dtype="int32"), K.Embedding(6, 3, mask_zero=True),
-                                                                         K.Bidirectional(K.LSTM(3)))),
+    "keras_gru": lambda folder: write_keras(
+        folder, sequential(tf.keras.Input([5, 3]), K.GRU(4, return_sequences=True), K.TimeDistributed(K.Dense(2)))
+    ),
+    "keras_bidirectional": lambda folder: write_keras(
+        folder,
+        sequential(
+            tf.keras.Input([None], dtype="int32"), K.Embedding(6, 3, mask_zero=True), K.Bidirectional(K.LSTM(3))
+        ),
+    ),
     "keras_convolutions": lambda folder: write_keras(folder, convolutions()),
     "keras_separable": lambda folder: write_keras(folder, separable()),
     "keras_attention": lambda folder: write_keras(folder, attention()),
     "keras_two_and_two": lambda folder: write_keras(folder, two_and_two()),
-    "keras_transposed": lambda folder: write_keras(folder, sequential(tf.keras.Input([4, 4, 2]), K.Conv2DTranspose(3, 3, strides=2, padding="same"), K.UpSampling2D(2),
-                                                                      K.Conv2D(1, 3, dilation_rate=2))),
-    "keras_sequence": lambda folder: write_keras(folder, sequential(tf.keras.Input([8, 2]), K.Conv1D(4, 3, padding="causal"), K.LayerNormalization(), K.PReLU(),
-                                                                    K.GlobalMaxPooling1D(), K.Dropout(0.5), K.Dense(2, "swish"))),
+    "keras_transposed": lambda folder: write_keras(
+        folder,
+        sequential(
+            tf.keras.Input([4, 4, 2]),
+            K.Conv2DTranspose(3, 3, strides=2, padding="same"),
+            K.UpSampling2D(2),
+            K.Conv2D(1, 3, dilation_rate=2),
+        ),
+    ),
+    "keras_sequence": lambda folder: write_keras(
+        folder,
+        sequential(
+            tf.keras.Input([8, 2]),
+            K.Conv1D(4, 3, padding="causal"),
+            K.LayerNormalization(),
+            K.PReLU(),
+            K.GlobalMaxPooling1D(),
+            K.Dropout(0.5),
+            K.Dense(2, "swish"),
+        ),
+    ),
 }
 
 
 def main():
-    if len(sys.argv) == 2 and not sys.argv[1].startswith("--"):  # one model, in a process of its own, so that names do not depend on the others
+    if len(sys.argv) == 2 and not sys.argv[1].startswith(
+        "--"
+    ):  # one model, in a process of its own, so that names do not depend on the others
         folder = FOLDER / sys.argv[1]
         shutil.rmtree(folder, ignore_errors=True)
         tf.keras.utils.set_random_seed(11)

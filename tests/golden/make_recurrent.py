@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes cases/recurrent.jsonl: what CudnnRNN must compute, which TensorFlow has on GPUs alone, as Keras' layers compute it on the CPU.
+"""Makes cases/recurrent.jsonl: what CudnnRNN must compute, which TensorFlow has on GPUs alone, as Keras' layers compute
+it on the CPU.
 
     python3 make_recurrent.py > cases/recurrent.jsonl
 
-Layers are stacked by hand, with Keras' weights packed in the order of cuDNN: all weights first, [gate, output, input], then all biases. Keras has one
-bias where cuDNN has two, which get the same gradient; its GRU has two, and the order z, r, h where cuDNN has r, z, h.
+Layers are stacked by hand, with Keras' weights packed in the order of cuDNN: all weights first, [gate, output, input],
+then all biases. Keras has one bias where cuDNN has two, which get the same gradient; its GRU has two, and the order z,
+r, h where cuDNN has r, z, h.
 """
+
 import json
 import sys
 
@@ -19,7 +22,13 @@ ORDER = {"gru": [1, 0, 2]}  # of Keras' gates in cuDNN's
 
 
 def layer_of(mode, cells, backward, dtype):
-    common = {"return_sequences": True, "return_state": True, "go_backwards": backward, "dtype": dtype, "zero_output_for_mask": True}
+    common = {
+        "return_sequences": True,
+        "return_state": True,
+        "go_backwards": backward,
+        "dtype": dtype,
+        "zero_output_for_mask": True,
+    }
     if mode == "lstm":
         return K.LSTM(cells, **common)
     if mode == "gru":
@@ -35,7 +44,9 @@ def gates(mode, matrix):
 
 def packed(mode, kernels):
     """kernels: (of the input, of the state, bias of the input, bias of the state) for each layer and direction."""
-    weights = [part.T.ravel() for of_x, of_h, _, _ in kernels for matrix in (of_x, of_h) for part in gates(mode, matrix)]
+    weights = [
+        part.T.ravel() for of_x, of_h, _, _ in kernels for matrix in (of_x, of_h) for part in gates(mode, matrix)
+    ]
     biases = [part.ravel() for _, _, of_x, of_h in kernels for bias in (of_x, of_h) for part in gates(mode, bias)]
     return np.concatenate(weights + biases)
 
@@ -46,7 +57,9 @@ def case(random, op, mode, layers, directions, dtype, time_major, lengths):
         time = max(time, 3)
     draw = lambda *shape: random.uniform(-1, 1, shape).astype(dtype)
     x = tf.constant(draw(batch, time, inputs))
-    states = [[tf.constant(draw(batch, cells)) for _ in range(layers * directions)] for _ in range(2 if mode == "lstm" else 1)]
+    states = [
+        [tf.constant(draw(batch, cells)) for _ in range(layers * directions)] for _ in range(2 if mode == "lstm" else 1)
+    ]
     valid = random.integers(1, time + 1, batch) if lengths else np.full(batch, time)
     mask = tf.sequence_mask(valid, time) if lengths else None
     built, kernels = [], []
@@ -82,11 +95,19 @@ def case(random, op, mode, layers, directions, dtype, time_major, lengths):
         of_kernels.append((of_x, of_h, *(bias if mode == "gru" else (bias, bias))))
     zero = np.zeros((), dtype)
     inputs_of_op = [steps(x), stacked(states[0]), stacked(states[1]) if mode == "lstm" else zero, packed(mode, kernels)]
-    gradients = [steps(tape.gradient(loss, x)), *(stacked([tape.gradient(loss, one) for one in state]) for state in states)]
+    gradients = [
+        steps(tape.gradient(loss, x)),
+        *(stacked([tape.gradient(loss, one) for one in state]) for state in states),
+    ]
     gradients += [] if mode == "lstm" else [zero]
     gradients.append(packed(mode, of_kernels))
     outputs = [steps(hidden), *(placed(one) for one in finals), *([] if mode == "lstm" else [zero]), np.zeros(0, dtype)]
-    directions_of_outputs = [steps(dys[0]), *(placed(one) for one in dys[1:]), *([] if mode == "lstm" else [zero]), np.zeros(0, dtype)]
+    directions_of_outputs = [
+        steps(dys[0]),
+        *(placed(one) for one in dys[1:]),
+        *([] if mode == "lstm" else [zero]),
+        np.zeros(0, dtype),
+    ]
     attrs = {"T": {"type": "float" if dtype == "float32" else "double"}, "rnn_mode": {"text": mode}}
     if directions == 2:
         attrs["direction"] = {"text": "bidirectional"}
@@ -97,9 +118,18 @@ def case(random, op, mode, layers, directions, dtype, time_major, lengths):
         inputs_of_op.append(valid.astype(np.int32))
         if not time_major:
             attrs["time_major"] = {"bool": False}
-    written = lambda values: [None if one is None else oracle.tensor(one.astype(dtype) if one.dtype.kind == "f" else one) for one in values]
-    return {"op": op, "attrs": attrs, "in": written(inputs_of_op), "out": written(outputs), "asked": [0, 1, 2, 3] if mode == "lstm" else [0, 1, 3],
-            "dy": written(directions_of_outputs), "dx": written(gradients if mode == "lstm" else gradients[:2] + gradients[3:])}
+    written = lambda values: [
+        None if one is None else oracle.tensor(one.astype(dtype) if one.dtype.kind == "f" else one) for one in values
+    ]
+    return {
+        "op": op,
+        "attrs": attrs,
+        "in": written(inputs_of_op),
+        "out": written(outputs),
+        "asked": [0, 1, 2, 3] if mode == "lstm" else [0, 1, 3],
+        "dy": written(directions_of_outputs),
+        "dx": written(gradients if mode == "lstm" else gradients[:2] + gradients[3:]),
+    }
 
 
 def main():
@@ -108,8 +138,16 @@ def main():
         op = ["CudnnRNNV3", "CudnnRNN", "CudnnRNNV3", "CudnnRNNV2"][number % 4]
         mode = list(GATES)[number // 2 % 4]
         third = op == "CudnnRNNV3"
-        line = case(random, op, mode, layers=1 + number % 3, directions=1 + number // 8 % 2, dtype="float64" if number % 5 == 0 else "float32",
-                    time_major=not third or number % 3 > 0, lengths=third and number // 4 % 2 == 0)
+        line = case(
+            random,
+            op,
+            mode,
+            layers=1 + number % 3,
+            directions=1 + number // 8 % 2,
+            dtype="float64" if number % 5 == 0 else "float32",
+            time_major=not third or number % 3 > 0,
+            lengths=third and number // 4 % 2 == 0,
+        )
         json.dump(line, sys.stdout, separators=(",", ":"))
         print()
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes recurrent_loops.pb, a frozen GraphDef with Keras's recurrent layers as it exports them, loops over lists of tensors, and recurrent_loops.json: what
-TensorFlow computes with it.
+"""Writes recurrent_loops.pb, a frozen GraphDef with Keras's recurrent layers as it exports them, loops over lists of
+tensors, and recurrent_loops.json: what TensorFlow computes with it.
 
     TF_ENABLE_ONEDNN_OPTS=0 python3 make_recurrent_loops.py
 
-y_NAME is the layer NAME of `known`, whose sizes stand in the graph, d_NAME of `x`, whose time and batch only a step knows; steps feed several of these.
+y_NAME is the layer NAME of `known`, whose sizes stand in the graph, d_NAME of `x`, whose time and batch only a step
+knows; steps feed several of these.
 """
+
 import json
 import pathlib
 
@@ -38,7 +40,9 @@ def layers(random):
     for name, make in LAYERS.items():
         made[name] = make()
         made[name].build((None, None, INPUTS))
-        made[name].set_weights([random.uniform(-1, 1, weight.shape).astype(np.float32) for weight in made[name].get_weights()])
+        made[name].set_weights(
+            [random.uniform(-1, 1, weight.shape).astype(np.float32) for weight in made[name].get_weights()]
+        )
     return made
 
 
@@ -47,9 +51,18 @@ def main():
     made = layers(random)
     known = [2, 5, INPUTS]
 
-    @tf.function(input_signature=[tf.TensorSpec(known, tf.float32, "known"), tf.TensorSpec([None, None, INPUTS], tf.float32, "x")])
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec(known, tf.float32, "known"),
+            tf.TensorSpec([None, None, INPUTS], tf.float32, "x"),
+        ]
+    )
     def model(known, x):
-        return [tf.identity(layer(of), name=f"{letter}_{name}") for name, layer in made.items() for letter, of in (("y", known), ("d", x))]
+        return [
+            tf.identity(layer(of), name=f"{letter}_{name}")
+            for name, layer in made.items()
+            for letter, of in (("y", known), ("d", x))
+        ]
 
     frozen = convert_variables_to_constants_v2(model.get_concrete_function(), lower_control_flow=False)
     graph = frozen.graph.as_graph_def()
@@ -61,9 +74,19 @@ def main():
     assert sum(node.op in ("While", "StatelessWhile") for node in graph.node) == len(names) + 2  # there are "two"
     steps = []
     for shape in ([2, 5, INPUTS], [1, 1, INPUTS], [3, 9, INPUTS]):
-        feeds = {"known": random.uniform(-1, 1, known).astype(np.float32), "x": random.uniform(-1, 1, shape).astype(np.float32)}
-        values = dict(zip(names, (value.numpy() for value in model(**{name: tf.constant(value) for name, value in feeds.items()}))))
-        written = lambda values: {name: {"shape": list(value.shape), "values": [float(each) for each in value.ravel()]} for name, value in values.items()}
+        feeds = {
+            "known": random.uniform(-1, 1, known).astype(np.float32),
+            "x": random.uniform(-1, 1, shape).astype(np.float32),
+        }
+        values = dict(
+            zip(
+                names, (value.numpy() for value in model(**{name: tf.constant(value) for name, value in feeds.items()}))
+            )
+        )
+        written = lambda values: {
+            name: {"shape": list(value.shape), "values": [float(each) for each in value.ravel()]}
+            for name, value in values.items()
+        }
         steps.append({"feeds": written(feeds), "values": written(values)})
     (HERE / "recurrent_loops.pb").write_bytes(graph.SerializeToString(deterministic=True))
     (HERE / "recurrent_loops.json").write_text(json.dumps({"steps": steps}, separators=(",", ":")) + "\n")

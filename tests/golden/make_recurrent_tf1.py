@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes recurrent_tf1_lists.pb and recurrent_tf1_arrays.pb, frozen GraphDefs with the recurrent cells of TensorFlow 1 under dynamic_rnn: While functions over
-lists of tensors, and loops of Enter to Exit over tensor arrays; and recurrent_tf1.json: what TensorFlow computes with them.
+"""Writes recurrent_tf1_lists.pb and recurrent_tf1_arrays.pb, frozen GraphDefs with the recurrent cells of TensorFlow 1
+under dynamic_rnn: While functions over lists of tensors, and loops of Enter to Exit over tensor arrays; and
+recurrent_tf1.json: what TensorFlow computes with them.
 
     TF_USE_LEGACY_KERAS=1 TF_ENABLE_ONEDNN_OPTS=0 python3 make_recurrent_tf1.py
 
-Needs tf_keras beside TensorFlow, which has the cells now. y_NAME is the loop of NAME over `known`, whose sizes stand in the graph, d_NAME over `x`, whose time
-and batch only a step knows, s_NAME the last states of the latter, one below the other; steps feed several of these.
+Needs tf_keras beside TensorFlow, which has the cells now. y_NAME is the loop of NAME over `known`, whose sizes stand in
+the graph, d_NAME over `x`, whose time and batch only a step knows, s_NAME the last states of the latter, one below the
+other; steps feed several of these.
 """
+
 import json
 import pathlib
 
@@ -60,7 +63,10 @@ def frozen(with_functions, weights):
             variable.load(value, session)
         steps = []
         for shape in ([2, 5, INPUTS], [1, 1, INPUTS], [3, 9, INPUTS]):
-            feeds = {"known": random.uniform(-1, 1, known.shape).astype(np.float32), "x": random.uniform(-1, 1, shape).astype(np.float32)}
+            feeds = {
+                "known": random.uniform(-1, 1, known.shape).astype(np.float32),
+                "x": random.uniform(-1, 1, shape).astype(np.float32),
+            }
             values = session.run([f"{name}:0" for name in names], {known: feeds["known"], x: feeds["x"]})
             steps.append((feeds, dict(zip(names, values))))
         definition = tf1.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), names)
@@ -72,11 +78,17 @@ def frozen(with_functions, weights):
 
 def main():
     weights = {}
-    written = lambda values: {name: {"shape": list(value.shape), "values": [float(each) for each in value.ravel()]} for name, value in values.items()}
+    written = lambda values: {
+        name: {"shape": list(value.shape), "values": [float(each) for each in value.ravel()]}
+        for name, value in values.items()
+    }
     ways = {}
     for way in ("lists", "arrays"):
         definition, steps = frozen(way == "lists", weights)
-        loops = sum(node.op == ("StatelessWhile" if way == "lists" else "LoopCond") or node.op == "While" for node in definition.node)
+        loops = sum(
+            node.op == ("StatelessWhile" if way == "lists" else "LoopCond") or node.op == "While"
+            for node in definition.node
+        )
         assert loops == 2 * len(CELLS_OF), loops
         (HERE / f"recurrent_tf1_{way}.pb").write_bytes(definition.SerializeToString(deterministic=True))
         ways[way] = [{"feeds": written(feeds), "values": written(values)} for feeds, values in steps]

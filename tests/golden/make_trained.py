@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes trained/: graphs and models that hold a training step, data for them, and losses.json: what TensorFlow's first twenty steps lose.
+"""Writes trained/: graphs and models that hold a training step, data for them, and losses.json: what TensorFlow's first
+twenty steps lose.
 
 Run where TensorFlow 2.21 is installed: python3 make_trained.py [--only NAME...]
 
-  keras       Keras 3, exported with its training step and its optimizer (Adam, momentum in batch normalization); fed from files
-  module      a tf.Module with SGD and momentum, a batch of a fixed size, an input with a default; fed from files
-  v1          TensorFlow 1: reference variables, Adam, a decaying learning rate by global_step, a merged summary; fed from files
-  resources   the same with resource variables, momentum, and a lookup of rows
+  keras       Keras 3, exported with its training step and its optimizer (Adam, momentum in batch normalization); fed
+  from files module      a tf.Module with SGD and momentum, a batch of a fixed size, an input with a default; fed from
+  files v1          TensorFlow 1: reference variables, Adam, a decaying learning rate by global_step, a merged summary;
+  fed from files resources   the same with resource variables, momentum, and a lookup of rows
   loss_only   TensorFlow 1: a loss and no training step, for --minimize; losses by optimizer
-  dataset     TensorFlow 1: the input is a tf.data pipeline over tensors: shuffled, mapped, repeated, batched, prefetched
-  records     the same over a file of records, without repetition: it ends in the middle of the twenty steps
-  unseeded    TensorFlow 1: a pipeline that is shuffled without a seed, and a step that draws random numbers; its losses are anything
-  queues      TensorFlow 1: the input is queues with their runners over a file of lines
+  dataset     TensorFlow 1: the input is a tf.data pipeline over tensors: shuffled, mapped, repeated, batched,
+  prefetched records     the same over a file of records, without repetition: it ends in the middle of the twenty steps
+  unseeded    TensorFlow 1: a pipeline that is shuffled without a seed, and a step that draws random numbers; its losses
+  are anything queues      TensorFlow 1: the input is queues with their runners over a file of lines
 """
 
 import json
@@ -51,7 +52,9 @@ def batch(array, step, size=BATCH):
 
 def meta(name, saver=None):
     """The graph as a MetaGraph with its collections, of which `train_op` names what minimises."""
-    v1.train.export_meta_graph(str(FOLDER / f"{name}.meta"), saver_def=saver, strip_default_attrs=True, clear_devices=True)
+    v1.train.export_meta_graph(
+        str(FOLDER / f"{name}.meta"), saver_def=saver, strip_default_attrs=True, clear_devices=True
+    )
 
 
 # ---- SavedModels ----
@@ -60,7 +63,9 @@ def write_keras():
     images = np.random.default_rng(4).normal(size=(36, 6, 6, 2)).astype(np.float32)
     labels = (images.mean((1, 2, 3)) > 0).astype(np.int64) + (images[:, 0, 0, 0] > 1)
     np.savez(FOLDER / "keras.npz", images=images, labels=labels)
-    model = tf.keras.Sequential([tf.keras.Input([6, 6, 2]), K.Conv2D(4, 3, activation="relu"), K.BatchNormalization(), K.Flatten(), K.Dense(3)])
+    model = tf.keras.Sequential(
+        [tf.keras.Input([6, 6, 2]), K.Conv2D(4, 3, activation="relu"), K.BatchNormalization(), K.Flatten(), K.Dense(3)]
+    )
     optimizer = tf.keras.optimizers.Adam(0.01)
     optimizer.build(model.trainable_variables)
 
@@ -74,24 +79,39 @@ def write_keras():
         return {"loss": loss, "accuracy": right, "iterations": tf.cast(optimizer.iterations, tf.int64)}
 
     def evaluate(images, labels):
-        return {"loss": tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images, training=False)))}
+        return {
+            "loss": tf.reduce_mean(
+                tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images, training=False))
+            )
+        }
 
     archive = tf.keras.export.ExportArchive()
     archive.track(model)
     archive.track(optimizer)
-    archive.add_endpoint("serve", model.call, input_signature=[tf.TensorSpec([None, 6, 6, 2], tf.float32, name="images")])
+    archive.add_endpoint(
+        "serve", model.call, input_signature=[tf.TensorSpec([None, 6, 6, 2], tf.float32, name="images")]
+    )
     specs = [tf.TensorSpec([None, 6, 6, 2], tf.float32, name="images"), tf.TensorSpec([None], tf.int64, name="labels")]
     archive.add_endpoint("train", train, input_signature=specs)
     archive.add_endpoint("evaluate", evaluate, input_signature=specs)
     archive.write_out(str(FOLDER / "keras"), verbose=False)
     loaded = tf.saved_model.load(str(FOLDER / "keras"))
-    losses = [float(loaded.signatures["train"](images=tf.constant(batch(images, step)), labels=tf.constant(batch(labels, step)))["loss"]) for step in range(STEPS)]
+    losses = [
+        float(
+            loaded.signatures["train"](
+                images=tf.constant(batch(images, step)), labels=tf.constant(batch(labels, step))
+            )["loss"]
+        )
+        for step in range(STEPS)
+    ]
     serve = loaded.signatures["serving_default"](images=tf.constant(images[:2]))
     minimized = []  # by gradient descent on the loss of `evaluate`, of two layers alone
     for step in range(STEPS):
         with tf.GradientTape() as tape:
             loss = evaluate(batch(images, step), batch(labels, step))["loss"]
-        variables = [variable.value for layer in (model.layers[0], model.layers[-1]) for variable in layer.trainable_variables]
+        variables = [
+            variable.value for layer in (model.layers[0], model.layers[-1]) for variable in layer.trainable_variables
+        ]
         for variable, gradient in zip(variables, tape.gradient(loss, variables)):
             variable.assign_sub(0.05 * gradient)
         minimized.append(float(loss))
@@ -99,7 +119,8 @@ def write_keras():
 
 
 class Module(tf.Module):
-    """Of variables of its own: those of Keras layers in a module are not what a saved signature reads, unless an ExportArchive saves them."""
+    """Of variables of its own: those of Keras layers in a module are not what a saved signature reads, unless an
+    ExportArchive saves them."""
 
     def __init__(self):
         super().__init__()
@@ -112,7 +133,13 @@ class Module(tf.Module):
     def network(self, x):
         return tf.nn.relu(x @ self.weights[0] + self.biases[0]) @ self.weights[1] + self.biases[1]
 
-    @tf.function(input_signature=[tf.TensorSpec([BATCH, 6], tf.float32, name="x"), tf.TensorSpec([BATCH], tf.int64, name="y"), tf.TensorSpec([], tf.float32, name="rate")])
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([BATCH, 6], tf.float32, name="x"),
+            tf.TensorSpec([BATCH], tf.int64, name="y"),
+            tf.TensorSpec([], tf.float32, name="rate"),
+        ]
+    )
     def train(self, x, y, rate=tf.constant(0.1)):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, self.network(x)))
@@ -132,9 +159,16 @@ def write_module():
     np.save(FOLDER / "x.npy", x)
     np.save(FOLDER / "y.npy", y)
     module = Module()
-    tf.saved_model.save(module, str(FOLDER / "module"), signatures={"train": module.train, "serving_default": module.apply})
+    tf.saved_model.save(
+        module, str(FOLDER / "module"), signatures={"train": module.train, "serving_default": module.apply}
+    )
     train = tf.saved_model.load(str(FOLDER / "module")).signatures["train"]
-    return {"losses": [float(train(x=tf.constant(batch(x, step)), y=tf.constant(batch(y, step)), rate=tf.constant(0.1))["cost"]) for step in range(STEPS)]}
+    return {
+        "losses": [
+            float(train(x=tf.constant(batch(x, step)), y=tf.constant(batch(y, step)), rate=tf.constant(0.1))["cost"])
+            for step in range(STEPS)
+        ]
+    }
 
 
 # ---- TensorFlow 1 ----
@@ -162,7 +196,10 @@ def fed_losses(loss, train, x, y):
     x_value, y_value = points()
     with v1.Session() as session:
         session.run(v1.global_variables_initializer())
-        return [float(session.run([loss, train], {x: batch(x_value, step), y: batch(y_value, step)})[0]) for step in range(STEPS)]
+        return [
+            float(session.run([loss, train], {x: batch(x_value, step), y: batch(y_value, step)})[0])
+            for step in range(STEPS)
+        ]
 
 
 def write_v1():
@@ -243,7 +280,14 @@ def from_dataset(data, name):
 
 
 def write_dataset():
-    data = tf.data.Dataset.from_tensor_slices(points()).shuffle(16, seed=5).map(lambda x, y: (x * 1.25, y), num_parallel_calls=2).repeat().batch(BATCH).prefetch(2)
+    data = (
+        tf.data.Dataset.from_tensor_slices(points())
+        .shuffle(16, seed=5)
+        .map(lambda x, y: (x * 1.25, y), num_parallel_calls=2)
+        .repeat()
+        .batch(BATCH)
+        .prefetch(2)
+    )
     return from_dataset(data, "dataset")
 
 
@@ -252,14 +296,28 @@ def write_records():
     x_value, y_value = points()
     with tf.io.TFRecordWriter("points.tfrecord") as writer:
         for each, label in zip(x_value, y_value):
-            features = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=each)), "y": tf.train.Feature(int64_list=tf.train.Int64List(value=[label]))}
-            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True))
+            features = {
+                "x": tf.train.Feature(float_list=tf.train.FloatList(value=each)),
+                "y": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+            }
+            writer.write(
+                tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True)
+            )
 
     def parse(record):
-        found = tf.io.parse_single_example(record, {"x": tf.io.FixedLenFeature([6], tf.float32), "y": tf.io.FixedLenFeature([], tf.int64)})
+        found = tf.io.parse_single_example(
+            record, {"x": tf.io.FixedLenFeature([6], tf.float32), "y": tf.io.FixedLenFeature([], tf.int64)}
+        )
         return found["x"], found["y"]
 
-    data = tf.data.TFRecordDataset("points.tfrecord", buffer_size=1 << 16).map(parse).shuffle(100, seed=9, reshuffle_each_iteration=False).repeat(2).batch(BATCH).prefetch(1)
+    data = (
+        tf.data.TFRecordDataset("points.tfrecord", buffer_size=1 << 16)
+        .map(parse)
+        .shuffle(100, seed=9, reshuffle_each_iteration=False)
+        .repeat(2)
+        .batch(BATCH)
+        .prefetch(1)
+    )
     return from_dataset(data, "records")
 
 
@@ -276,7 +334,9 @@ def write_unseeded():
 def write_queues():
     os.chdir(FOLDER)
     x_value, y_value = points()
-    pathlib.Path("points.csv").write_text("".join(",".join(f"{number:.6f}" for number in each) + f",{label}\n" for each, label in zip(x_value, y_value)))
+    pathlib.Path("points.csv").write_text(
+        "".join(",".join(f"{number:.6f}" for number in each) + f",{label}\n" for each, label in zip(x_value, y_value))
+    )
     names = v1.train.string_input_producer(["points.csv"], num_epochs=3, shuffle=False, name="names")
     _, line = v1.TextLineReader().read(names)
     columns = v1.io.decode_csv(line, [[0.0]] * 6 + [tf.constant([0], tf.int64)])
@@ -287,12 +347,24 @@ def write_queues():
     return {"losses": own_losses(loss, train, [], v1.train.start_queue_runners)}
 
 
-MAKERS = {"keras": write_keras, "module": write_module, "v1": write_v1, "resources": write_resources, "loss_only": write_loss_only, "dataset": write_dataset, "records": write_records, "unseeded": write_unseeded, "queues": write_queues}
+MAKERS = {
+    "keras": write_keras,
+    "module": write_module,
+    "v1": write_v1,
+    "resources": write_resources,
+    "loss_only": write_loss_only,
+    "dataset": write_dataset,
+    "records": write_records,
+    "unseeded": write_unseeded,
+    "queues": write_queues,
+}
 
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    if len(sys.argv) == 2 and not sys.argv[1].startswith("--"):  # one, in a process of its own, so that names do not depend on the others
+    if len(sys.argv) == 2 and not sys.argv[1].startswith(
+        "--"
+    ):  # one, in a process of its own, so that names do not depend on the others
         name = sys.argv[1]
         shutil.rmtree(FOLDER / name, ignore_errors=True)
         tf.keras.utils.set_random_seed(11)

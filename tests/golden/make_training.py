@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes training.json: what TensorFlow computes where sdk/train makes graphs of its own: optimizers, learning rates, clipping, recurrent
-networks, losses over sampled classes; and sdk/host: folds and scans.
+"""Writes training.json: what TensorFlow computes where sdk/train makes graphs of its own: optimizers, learning rates,
+clipping, recurrent networks, losses over sampled classes; and sdk/host: folds and scans.
 
 Run where TensorFlow 2.21 is installed: python3 make_training.py
 
@@ -48,7 +48,9 @@ OPTIMIZERS = {
     "rmsprop": lambda: v1.train.RMSPropOptimizer(0.1, epsilon=1e-8),
     "rmsprop_momentum": lambda: v1.train.RMSPropOptimizer(0.1, decay=0.8, momentum=0.7, epsilon=1e-3),
     "rmsprop_centered": lambda: v1.train.RMSPropOptimizer(0.1, epsilon=1e-8, centered=True),
-    "rmsprop_centered_momentum": lambda: v1.train.RMSPropOptimizer(0.1, decay=0.8, momentum=0.7, epsilon=1e-3, centered=True),
+    "rmsprop_centered_momentum": lambda: v1.train.RMSPropOptimizer(
+        0.1, decay=0.8, momentum=0.7, epsilon=1e-3, centered=True
+    ),
     "adadelta": lambda: v1.train.AdadeltaOptimizer(1.0),
     "adadelta_rho": lambda: v1.train.AdadeltaOptimizer(0.5, rho=0.8, epsilon=1e-4),
 }
@@ -61,7 +63,11 @@ def train(make, first, gradients):
         optimizer = make()
         steps = []
         for g in gradients:
-            dense = tf.IndexedSlices(tf.constant(g[0]), tf.constant(g[1]), tf.constant(first.shape)) if isinstance(g, tuple) else tf.constant(g)
+            dense = (
+                tf.IndexedSlices(tf.constant(g[0]), tf.constant(g[1]), tf.constant(first.shape))
+                if isinstance(g, tuple)
+                else tf.constant(g)
+            )
             steps.append(optimizer.apply_gradients([(dense, variable)]))
         session.run(v1.global_variables_initializer())
         values = []
@@ -117,7 +123,11 @@ def learning_rates():
 # ---- Clipping ----
 
 def clipping():
-    small, large, none = [draw(2, 2) * 0.1, draw(3) * 0.1], [draw(2, 2) * 10, draw(3)], [np.zeros((2, 2), np.float32), np.zeros(3, np.float32)]
+    small, large, none = (
+        [draw(2, 2) * 0.1, draw(3) * 0.1],
+        [draw(2, 2) * 10, draw(3)],
+        [np.zeros((2, 2), np.float32), np.zeros(3, np.float32)],
+    )
     infinite = [np.array([[1, np.inf], [0, -2]], np.float32), draw(3)]
     no_number = [np.array([[1, np.nan], [0, -2]], np.float32), draw(3)]
     cases = []
@@ -157,7 +167,8 @@ CELLS = {
 
 
 def recurrent():
-    """Keras's LSTM has no forget bias but the one in its bias, to which "lstm_forget_bias" adds 1 that the golden's weights do not show."""
+    """Keras's LSTM has no forget bias but the one in its bias, to which "lstm_forget_bias" adds 1 that the golden's
+    weights do not show."""
     x, weight = draw(3, 5, 2), draw(3, 5, 3)
     cases = {}
     for name, (make, states) in list(CELLS.items()) + [("lstm_forget_bias", CELLS["lstm"])]:
@@ -176,14 +187,25 @@ def recurrent():
             def run(x, *first):
                 with tf.GradientTape() as tape:
                     tape.watch([x, *first])
-                    y, last = v1.nn.dynamic_rnn(Cell(cell), x, sequence_length=None if lengths is None else tf.constant(lengths),
-                                                initial_state=tuple(first) if states > 1 else first[0])
+                    y, last = v1.nn.dynamic_rnn(
+                        Cell(cell),
+                        x,
+                        sequence_length=None if lengths is None else tf.constant(lengths),
+                        initial_state=tuple(first) if states > 1 else first[0],
+                    )
                     last = list(last) if states > 1 else [last]
                     loss = tf.reduce_sum(y * weight) + sum(tf.reduce_sum(s * s) for s in last)
                 return y, last, tape.gradient(loss, [x, *first] + [w.value for w in cell.trainable_weights])
 
             y, last, gradients = run(tf.constant(x), *map(tf.constant, first))
-            runs.append({"lengths": lengths, "outputs": tensor(y), "last": [tensor(s) for s in last], "gradients": [tensor(g) for g in gradients]})
+            runs.append(
+                {
+                    "lengths": lengths,
+                    "outputs": tensor(y),
+                    "last": [tensor(s) for s in last],
+                    "gradients": [tensor(g) for g in gradients],
+                }
+            )
         cases[name] = {"first": [tensor(s) for s in first], "weights": [tensor(w) for w in weights], "runs": runs}
     return {"x": tensor(x), "loss_weight": tensor(weight), "cells": cases}
 
@@ -196,8 +218,17 @@ def sampled():
     cases = []
     for labels in ([[1], [4], [0]], [[1, 2], [4, 4], [0, 8]]):
         count = len(labels[0])
-        candidates = [np.array([0, 4, 2, 7], np.int64), np.abs(draw(batch, count)) + np.float32(0.1), np.abs(draw(4)) + np.float32(0.1)]
-        case = {"labels": labels, "sampled": candidates[0].tolist(), "true_expected": tensor(candidates[1]), "sampled_expected": tensor(candidates[2])}
+        candidates = [
+            np.array([0, 4, 2, 7], np.int64),
+            np.abs(draw(batch, count)) + np.float32(0.1),
+            np.abs(draw(4)) + np.float32(0.1),
+        ]
+        case = {
+            "labels": labels,
+            "sampled": candidates[0].tolist(),
+            "true_expected": tensor(candidates[1]),
+            "sampled_expected": tensor(candidates[2]),
+        }
         for name, loss_of, more in (("softmax", tf.nn.sampled_softmax_loss, {}), ("nce", tf.nn.nce_loss, {}),
                                     ("nce_without_hits", tf.nn.nce_loss, {"remove_accidental_hits": True})):
             w, b, h = tf.constant(weights), tf.constant(biases), tf.constant(inputs)
@@ -214,7 +245,8 @@ def sampled():
 # ---- Folds and scans ----
 
 def elements():
-    """States a and b, sequences x and y, a weight w: a' = a tanh(w x) + b, b' = b + x y; without first states: a' = a tanh(x) + x."""
+    """States a and b, sequences x and y, a weight w: a' = a tanh(w x) + b, b' = b + x y; without first states: a' = a
+    tanh(x) + x."""
     x, y, first, w = draw(4, 2), draw(4, 2), [draw(2), draw(2)], draw(2)
     cases = []
     for reverse in (False, True):
@@ -226,19 +258,36 @@ def elements():
                 with tf.GradientTape() as tape:
                     tape.watch(xs)
                     if given:
-                        states = go(lambda s, e: (s[0] * tf.tanh(xs[4] * e[0]) + s[1], s[1] + e[0] * e[1]), (xs[0], xs[1]),
-                                    initializer=(xs[2], xs[3]), **more)
+                        states = go(
+                            lambda s, e: (s[0] * tf.tanh(xs[4] * e[0]) + s[1], s[1] + e[0] * e[1]),
+                            (xs[0], xs[1]),
+                            initializer=(xs[2], xs[3]),
+                            **more,
+                        )
                     else:
                         states = (go(lambda s, e: s * tf.tanh(e) + e, xs[0], **more),)
                     loss = sum(tf.reduce_sum(s * s) for s in states)
-                cases.append({"reverse": reverse, "stacked": stacked, "given": given, "states": [tensor(s) for s in states],
-                              "gradients": [tensor(g) for g in tape.gradient(loss, xs)]})
+                cases.append(
+                    {
+                        "reverse": reverse,
+                        "stacked": stacked,
+                        "given": given,
+                        "states": [tensor(s) for s in states],
+                        "gradients": [tensor(g) for g in tape.gradient(loss, xs)],
+                    }
+                )
     return {"x": tensor(x), "y": tensor(y), "first": [tensor(f) for f in first], "weight": tensor(w), "cases": cases}
 
 
 def main():
-    golden = {"optimizers": optimizers(), "learning_rates": learning_rates(), "clipping": clipping(), "recurrent": recurrent(), "sampled": sampled(),
-              "elements": elements()}
+    golden = {
+        "optimizers": optimizers(),
+        "learning_rates": learning_rates(),
+        "clipping": clipping(),
+        "recurrent": recurrent(),
+        "sampled": sampled(),
+        "elements": elements(),
+    }
     lines = ",\n".join(f'"{name}": {json.dumps(part, separators=(",", ":"))}' for name, part in golden.items())
     (HERE / "training.json").write_text("{\n" + lines + "\n}\n")
 

@@ -29,7 +29,9 @@ CONFIG.graph_options.rewrite_options.disable_meta_optimizer = True
 # Writing.
 def tensor(array, dtype=None):
     """dtype: of TensorFlow, where the array's own does not say it: quantized results come as plain integers."""
-    array = np.array(array, object) if isinstance(array, bytes) else np.asarray(array)  # numpy's own strings end before their last zeros
+    array = (
+        np.array(array, object) if isinstance(array, bytes) else np.asarray(array)
+    )  # numpy's own strings end before their last zeros
     if array.dtype == object or array.dtype.kind in "SU":
         strings = [one if isinstance(one, bytes) else str(one).encode() for one in array.reshape(-1).tolist()]
         return ["string", list(array.shape), [base64.b64encode(one).decode() for one in strings]]
@@ -60,9 +62,14 @@ def attribute(value, kind):
     which = value.WhichOneof("value")
     if which == "list":
         listed = value.list
-        lists = {"int": ("ints", list(listed.i)), "float": ("floats", [_number(f) for f in listed.f]), "bool": ("bools", list(listed.b)),
-                 "type": ("types", [registry.type_name(t) for t in listed.type]), "shape": ("shapes", [_shape(s) for s in listed.shape]),
-                 "string": ("texts", [s.decode() for s in listed.s])}
+        lists = {
+            "int": ("ints", list(listed.i)),
+            "float": ("floats", [_number(f) for f in listed.f]),
+            "bool": ("bools", list(listed.b)),
+            "type": ("types", [registry.type_name(t) for t in listed.type]),
+            "shape": ("shapes", [_shape(s) for s in listed.shape]),
+            "string": ("texts", [s.decode() for s in listed.s]),
+        }
         return dict([lists[kind.removeprefix("list(").removesuffix(")")]])
     simple = {"i": lambda: ("int", value.i), "f": lambda: ("float", _number(value.f)), "b": lambda: ("bool", value.b),
               "type": lambda: ("type", registry.type_name(value.type)), "shape": lambda: ("shape", _shape(value.shape)),
@@ -138,7 +145,9 @@ def _variable_nodes(graph, i, kind, value):
     node.attr["shape"].shape.CopyFrom(tf.TensorShape(value.shape).as_proto())
     node.attr["shared_name"].s = name.encode()
     _const_node(graph, f"initial{i}", value)
-    assign = graph.node.add(name=f"assign{i}", op="AssignVariableOp" if resource else "Assign", input=[name, f"initial{i}"])
+    assign = graph.node.add(
+        name=f"assign{i}", op="AssignVariableOp" if resource else "Assign", input=[name, f"initial{i}"]
+    )
     assign.attr["dtype" if resource else "T"].type = dtype.as_datatype_enum
     read = graph.node.add(name=f"read{i}", op="ReadVariableOp" if resource else "Identity", input=[name])
     read.attr["dtype" if resource else "T"].type = dtype.as_datatype_enum
@@ -147,7 +156,9 @@ def _variable_nodes(graph, i, kind, value):
 
 def _graph_of(case, definition, attrs):
     graph = graph_pb2.GraphDef()
-    graph.versions.producer = tf.compat.v1.GRAPH_DEF_VERSION if hasattr(tf.compat.v1, "GRAPH_DEF_VERSION") else tf.version.GRAPH_DEF_VERSION
+    graph.versions.producer = (
+        tf.compat.v1.GRAPH_DEF_VERSION if hasattr(tf.compat.v1, "GRAPH_DEF_VERSION") else tf.version.GRAPH_DEF_VERSION
+    )
     variables = _variables(definition, case)
     names = []
     for i, given in enumerate(case.flat()):
@@ -159,7 +170,9 @@ def _graph_of(case, definition, attrs):
             _const_node(graph, names[-1], value)
         else:
             node = graph.node.add(name=names[-1], op="Placeholder")
-            node.attr["dtype"].type = (tf.string if value.dtype == object else tf.as_dtype(value.dtype)).as_datatype_enum
+            node.attr["dtype"].type = (
+                tf.string if value.dtype == object else tf.as_dtype(value.dtype)
+            ).as_datatype_enum
             shape = tf.TensorShape(None if case.blind else value.shape)
             node.attr["shape"].shape.CopyFrom(shape.as_proto())
     node = graph.node.add(name="node", op=case.op, input=names)
@@ -189,7 +202,9 @@ PATIENCE = tf.compat.v1.RunOptions(timeout_in_ms=10000)
 def _refusal(error):
     text = getattr(error, "message", None) or str(error)
     without = ("No OpKernel", "No registered", "Unsupported dtype", "Could not find")
-    if isinstance(error, (tf.errors.UnimplementedError, tf.errors.DeadlineExceededError)) or any(words in text for words in without):
+    if isinstance(error, (tf.errors.UnimplementedError, tf.errors.DeadlineExceededError)) or any(
+        words in text for words in without
+    ):
         raise NoAnswer(text) from error
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(_FRAMES)]
     return lines[0][:160] if lines else type(error).__name__
@@ -229,7 +244,10 @@ def ask(case):
             raise NoAnswer("TensorFlow gives memory that it never wrote")
         if case.blind and not _fits(case, definition, attrs):
             raise NoAnswer("TensorFlow refuses it where it knows the shapes before the step")
-        line["out"] = [tensor(one, output.dtype.base_dtype) for one, output in zip(outputs, graph.get_operation_by_name("node").outputs)]
+        line["out"] = [
+            tensor(one, output.dtype.base_dtype)
+            for one, output in zip(outputs, graph.get_operation_by_name("node").outputs)
+        ]
         if after is not None:
             line["after"] = [tensor(one) for one in after]
         elif case.says(case.gradients) and not variables:
@@ -273,8 +291,10 @@ def _gradients(session, graph, case, outputs):
     """The gradients of all floating outputs in random directions, in all floating feeds; {} where there are none."""
     random = np.random.default_rng(case.seed)
     node = graph.get_operation_by_name("node")
-    floating = [(one.dtype.is_floating or one.dtype.is_complex) and (case.differentiated is None or i in case.differentiated)
-                for i, one in enumerate(node.outputs)]
+    floating = [
+        (one.dtype.is_floating or one.dtype.is_complex) and (case.differentiated is None or i in case.differentiated)
+        for i, one in enumerate(node.outputs)
+    ]
     asked = [i for i, one in enumerate(case.flat()) if isinstance(one, np.ndarray) and one.dtype != object
              and (tf.as_dtype(one.dtype).is_floating or tf.as_dtype(one.dtype).is_complex)]
     if not asked or not any(floating):
@@ -311,8 +331,15 @@ def _dense(gradient):
 
 def _ask_program(program):
     graph_def = program.graph.as_graph_def()
-    line = {"op": program.op, "ops": sorted({node.op for node in graph_def.node} | {node.op for f in graph_def.library.function for node in f.node_def}),
-            "about": program.about, "graph": base64.b64encode(graph_def.SerializeToString(deterministic=True)).decode(), "runs": []}
+    line = {
+        "op": program.op,
+        "ops": sorted(
+            {node.op for node in graph_def.node} | {node.op for f in graph_def.library.function for node in f.node_def}
+        ),
+        "about": program.about,
+        "graph": base64.b64encode(graph_def.SerializeToString(deterministic=True)).decode(),
+        "runs": [],
+    }
     graph, dense = program.graph, []
     if program.gradients:
         with graph.as_default():
@@ -322,13 +349,19 @@ def _ask_program(program):
             line["gradients"], dense = {"ys": program.gradients[0], "xs": list(found)}, list(found.values())
     with tempfile.TemporaryDirectory() as folder, tf.compat.v1.Session(graph=graph, config=CONFIG) as session:
         for feeds, fetches, targets in program.runs:
-            run = {"feeds": {name: "folder" if value is draw.FOLDER else tensor(value) for name, value in feeds.items()}, "fetch": fetches, "targets": targets}
+            run = {
+                "feeds": {name: "folder" if value is draw.FOLDER else tensor(value) for name, value in feeds.items()},
+                "fetch": fetches,
+                "targets": targets,
+            }
             feeds = {name: folder if value is draw.FOLDER else value for name, value in feeds.items()}
             line["runs"].append(run)
             differentiates = dense if fetches else []
             try:
                 names = [graph.get_tensor_by_name(name) for name in fetches] + differentiates
-                values = session.run([names, [graph.get_operation_by_name(name) for name in targets]], feeds, options=PATIENCE)[0]
+                values = session.run(
+                    [names, [graph.get_operation_by_name(name) for name in targets]], feeds, options=PATIENCE
+                )[0]
             except REFUSALS as error:
                 run["error"] = _refusal(error)
                 continue

@@ -47,7 +47,9 @@ inline const tenon_plugin* OpenLibrary(const std::string& path) {
 }
 
 // Of an op package.
-inline const tenon_plugin* Open(const std::string& package) { return OpenLibrary(std::string(TENON_TEST_BUILD_DIR) + "/lib/tenon/plugins/tenon_ops_" + package + ".so"); }
+inline const tenon_plugin* Open(const std::string& package) {
+  return OpenLibrary(std::string(TENON_TEST_BUILD_DIR) + "/lib/tenon/plugins/tenon_ops_" + package + ".so");
+}
 
 inline const void* Capability(const tenon_plugin* plugin, std::string_view id) {
   for (uint64_t i = 0; i < plugin->capability_count; ++i) {

@@ -29,7 +29,8 @@ void AddStep(const std::string& explained, std::set<std::string>* nodes, std::st
   const Json step = Json::parse(explained);
   std::set<std::string> running;
   for (const Json& node : step) {
-    const auto runs = node["runs"].get<std::string>(), op = node["op"].get<std::string>(), name = node["name"].get<std::string>();
+    const auto runs = node["runs"].get<std::string>(), op = node["op"].get<std::string>(),
+               name = node["name"].get<std::string>();
     const auto plugin = node["kernel_plugin"].get<std::string>();
     const bool folded = runs == "folded or forwarded";
     nodes->insert(name);
@@ -45,18 +46,21 @@ void AddStep(const std::string& explained, std::set<std::string>* nodes, std::st
   for (const Json& node : step)
     for (const Json& input : node["inputs"]) {
       const auto edge = input.get<std::string>();
-      ran->chained |= running.contains(node["name"].get<std::string>()) && running.contains(edge.substr(0, edge.find(':')));
+      ran->chained |=
+          running.contains(node["name"].get<std::string>()) && running.contains(edge.substr(0, edge.find(':')));
     }
 }
 
 }  // namespace
 
-Result<CaseSession> CaseSession::Create(const Runtime& runtime, const Graph& graph, const SessionOptions& options, bool watched) {
+Result<CaseSession> CaseSession::Create(const Runtime& runtime, const Graph& graph, const SessionOptions& options,
+                                        bool watched) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, graph, options));
   return CaseSession(std::move(session), watched);
 }
 
-Result<Callable*> CaseSession::Prepared(const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const std::vector<Name>& targets, const RunOptions& options) {
+Result<Callable*> CaseSession::Prepared(const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+                                        const std::vector<Name>& targets, const RunOptions& options) {
   std::vector<Name> feed_names;
   for (const Feed& feed : feeds) feed_names.push_back(feed.name);
   std::string key;
@@ -74,7 +78,8 @@ Result<Callable*> CaseSession::Prepared(const std::vector<Feed>& feeds, const st
   return &found->second;
 }
 
-Result<std::vector<Tensor>> CaseSession::Run(const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const std::vector<Name>& targets, const RunOptions& options) {
+Result<std::vector<Tensor>> CaseSession::Run(const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+                                             const std::vector<Name>& targets, const RunOptions& options) {
   if (!watched_) return session_.Run(feeds, fetches, targets, options);
   TENON_TRY_ASSIGN(const Callable* const callable, Prepared(feeds, fetches, targets, options));
   std::vector<host::View> values;

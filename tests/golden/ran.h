@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ran in a case: which kernels of which plugins, how, and of what the graph was made. A manner in which the very same would run again tells nothing new.
+// What ran in a case: which kernels of which plugins, how, and of what the graph was made. A manner in which the very
+// same would run again tells nothing new.
 //
-// All of it is asked of the engine (tenon_callable_explain, the session's metrics). What the engine does not tell is taken for different by whoever asks.
+// All of it is asked of the engine (tenon_callable_explain, the session's metrics). What the engine does not tell is
+// taken for different by whoever asks.
 #ifndef TENON_TESTS_GOLDEN_RAN_H_
 #define TENON_TESTS_GOLDEN_RAN_H_
 
@@ -19,7 +21,8 @@ struct Ran {
   std::set<std::string> plugins;  // whose kernels were chosen, and those that were asked before them and refused
   size_t told = 0;                // of all that the steps say of themselves: equal where the same ran
   bool compiled = false;          // some of it by a device's compiler
-  bool chained = false;           // a node read another, which a compiler may have claimed together and left, so that they are not the engine's to tile
+  bool chained = false;  // a node read another, which a compiler may have claimed together and left, so that they are
+                         // not the engine's to tile
   bool optimized = false;         // not the graph as it stands, or that is not known
   bool functions = false;         // kernels may call some, of whose insides nothing is told
   bool differentiated = false;    // which may make more functions
@@ -30,18 +33,21 @@ struct Ran {
 // A session whose steps can be asked afterwards what ran. Without `watched` it is a session as everybody's.
 class CaseSession {
  public:
-  static host::Result<CaseSession> Create(const host::Runtime& runtime, const host::Graph& graph, const host::SessionOptions& options, bool watched);
+  static host::Result<CaseSession> Create(const host::Runtime& runtime, const host::Graph& graph,
+                                          const host::SessionOptions& options, bool watched);
 
   host::Status Extend(const host::Graph& graph) { return session_.Extend(graph); }
-  host::Result<std::vector<host::Tensor>> Run(const std::vector<host::Feed>& feeds, const std::vector<host::Name>& fetches, const std::vector<host::Name>& targets = {},
+  host::Result<std::vector<host::Tensor>> Run(const std::vector<host::Feed>& feeds,
+                                              const std::vector<host::Name>& fetches,
+                                              const std::vector<host::Name>& targets = {},
                                               const host::RunOptions& options = {});
   // What has run, of a session that is watched. graph: the session's.
   Ran Tell(const host::Graph& graph) const;
 
  private:
   CaseSession(host::Session session, bool watched) : session_(std::move(session)), watched_(watched) {}
-  host::Result<host::Callable*> Prepared(const std::vector<host::Feed>& feeds, const std::vector<host::Name>& fetches, const std::vector<host::Name>& targets,
-                                         const host::RunOptions& options);
+  host::Result<host::Callable*> Prepared(const std::vector<host::Feed>& feeds, const std::vector<host::Name>& fetches,
+                                         const std::vector<host::Name>& targets, const host::RunOptions& options);
 
   host::Session session_;
   bool watched_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keras's recurrent layers as it exports them, and TensorFlow 1's cells under dynamic_rnn, against what TensorFlow computed: those that devices/cpu knows are one
-// node (recurrent_pass.cc), the others the loops that they are. Covers N8.
+// Keras's recurrent layers as it exports them, and TensorFlow 1's cells under dynamic_rnn, against what TensorFlow
+// computed: those that devices/cpu knows are one node (recurrent_pass.cc), the others the loops that they are. Covers
+// N8.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +19,10 @@ struct Exported {
 
 class RecurrentLoops : public ::testing::TestWithParam<Exported> {};
 
-Tensor TensorOf(const nlohmann::json& written) { return *Tensor::From(written["values"].get<std::vector<float>>(), Shape(written["shape"].get<std::vector<int64_t>>())); }
+Tensor TensorOf(const nlohmann::json& written) {
+  return *Tensor::From(written["values"].get<std::vector<float>>(),
+                       Shape(written["shape"].get<std::vector<int64_t>>()));
+}
 
 TEST_P(RecurrentLoops, GiveTensorFlowsValues) {
   const auto golden = nlohmann::json::parse(ReadFile(GetParam().values));
@@ -40,19 +44,30 @@ TEST_P(RecurrentLoops, GiveTensorFlowsValues) {
       for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-6f) << fetch << " at " << i;
     }
     const std::string how = *callable->Explain();
-    EXPECT_EQ(how.find("Tenon>LSTMLayer") != std::string::npos || how.find("Tenon>GRULayer") != std::string::npos, GetParam().is_one_node) << fetch;
+    EXPECT_EQ(how.find("Tenon>LSTMLayer") != std::string::npos || how.find("Tenon>GRULayer") != std::string::npos,
+              GetParam().is_one_node)
+        << fetch;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Keras, RecurrentLoops,
-                         ::testing::Values(Exported{"lstm", true}, Exported{"lstm_last", true}, Exported{"lstm_back", true}, Exported{"lstm_bare", true}, Exported{"two", true}, Exported{"lstm_hard", false}, Exported{"gru", true},
-                                           Exported{"gru_last", true}, Exported{"gru_back", true}, Exported{"gru_bare", true}, Exported{"gru_before", true}, Exported{"gru_before_last", true},
-                                           Exported{"gru_relu", false}),
+                         ::testing::Values(Exported{"lstm", true}, Exported{"lstm_last", true},
+                                           Exported{"lstm_back", true}, Exported{"lstm_bare", true},
+                                           Exported{"two", true}, Exported{"lstm_hard", false}, Exported{"gru", true},
+                                           Exported{"gru_last", true}, Exported{"gru_back", true},
+                                           Exported{"gru_bare", true}, Exported{"gru_before", true},
+                                           Exported{"gru_before_last", true}, Exported{"gru_relu", false}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 std::vector<Exported> Tf1(const char* graph) {
   std::vector<Exported> all;
-  for (const auto& [name, is_one_node] : {std::pair{"basic", true}, {"forget", true}, {"lstm", true}, {"peepholes", false}, {"gru", true}, {"relu", false}, {"two", false}})
+  for (const auto& [name, is_one_node] : {std::pair{"basic", true},
+                                          {"forget", true},
+                                          {"lstm", true},
+                                          {"peepholes", false},
+                                          {"gru", true},
+                                          {"relu", false},
+                                          {"two", false}})
     all.push_back({name, is_one_node, graph, "recurrent_tf1.json", "yds"});
   return all;
 }

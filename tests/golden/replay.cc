@@ -46,7 +46,8 @@ bool Lists(const Json& one, const char* key, size_t number) {
 
 std::string CompareAll(const std::string& what, const std::vector<Tensor>& want, const std::vector<Tensor>& got,
                        const Tolerance& tolerance) {
-  if (want.size() != got.size()) return std::to_string(got.size()) + " " + what + "s instead of " + std::to_string(want.size());
+  if (want.size() != got.size())
+    return std::to_string(got.size()) + " " + what + "s instead of " + std::to_string(want.size());
   for (size_t i = 0; i < want.size(); ++i) {
     const std::string difference = Compare(want[i], got[i], tolerance);
     if (!difference.empty()) return what + " " + std::to_string(i) + ": " + difference;
@@ -115,7 +116,8 @@ class OpCase {
   }
 
   Result<std::vector<Tensor>> Fetch(const std::vector<Name>& fetches) {
-    return session_->Run(made_->feeds, fetches, fetches.empty() ? std::vector<Name>{made_->node} : std::vector<Name>{}, {.timeout = kPatience});
+    return session_->Run(made_->feeds, fetches, fetches.empty() ? std::vector<Name>{made_->node} : std::vector<Name>{},
+                         {.timeout = kPatience});
   }
 
   std::string CompareVariables() {
@@ -136,7 +138,8 @@ class OpCase {
       if (!dy.ok()) return "the case is broken: " + dy.status().message();
       ys.push_back(made_->node.output(static_cast<int32_t>(i)));
       const std::string name = "dy" + std::to_string(i);
-      dys.push_back(made_->graph.Placeholder(name, dy->dtype(), one_.value("blind", false) ? Shape::Unknown() : dy->shape()));
+      dys.push_back(
+          made_->graph.Placeholder(name, dy->dtype(), one_.value("blind", false) ? Shape::Unknown() : dy->shape()));
       made_->feeds.push_back({name, *dy});
     }
     for (size_t i = 0; i < made_->values.size(); ++i) {
@@ -168,7 +171,8 @@ class OpCase {
     auto expected = TensorFrom(want);
     if (!expected.ok()) return "the case is broken: " + expected.status().message();
     // A gradient of zeros needs no nodes: none says the same.
-    if (gradient.kind == Gradient::Kind::kNone) return OnlyZeros(*expected) ? "" : "there is none, where TensorFlow has one";
+    if (gradient.kind == Gradient::Kind::kNone)
+      return OnlyZeros(*expected) ? "" : "there is none, where TensorFlow has one";
     const auto got = Fetch({Dense(gradient, made_->values[input])});
     if (!got.ok()) return ExcusedGradient(got.status());
     return Compare(*expected, (*got)[0], differences_.ForGradient(op_));
@@ -177,7 +181,9 @@ class OpCase {
   // Slices added up, as TensorFlow makes a tensor of them.
   Name Dense(const Gradient& gradient, const Tensor& x) {
     if (gradient.kind == Gradient::Kind::kDense) return gradient.dense;
-    const Output dense = made_->graph.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, made_->graph.Const(static_cast<int32_t>(x.shape()[0]))});
+    const Output dense =
+        made_->graph.Op("UnsortedSegmentSum",
+                        {gradient.dense, gradient.indices, made_->graph.Const(static_cast<int32_t>(x.shape()[0]))});
     const Status extended = session_->Extend(made_->graph);
     return extended.ok() ? Name(dense) : Name(extended.message());  // which no node is called, so that the text is seen
   }
@@ -260,7 +266,8 @@ class GraphCase {
     }
     return outputs;
   }
-  // Nodes that give and take the state of the graph's one iterator, which the runs without fetches begin that are the first ones; false where that is not so.
+  // Nodes that give and take the state of the graph's one iterator, which the runs without fetches begin that are the
+  // first ones; false where that is not so.
   bool AddStateNodes(Graph* graph) {
     std::vector<Operation> iterators;
     for (int64_t i = 0, count = tenon_graph_node_count(graph->get()); i < count; ++i)
@@ -283,14 +290,16 @@ class GraphCase {
     restore_ = graph->AddNode("DeserializeIterator", {iterators[0].output(0), stored});
     if (damage_ > 0) {
       seed_ = graph->Placeholder("seed", DType::kInt64, Shape());
-      restore_damaged_ = graph->AddNode("DeserializeIterator", {iterators[0].output(0), graph->Op("TestDamage", {state, seed_})});
+      restore_damaged_ =
+          graph->AddNode("DeserializeIterator", {iterators[0].output(0), graph->Op("TestDamage", {state, seed_})});
     }
     return graph->status().ok();
   }
   // To a new session, in which the pipeline begins anew and then goes on where it stood.
   std::string MoveOn(const Graph& graph, CaseSession* session) {
     const auto saved = session->Run({}, {}, {save_}, {.timeout = kPatience});
-    const bool beyond = saved.status().code() == Code::kUnimplemented && saved.status().message().find("whose elements are not in memory") != std::string::npos;
+    const bool beyond = saved.status().code() == Code::kUnimplemented &&
+                        saved.status().message().find("whose elements are not in memory") != std::string::npos;
     if (beyond) return "";  // the shards of a saved dataset, one of which is open: the pass goes on where it is
     if (!saved.ok()) return "its state: " + saved.status().message();
     auto next = CaseSession::Create(runtime_, graph, options_, false);
@@ -303,10 +312,12 @@ class GraphCase {
     *session = *std::move(next);
     return "";
   }
-  // What it gives, if it is taken for a state, is nobody's business; but it may not end the process, nor take what the session has not.
+  // What it gives, if it is taken for a state, is nobody's business; but it may not end the process, nor take what the
+  // session has not.
   void TakeDamaged(CaseSession& session, int number) const {
     constexpr std::chrono::milliseconds kSoon{200};
-    const auto seed = static_cast<int64_t>(std::hash<std::string>{}(one_["graph"].get_ref<const std::string&>()) + static_cast<uint64_t>(number));
+    const auto seed = static_cast<int64_t>(std::hash<std::string>{}(one_["graph"].get_ref<const std::string&>()) +
+                                           static_cast<uint64_t>(number));
     const auto taken = session.Run({{seed_, *Tensor::Scalar(seed)}}, {}, {restore_damaged_}, {.timeout = kSoon});
     if (!taken.ok()) return;
     std::vector<Name> fetches;
@@ -316,7 +327,8 @@ class GraphCase {
   // Any of the graph's ops may be the one that refuses.
   std::string Excused(const Status& status) const {
     const Json ops = one_.value("ops", Json::array({op_}));
-    const bool said = std::ranges::any_of(ops, [&](const Json& op) { return differences_.Refuses(op.get<std::string>(), status.message()); });
+    const bool said = std::ranges::any_of(
+        ops, [&](const Json& op) { return differences_.Refuses(op.get<std::string>(), status.message()); });
     return said ? "" : "refused: " + status.message();
   }
 
@@ -337,7 +349,8 @@ class GraphCase {
       fetches.emplace_back(gradient.dense);
     }
     auto got = session.Run(feeds, fetches, targets, {.timeout = kPatience});
-    for (int more = run.value("repeat", 1) - 1; more > 0 && got.ok(); --more) got = session.Run(feeds, fetches, targets, {.timeout = kPatience});
+    for (int more = run.value("repeat", 1) - 1; more > 0 && got.ok(); --more)
+      got = session.Run(feeds, fetches, targets, {.timeout = kPatience});
     if (run.contains("error")) {
       const auto text = run["error"].get<std::string>();
       return !got.ok() || differences_.Accepts(op_, text) ? "" : "computed, where TensorFlow refuses: " + text;
@@ -347,7 +360,8 @@ class GraphCase {
     if (differentiates) expected.insert(expected.end(), run["dx"].begin(), run["dx"].end());
     auto want = TensorsFrom(expected);
     if (!want.ok()) return "the case is broken: " + want.status().message();
-    return CompareAll("fetch", *want, *got, differentiates ? differences_.ForGradient(op_) : differences_.ForValue(op_));
+    return CompareAll("fetch", *want, *got,
+                      differentiates ? differences_.ForGradient(op_) : differences_.ForValue(op_));
   }
 
   const Runtime& runtime_;
@@ -381,7 +395,8 @@ RuntimeOptions OptionsFor(Kernels kernels) {
   options.search = false;
   for (const auto& entry : std::filesystem::directory_iterator(TENON_TEST_BUILD_DIR "/lib/tenon/plugins")) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("tenon_ops_") || kPlainKernels.contains(name) || name == "tenon_files_memory.so") options.plugins.push_back(entry.path());
+    if (name.starts_with("tenon_ops_") || kPlainKernels.contains(name) || name == "tenon_files_memory.so")
+      options.plugins.push_back(entry.path());
   }
   return options;
 }
@@ -390,7 +405,8 @@ RuntimeOptions OptionsFor(Kernels kernels) {
 
 Result<Runtime> MakeRuntime(Kernels kernels) { return Runtime::Create(OptionsFor(kernels)); }
 
-std::string Replay(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner, Ran* ran) {
+std::string Replay(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner,
+                   Ran* ran) {
   if (one.contains("graph")) return GraphCase(runtime, one, differences, manner, ran).Run();
   return OpCase(runtime, one, differences, manner, ran).Run();
 }
@@ -426,7 +442,8 @@ void SayCaseOnCrash() {
   for (const int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) signal(number, SayCase);
 }
 
-Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner, const Choice& choice) {
+Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner,
+                const Choice& choice) {
   Tally tally;
   for (std::string line; std::getline(text, line);) {
     const size_t number = tally.cases++;

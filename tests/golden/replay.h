@@ -28,12 +28,14 @@ host::Result<host::Runtime> MakeRuntime(Kernels kernels);
 struct Manner {
   bool optimize = true;
   std::string device = {};  // of its nodes
-  bool resume = false;      // each run behind the first is another session's, to which the state of the graph's one iterator is carried; graphs that have none are left out
-  int damage = 0;           // with resume: so many damaged states are given to it before each run; what they may do is fail
+  bool resume = false;      // each run behind the first is another session's, to which the state of the graph's one
+                            // iterator is carried; graphs that have none are left out
+  int damage = 0;  // with resume: so many damaged states are given to it before each run; what they may do is fail
 };
 
 // Empty, or what of the case differs from TensorFlow. ran: not null, gets what ran.
-std::string Replay(const host::Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner, Ran* ran = nullptr);
+std::string Replay(const host::Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner,
+                   Ran* ran = nullptr);
 
 // What a case is, in a line: op, attributes, inputs.
 std::string Describe(const Json& one);
@@ -45,10 +47,12 @@ struct Tally {
 // What is done with the case of that number, from 0 on.
 struct Choice {
   std::function<bool(size_t)> leaves_out = {};                // none: nothing is
-  std::function<std::string(size_t, const Ran&)> judge = {};  // shown what ran; its text, if it is not empty, is a failure
+  std::function<std::string(size_t, const Ran&)> judge =
+      {};  // shown what ran; its text, if it is not empty, is a failure
 };
 // Every line of `text`. The line at hand is kept where a signal handler can say it.
-Tally ReplayAll(const host::Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner, const Choice& choice = {});
+Tally ReplayAll(const host::Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner,
+                const Choice& choice = {});
 // Says on standard error which case was running when this process dies of a signal.
 void SayCaseOnCrash();
 

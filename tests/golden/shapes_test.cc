@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape functions against what TensorFlow infers: never another shape, never less, an error where it has one. Covers A3.
+// Shape functions against what TensorFlow infers: never another shape, never less, an error where it has one. Covers
+// A3.
 #include <gtest/gtest.h>
 
 #include "core/graph/graph.h"

@@ -42,7 +42,9 @@ Json Scalar(const AttrValue& value, size_t i) {
         for (int d = 0; d < value.shape(i).rank(); ++d) dims.push_back(value.shape(i).dim(d));
         return dims;
       }
-    case TENON_ATTR_TENSOR: return Json(std::vector<uint8_t>(value.tensor().as<uint8_t>(), value.tensor().as<uint8_t>() + value.tensor().byte_size()));
+    case TENON_ATTR_TENSOR:
+      return Json(std::vector<uint8_t>(value.tensor().as<uint8_t>(),
+                                       value.tensor().as<uint8_t>() + value.tensor().byte_size()));
     default: return "?";
   }
 }
@@ -115,7 +117,8 @@ TEST(Signatures, OfferEveryRoleThatTheEngineAsksForOnce) {
     for (const std::string& role : op->roles) {
       // What the engine only looks for, others may play too.
       const bool is_new = players.emplace(role, op->name).second;
-      EXPECT_TRUE(is_new || role == "variable_handle" || role == "reference_variable" || role == "read_variable_rows") << role << ": " << players[role] << " and " << op->name;
+      EXPECT_TRUE(is_new || role == "variable_handle" || role == "reference_variable" || role == "read_variable_rows")
+          << role << ": " << players[role] << " and " << op->name;
     }
   }
   for (const char* role : {"variable_handle",

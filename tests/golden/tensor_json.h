@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors and attributes as the case files write them.
 //
-// A tensor is [dtype, dims, bytes]: little-endian elements in base64, of which one element alone stands for all of them;
-// strings are a list of base64. For those that people write: a list of numbers instead of bytes, and "text" for strings as they are. An attribute is {kind: value}: {"int": 3}, {"type": "float"}, {"ints": [1, 2]}.
+// A tensor is [dtype, dims, bytes]: little-endian elements in base64, of which one element alone stands for all of
+// them; strings are a list of base64. For those that people write: a list of numbers instead of bytes, and "text" for
+// strings as they are. An attribute is {kind: value}: {"int": 3}, {"type": "float"}, {"ints": [1, 2]}.
 #ifndef TENON_TESTS_GOLDEN_TENSOR_JSON_H_
 #define TENON_TESTS_GOLDEN_TENSOR_JSON_H_
 

@@ -18,16 +18,28 @@ sys.path.insert(0, str(ROOT / "tools"))
 import gpu_lane  # noqa: E402
 
 # Nothing of the user's own settings, which might sign or hook commits.
-ENVIRONMENT = {**{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-               "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none",
-               **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "a"), ("EMAIL", "a@b"))}}
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "core.fsync",
+    "GIT_CONFIG_VALUE_0": "none",
+    **{
+        f"GIT_{who}_{what}": value
+        for who in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "a"), ("EMAIL", "a@b"))
+    },
+}
 MAKE = """#!/bin/sh
 echo "$@" >>made
 """
 
 
 def run(*command, at, **more):
-    return subprocess.run(command, cwd=at, env={**ENVIRONMENT, **more}, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        command, cwd=at, env={**ENVIRONMENT, **more}, check=True, capture_output=True, text=True
+    ).stdout
 
 
 class Lane(unittest.TestCase):
@@ -119,7 +131,10 @@ class Lane(unittest.TestCase):
     def test_counts_what_is_not_committed_and_says_so(self):
         self.passed()
         self.write("devices/cuda/new.cc", "git does not know it")
-        self.assertEqual(self.lane(), "needed: it has not passed since these changed: devices/cuda, and changes are not committed yet: they count")
+        self.assertEqual(
+            self.lane(),
+            "needed: it has not passed since these changed: devices/cuda, and changes are not committed yet: they count",
+        )
         # The lane passes before the commit; the commit changes nothing.
         self.assertIn("is written", self.keep())
         self.assertIn("not committed yet", self.lane())
@@ -145,13 +160,18 @@ class Lane(unittest.TestCase):
         record = self.tree / gpu_lane.RECORD
         lines = record.read_text().splitlines()
         record.write_text("\n".join([lines[0], "<<<<<<< ours", *lines[3:]]))
-        self.assertTrue(self.lane().startswith("needed: it has not passed since these changed: " + ", ".join(gpu_lane.PATHS[:2])), self.lane())
+        self.assertTrue(
+            self.lane().startswith("needed: it has not passed since these changed: " + ", ".join(gpu_lane.PATHS[:2])),
+            self.lane(),
+        )
         shutil.rmtree(self.tree / ".git")
         self.assertTrue(self.lane().startswith("needed: what has changed cannot be told"), self.lane())
 
     def test_says_that_its_list_is_out_of_date(self):
         shutil.rmtree(self.tree / "tests/device")
-        done = subprocess.run([sys.executable, "-B", "tools/gpu_lane.py"], cwd=self.tree, env=ENVIRONMENT, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-B", "tools/gpu_lane.py"], cwd=self.tree, env=ENVIRONMENT, capture_output=True, text=True
+        )
         self.assertEqual(done.returncode, 1)
         self.assertIn("tests/device: no file is there any more", done.stderr)
 

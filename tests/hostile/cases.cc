@@ -36,7 +36,8 @@ SessionOptions OptionsFor(bool dynamic) {
 // A case that shall never end says how long it is waited for.
 host::RunOptions PatienceOf(const Json& one) {
   host::RunOptions run;
-  run.timeout = one.contains("deadline_ms") ? std::chrono::milliseconds(one["deadline_ms"].get<int>()) : std::chrono::milliseconds(kDeadline);
+  run.timeout = one.contains("deadline_ms") ? std::chrono::milliseconds(one["deadline_ms"].get<int>())
+                                            : std::chrono::milliseconds(kDeadline);
   return run;
 }
 
@@ -77,7 +78,9 @@ Answer AnswerOf(std::string way, Result<std::vector<Tensor>> result) {
 
 std::vector<Answer> AnswersOf(const Runtime& runtime, const Json& one) {
   static constexpr std::pair<golden::InputsAs, const char*> ways[] = {
-      {golden::InputsAs::kConstants, "constants"}, {golden::InputsAs::kFeeds, "feeds"}, {golden::InputsAs::kBlindFeeds, "feeds of unknown shape"}};
+      {golden::InputsAs::kConstants, "constants"},
+      {golden::InputsAs::kFeeds, "feeds"},
+      {golden::InputsAs::kBlindFeeds, "feeds of unknown shape"}};
   std::vector<Answer> answers;
   for (const bool dynamic : {false, true}) {
     const std::string executor = dynamic ? ", dynamic executor" : "";
@@ -85,7 +88,8 @@ std::vector<Answer> AnswersOf(const Runtime& runtime, const Json& one) {
       answers.push_back(AnswerOf("graph" + executor, RunText(runtime, one, dynamic)));
       continue;
     }
-    for (const auto& [how, name] : ways) answers.push_back(AnswerOf(name + executor, RunOp(runtime, one, how, dynamic)));
+    for (const auto& [how, name] : ways)
+      answers.push_back(AnswerOf(name + executor, RunOp(runtime, one, how, dynamic)));
   }
   return answers;
 }
@@ -97,7 +101,8 @@ std::string JudgeOf(const Json& one, const Answer& answer) {
     if (!want.ok()) return "the case is broken: " + want.status().message();
     if (want->size() != answer.values.size()) return std::to_string(answer.values.size()) + " values";
     for (size_t i = 0; i < want->size(); ++i)
-      if (std::string difference = golden::Compare((*want)[i], answer.values[i], {}); !difference.empty()) return "value " + std::to_string(i) + ": " + difference;
+      if (std::string difference = golden::Compare((*want)[i], answer.values[i], {}); !difference.empty())
+        return "value " + std::to_string(i) + ": " + difference;
     return "";
   }
   if (answer.status.ok()) return "accepted";
@@ -109,7 +114,8 @@ std::string JudgeOf(const Json& one, const Answer& answer) {
 }
 
 std::string NameOf(const Json& one) {
-  return one["kind"].get<std::string>() + ", " + one["op"].get<std::string>() + (one.contains("about") ? ": " + one["about"].get<std::string>() : "");
+  return one["kind"].get<std::string>() + ", " + one["op"].get<std::string>() +
+         (one.contains("about") ? ": " + one["about"].get<std::string>() : "");
 }
 
 std::vector<Json> ReadCases(const std::string& path) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile cases: graphs that must be refused, and with what words. README.md says how one is written.
 //
-// A case of an op is tried with constants, with feeds and with feeds of unknown shape, each by both executors: checks stand in shape
-// functions, in what is prepared when shapes are known, and in kernels, and all of them must hold.
+// A case of an op is tried with constants, with feeds and with feeds of unknown shape, each by both executors: checks
+// stand in shape functions, in what is prepared when shapes are known, and in kernels, and all of them must hold.
 #ifndef TENON_TESTS_HOSTILE_CASES_H_
 #define TENON_TESTS_HOSTILE_CASES_H_
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged and lying files for the command line: models, checkpoints, arrays, graphs. Each command ends by itself, with an exit code of its own, whatever the files hold.
+"""Damaged and lying files for the command line: models, checkpoints, arrays, graphs. Each command ends by itself, with
+an exit code of its own, whatever the files hold.
 
 usage: command_files.py TENON [--seed N] [--count N] [--only N]     only: one trial again, whose folder is kept
 """
@@ -84,13 +85,34 @@ def spoil(folder, dice):
 
 def commands(model, dice):
     x = model / "x.npy"
-    return dice.choice([
-        ["inspect", model], ["inspect", model, "--json"], ["inspect", model / "variables" / "variables"], ["ops", "--coverage", model],
-        ["run", model, "--feed", f"x={x}", *BOUNDS], ["run", model, "--signature", "serving_default", "--feed", f"keras_tensor={x}", *BOUNDS],
-        ["run", model / "saved_model.pb", "--fetch", "y", *BOUNDS], ["place", model / "graph.pb", "--explain"], ["run", model / "graph.pbtxt", "--fetch", "y", *BOUNDS],
-        ["compare", model, "--feed", f"keras_tensor={x}", *BOUNDS], ["train", "model", "--help"],
-        ["train", model, "--data", f"keras_tensor={x}", "--minimize", "loss", "--steps", "2", "--memory-limit", "256M"], ["inspect", x],
-    ])
+    return dice.choice(
+        [
+            ["inspect", model],
+            ["inspect", model, "--json"],
+            ["inspect", model / "variables" / "variables"],
+            ["ops", "--coverage", model],
+            ["run", model, "--feed", f"x={x}", *BOUNDS],
+            ["run", model, "--signature", "serving_default", "--feed", f"keras_tensor={x}", *BOUNDS],
+            ["run", model / "saved_model.pb", "--fetch", "y", *BOUNDS],
+            ["place", model / "graph.pb", "--explain"],
+            ["run", model / "graph.pbtxt", "--fetch", "y", *BOUNDS],
+            ["compare", model, "--feed", f"keras_tensor={x}", *BOUNDS],
+            ["train", "model", "--help"],
+            [
+                "train",
+                model,
+                "--data",
+                f"keras_tensor={x}",
+                "--minimize",
+                "loss",
+                "--steps",
+                "2",
+                "--memory-limit",
+                "256M",
+            ],
+            ["inspect", x],
+        ]
+    )
 
 
 def trial(tenon, seed, number, keep):
@@ -101,8 +123,10 @@ def trial(tenon, seed, number, keep):
     shape = dice.choice([(2, 3), (4, 5, 3), (1,), (), (2**40, 2**40), (0, 2**62)])
     (model / "x.npy").write_bytes(npy(bytes(range(240)), shape))
     (model / "graph.pb").write_bytes((model / "saved_model.pb").read_bytes()[8:])
-    (model / "graph.pbtxt").write_text('node { name: "y" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT '
-                                       'tensor_shape { dim { size: 2 } } float_val: 1 } } } }\n')
+    (model / "graph.pbtxt").write_text(
+        'node { name: "y" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { tensor { dtype: DT_FLOAT '
+        'tensor_shape { dim { size: 2 } } float_val: 1 } } } }\n'
+    )
     what = [spoil(model, dice) for _ in range(dice.choice([1, 1, 2]))]
     line = [str(word) for word in [tenon, *commands(model, dice)]]
     fault = ""
@@ -114,7 +138,10 @@ def trial(tenon, seed, number, keep):
     except subprocess.TimeoutExpired:
         fault = f"did not end in {SECONDS} s"
     if fault or keep:
-        print(f"--seed {seed} --only {number}: {', '.join(what)}\n  {' '.join(line)}\n  {fault or 'as it should be'}", flush=True)
+        print(
+            f"--seed {seed} --only {number}: {', '.join(what)}\n  {' '.join(line)}\n  {fault or 'as it should be'}",
+            flush=True,
+        )
     if not fault and not keep:
         shutil.rmtree(folder)
     return bool(fault)

@@ -16,7 +16,8 @@ namespace tenon::hostile {
 class Dice {
  public:
   Dice(uint64_t seed, uint64_t number) {
-    std::seed_seq seeds{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
+    std::seed_seq seeds{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), static_cast<uint32_t>(number),
+                        static_cast<uint32_t>(number >> 32)};
     random_.seed(seeds);
   }
 
@@ -31,20 +32,84 @@ class Dice {
 
   // A size or an index as graphs have them, mostly; else one of those that overflow something.
   int64_t OddInt() {
-    static constexpr int64_t extremes[] = {-1, -2, -3, -1000, 64, 127, 128, 255, 256, 65535, 65536, 1000000, 0x7ffffffe, 0x7fffffff, 0x80000000, 0xffffffff,
-                                           int64_t{1} << 32, int64_t{1} << 40, int64_t{1} << 62, -(int64_t{1} << 31), -(int64_t{1} << 31) - 1,
-                                           std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max() - 1, std::numeric_limits<int64_t>::min()};
+    static constexpr int64_t extremes[] = {-1,
+                                           -2,
+                                           -3,
+                                           -1000,
+                                           64,
+                                           127,
+                                           128,
+                                           255,
+                                           256,
+                                           65535,
+                                           65536,
+                                           1000000,
+                                           0x7ffffffe,
+                                           0x7fffffff,
+                                           0x80000000,
+                                           0xffffffff,
+                                           int64_t{1} << 32,
+                                           int64_t{1} << 40,
+                                           int64_t{1} << 62,
+                                           -(int64_t{1} << 31),
+                                           -(int64_t{1} << 31) - 1,
+                                           std::numeric_limits<int64_t>::max(),
+                                           std::numeric_limits<int64_t>::max() - 1,
+                                           std::numeric_limits<int64_t>::min()};
     return OneIn(2) ? static_cast<int64_t>(Under(6)) : extremes[Under(std::size(extremes))];
   }
   double OddFloat() {
-    static constexpr double numbers[] = {0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-45, 1e38, 1e300, -1e300, 4e9, -3e9, 1e19,
-                                         std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+    static constexpr double numbers[] = {0.0,
+                                         -0.0,
+                                         1.0,
+                                         -1.0,
+                                         0.5,
+                                         2.0,
+                                         1e-45,
+                                         1e38,
+                                         1e300,
+                                         -1e300,
+                                         4e9,
+                                         -3e9,
+                                         1e19,
+                                         std::numeric_limits<double>::quiet_NaN(),
+                                         std::numeric_limits<double>::infinity(),
+                                         -std::numeric_limits<double>::infinity()};
     return numbers[Under(std::size(numbers))];
   }
   std::string OddText() {
-    static const std::string texts[] = {"", "^", ":", "x:999999999999", "x:-1", "/", "a//b", "_", "a b", "\xff\xfe", std::string("a\0b", 3), "{}", "%s%n", "0",
-                                        "SAME", "VALID", "EXPLICIT", "NHWC", "NCHW", "NCHW_VECT_C", "REFLECT", "SYMMETRIC", "MIN_COMBINED", "loc:@nobody",
-                                        "->", "ij,jk->ik", "...", "i...,...j->ij", "(", "[a-", "\\1\\2\\9", "tf.int32"};
+    static const std::string texts[] = {"",
+                                        "^",
+                                        ":",
+                                        "x:999999999999",
+                                        "x:-1",
+                                        "/",
+                                        "a//b",
+                                        "_",
+                                        "a b",
+                                        "\xff\xfe",
+                                        std::string("a\0b", 3),
+                                        "{}",
+                                        "%s%n",
+                                        "0",
+                                        "SAME",
+                                        "VALID",
+                                        "EXPLICIT",
+                                        "NHWC",
+                                        "NCHW",
+                                        "NCHW_VECT_C",
+                                        "REFLECT",
+                                        "SYMMETRIC",
+                                        "MIN_COMBINED",
+                                        "loc:@nobody",
+                                        "->",
+                                        "ij,jk->ik",
+                                        "...",
+                                        "i...,...j->ij",
+                                        "(",
+                                        "[a-",
+                                        "\\1\\2\\9",
+                                        "tf.int32"};
     const size_t which = Under(std::size(texts) + 1);
     return which == std::size(texts) ? std::string(5000, 'n') : texts[which];
   }

@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
       std::printf("%zu %s\n", ++line, NameOf(one).c_str());
       for (const Answer& answer : AnswersOf(*runtime, one)) {
         const std::string judged = JudgeOf(one, answer);
-        std::printf("  %s %s: %s\n", judged.empty() ? " " : "!", answer.way.c_str(), answer.status.ok() ? "accepted" : answer.status.message().c_str());
+        std::printf("  %s %s: %s\n", judged.empty() ? " " : "!", answer.way.c_str(),
+                    answer.status.ok() ? "accepted" : answer.status.message().c_str());
         bad += judged.empty() ? 0 : 1;
       }
       std::fflush(stdout);

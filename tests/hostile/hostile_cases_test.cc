@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of hostile cases, each refused in clear words by every set of kernels, whatever is known when a step is planned.
+// The table of hostile cases, each refused in clear words by every set of kernels, whatever is known when a step is
+// planned.
 #include <gtest/gtest.h>
 
 #include "tests/golden/replay.h"
@@ -17,12 +18,19 @@ TEST_P(HostileCases, AreRefusedInClearWords) {
   EXPECT_GE(cases.size(), 200u);
   size_t line = 0;
   for (const golden::Json& one : cases) {
-    SCOPED_TRACE("line " + std::to_string(++line) + ": " + NameOf(one));  // a crash is told by the sanitizer; a debugger shows `line`
+    SCOPED_TRACE("line " + std::to_string(++line) + ": " +
+                 NameOf(one));  // a crash is told by the sanitizer; a debugger shows `line`
     for (const Answer& answer : AnswersOf(*runtime, one)) EXPECT_EQ(JudgeOf(one, answer), "") << answer.way;
   }
 }
-INSTANTIATE_TEST_SUITE_P(With, HostileCases, ::testing::Values(golden::Kernels::kAll, golden::Kernels::kPlain, golden::Kernels::kOneDnnAlways),
-                         [](const auto& test) { return std::string(test.param == golden::Kernels::kAll ? "AllKernels" : test.param == golden::Kernels::kPlain ? "PlainKernels" : "OneDnnAlways"); });
+INSTANTIATE_TEST_SUITE_P(With, HostileCases,
+                         ::testing::Values(golden::Kernels::kAll, golden::Kernels::kPlain,
+                                           golden::Kernels::kOneDnnAlways),
+                         [](const auto& test) {
+                           return std::string(test.param == golden::Kernels::kAll     ? "AllKernels"
+                                              : test.param == golden::Kernels::kPlain ? "PlainKernels"
+                                                                                      : "OneDnnAlways");
+                         });
 
 TEST(Judge, TellsAcceptedRefusedAndUnclear) {
   const golden::Json one = {{"says", {"three"}}};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that are deep, long or wide, and messages within messages: what goes along them must not do so on the stack. Covers K2.
+// Graphs that are deep, long or wide, and messages within messages: what goes along them must not do so on the stack.
+// Covers K2.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -15,7 +16,8 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-NodeDef* AddNode(GraphDef* graph, const std::string& name, const std::string& op, const std::vector<std::string>& inputs) {
+NodeDef* AddNode(GraphDef* graph, const std::string& name, const std::string& op,
+                 const std::vector<std::string>& inputs) {
   NodeDef* node = graph->add_node();
   node->set_name(name);
   node->set_op(op);
@@ -36,7 +38,8 @@ void AddOne(GraphDef* graph) {
 GraphDef Chain(const std::string& op, int length) {
   GraphDef graph;
   AddOne(&graph);
-  for (int i = 0; i < length; ++i) AddNode(&graph, "n" + std::to_string(i), op, {i == 0 ? "one" : "n" + std::to_string(i - 1)});
+  for (int i = 0; i < length; ++i)
+    AddNode(&graph, "n" + std::to_string(i), op, {i == 0 ? "one" : "n" + std::to_string(i - 1)});
   return graph;
 }
 
@@ -141,15 +144,17 @@ TEST(HostileDepth, MessagesWithinMessagesAreRefusedHoweverDeep) {
     // Of a node's attribute `a`: lists of functions' attributes; tensors of variants of tensors. And types of types.
     const std::string name = Wrapped(1, "x") + Wrapped(2, "NoOp");
     IsRefusedOrReadByAll(Wrapped(1, name + Wrapped(5, Wrapped(1, "a") + Wrapped(2, Nested({2, 2, 9, 1}, depth)))));
-    IsRefusedOrReadByAll(Wrapped(1, name + Wrapped(5, Wrapped(1, "a") + Wrapped(2, Wrapped(8, Nested({3, 15}, depth))))));
+    IsRefusedOrReadByAll(
+        Wrapped(1, name + Wrapped(5, Wrapped(1, "a") + Wrapped(2, Wrapped(8, Nested({3, 15}, depth))))));
     IsRefusedOrReadByAll(Wrapped(1, name + Wrapped(7, Nested({2}, depth))));
   }
 }
 
 TEST(HostileDepth, LengthsBeyondTheMessageAreRefused) {
   using std::string_literals::operator""s;
-  for (const std::string& length : {"\x7f"s, "\xff\xff\xff\xff\x07"s, "\xff\xff\xff\xff\x0f"s, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"s,
-                                    "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s, "\x80"s})
+  for (const std::string& length :
+       {"\x7f"s, "\xff\xff\xff\xff\x07"s, "\xff\xff\xff\xff\x0f"s, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"s,
+        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s, "\x80"s})
     for (const std::string& tag : {"\x0a"s, "\x12"s, "\x22"s}) {
       IsRefusedOrReadByAll(tag + length);
       IsRefusedOrReadByAll(tag + length + "abc");
@@ -159,7 +164,8 @@ TEST(HostileDepth, LengthsBeyondTheMessageAreRefused) {
 }
 
 TEST(HostileDepth, GroupsAndUnknownWireTypesAreRefused) {
-  for (const char* bytes : {"\x0b", "\x0c", "\x0e", "\x0f", "\x0b\x0b\x0b\x0b", "\xfb\xff\xff\xff\x0f"}) IsRefusedOrReadByAll(bytes);
+  for (const char* bytes : {"\x0b", "\x0c", "\x0e", "\x0f", "\x0b\x0b\x0b\x0b", "\xfb\xff\xff\xff\x0f"})
+    IsRefusedOrReadByAll(bytes);
   IsRefusedOrReadByAll(std::string(100000, '\x0b'));
 }
 
@@ -198,7 +204,8 @@ const Attrs& OfElements() {
   static const Attrs attrs = {{"output_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}};
   return attrs;
 }
-void Fill(NodeDef* node, const std::string& name, const std::string& op, const std::vector<std::string>& inputs, const Attrs& attrs) {
+void Fill(NodeDef* node, const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
+          const Attrs& attrs) {
   node->set_name(name);
   node->set_op(op);
   for (const std::string& input : inputs) node->add_input(input);
@@ -215,7 +222,9 @@ void FillConst(NodeDef* node, const std::string& name, tensorflow::DataType type
   Fill(node, name, "Const", {}, {{"dtype", is}, {"value", value}});
 }
 // A function "f" of numbers, which gives variants or numbers; `takes` besides: names of variants.
-tensorflow::FunctionDef* AddF(GraphDef* graph, const std::string& name, const std::vector<std::pair<std::string, tensorflow::DataType>>& takes, tensorflow::DataType gives) {
+tensorflow::FunctionDef* AddF(GraphDef* graph, const std::string& name,
+                              const std::vector<std::pair<std::string, tensorflow::DataType>>& takes,
+                              tensorflow::DataType gives) {
   auto* function = graph->mutable_library()->add_function();
   auto* signature = function->mutable_signature();
   signature->set_name(name);
@@ -231,16 +240,20 @@ tensorflow::FunctionDef* AddF(GraphDef* graph, const std::string& name, const st
   return function;
 }
 
-// What says a step that takes an element of a dataset whose function gives that dataset again. add: its node "m" in the function "f", which has "x", a dataset "t" of that, "one", "yes", and what more
-// `takes` says.
-Status OfItself(const std::string& caller, const std::vector<std::pair<std::string, tensorflow::DataType>>& takes, const std::function<void(tensorflow::FunctionDef*)>& add) {
+// What says a step that takes an element of a dataset whose function gives that dataset again. add: its node "m" in the
+// function "f", which has "x", a dataset "t" of that, "one", "yes", and what more `takes` says.
+Status OfItself(const std::string& caller, const std::vector<std::pair<std::string, tensorflow::DataType>>& takes,
+                const std::function<void(tensorflow::FunctionDef*)>& add) {
   GraphDef graph;
   FillConst(graph.add_node(), "x", tensorflow::DT_INT64, 1);
-  Fill(graph.add_node(), "t", "TensorDataset", {"x"}, {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
+  Fill(graph.add_node(), "t", "TensorDataset", {"x"},
+       {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
   auto* f = AddF(&graph, "f", takes, tensorflow::DT_VARIANT);
   FillConst(f->add_node_def(), "one", tensorflow::DT_INT64, 1);
   FillConst(f->add_node_def(), "yes", tensorflow::DT_BOOL, 1);
-  if (caller == "x") Fill(f->add_node_def(), "t", "TensorDataset", {"x"}, {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
+  if (caller == "x")
+    Fill(f->add_node_def(), "t", "TensorDataset", {"x"},
+         {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
   add(f);
   (*f->mutable_ret())["y"] = "m:handle:0";
   auto* key = AddF(&graph, "key", {{"a", tensorflow::DT_INT64}}, tensorflow::DT_INT64);
@@ -252,7 +265,8 @@ Status OfItself(const std::string& caller, const std::vector<std::pair<std::stri
     inputs.push_back(type == tensorflow::DT_INT64 ? "x" : "t");
     types.push_back(type);
   }
-  Fill(graph.add_node(), "d", "PartitionedCall", inputs, {{"f", called}, {"Tin", OfTypes(types)}, {"Tout", OfTypes({tensorflow::DT_VARIANT})}});
+  Fill(graph.add_node(), "d", "PartitionedCall", inputs,
+       {{"f", called}, {"Tin", OfTypes(types)}, {"Tout", OfTypes({tensorflow::DT_VARIANT})}});
   Fill(graph.add_node(), "o", "DatasetToSingleElement", {"d"}, OfElements());
   auto session = Session::Create(TheRuntime(), SessionOptions());  // without a limit, which would end it too
   if (!session.ok()) return session.status();
@@ -284,19 +298,22 @@ TEST(HostileDepth, ADatasetWhoseFunctionGivesItAgainIsRefused) {
       Fill(f->add_node_def(), "m", op, inputs, WithF());
     });
     EXPECT_EQ(status.code(), Code::kResourceExhausted) << op << ": " << status;
-    EXPECT_NE(std::string(status.message()).find("deeper than 1000 datasets"), std::string::npos) << op << ": " << status;
+    EXPECT_NE(std::string(status.message()).find("deeper than 1000 datasets"), std::string::npos)
+        << op << ": " << status;
   }
 }
 
 TEST(HostileDepth, AGroupThatIsMadeOfItsOwnKindIsRefused) {
-  const Status status = OfItself("w", {{"a", tensorflow::DT_INT64}, {"w", tensorflow::DT_VARIANT}}, [](tensorflow::FunctionDef* f) {
-    Attrs attrs = OfElements();
-    for (const char* of : {"key", "reduce", "window_size"}) attrs.emplace_back("T" + std::string(of) + "_func_other_arguments", OfTypes({}));
-    attrs.emplace_back("key_func", OfFunction("key"));
-    attrs.emplace_back("reduce_func", OfFunction("f"));
-    attrs.emplace_back("window_size_func", OfFunction("key"));
-    Fill(f->add_node_def(), "m", "GroupByWindowDataset", {"w"}, attrs);
-  });
+  const Status status =
+      OfItself("w", {{"a", tensorflow::DT_INT64}, {"w", tensorflow::DT_VARIANT}}, [](tensorflow::FunctionDef* f) {
+        Attrs attrs = OfElements();
+        for (const char* of : {"key", "reduce", "window_size"})
+          attrs.emplace_back("T" + std::string(of) + "_func_other_arguments", OfTypes({}));
+        attrs.emplace_back("key_func", OfFunction("key"));
+        attrs.emplace_back("reduce_func", OfFunction("f"));
+        attrs.emplace_back("window_size_func", OfFunction("key"));
+        Fill(f->add_node_def(), "m", "GroupByWindowDataset", {"w"}, attrs);
+      });
   EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
   EXPECT_NE(std::string(status.message()).find("deeper than 1000 datasets"), std::string::npos) << status;
 }
@@ -306,14 +323,18 @@ TEST(HostileDepth, ABranchThatIsMadeOfItselfIsRefused) {
     tensorflow::AttrValue each;
     each.set_i(1);
     Attrs attrs = OfElements();
-    attrs.insert(attrs.end(), {{"branches", OfFunctions("f", 2)}, {"other_arguments_lengths", OfNumbers({0, 0})}, {"num_elements_per_branch", each}, {"Targuments", OfTypes({})}});
+    attrs.insert(attrs.end(), {{"branches", OfFunctions("f", 2)},
+                               {"other_arguments_lengths", OfNumbers({0, 0})},
+                               {"num_elements_per_branch", each},
+                               {"Targuments", OfTypes({})}});
     Fill(f->add_node_def(), "m", "ChooseFastestBranchDataset", {"w", "one:output:0", "one:output:0"}, attrs);
   });
   EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
   EXPECT_NE(std::string(status.message()).find("deeper than 1000 datasets"), std::string::npos) << status;
 }
 
-// In each turn of a loop the function of the dataset of the last one gives the next: the functions have one another, in a row.
+// In each turn of a loop the function of the dataset of the last one gives the next: the functions have one another, in
+// a row.
 TEST(HostileDepth, ARowOfFunctionsThatHaveOneAnotherEnds) {
   constexpr int kTurns = 20000;
   GraphDef graph;
@@ -322,17 +343,26 @@ TEST(HostileDepth, ARowOfFunctionsThatHaveOneAnotherEnds) {
   tensorflow::AttrValue shapes = OfOneShape();
   shapes.mutable_list()->add_shape()->set_unknown_rank(true);
   auto* f = AddF(&graph, "f", {{"x", tensorflow::DT_INT64}}, tensorflow::DT_VARIANT);
-  Fill(f->add_node_def(), "t", "TensorDataset", {"x"}, {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
+  Fill(f->add_node_def(), "t", "TensorDataset", {"x"},
+       {{"Toutput_types", OfTypes({tensorflow::DT_INT64})}, {"output_shapes", OfOneShape()}});
   Fill(f->add_node_def(), "m", "MapDataset", {"t:handle:0"},
-       {{"f", OfFunction("f")}, {"Targuments", OfTypes({})}, {"output_types", OfTypes({tensorflow::DT_VARIANT})}, {"output_shapes", OfOneShape()}});
+       {{"f", OfFunction("f")},
+        {"Targuments", OfTypes({})},
+        {"output_types", OfTypes({tensorflow::DT_VARIANT})},
+        {"output_shapes", OfOneShape()}});
   (*f->mutable_ret())["y"] = "m:handle:0";
-  Fill(graph.add_node(), "d", "PartitionedCall", {"x"}, {{"f", OfFunction("f")}, {"Tin", OfTypes({tensorflow::DT_INT64})}, {"Tout", OfTypes({tensorflow::DT_VARIANT})}});
+  Fill(graph.add_node(), "d", "PartitionedCall", {"x"},
+       {{"f", OfFunction("f")}, {"Tin", OfTypes({tensorflow::DT_INT64})}, {"Tout", OfTypes({tensorflow::DT_VARIANT})}});
   Fill(graph.add_node(), "loop", "While", {"zero", "d"},
-       {{"T", OfTypes({tensorflow::DT_INT32, tensorflow::DT_VARIANT})}, {"cond", OfFunction("on")}, {"body", OfFunction("turn")}, {"output_shapes", shapes}});
+       {{"T", OfTypes({tensorflow::DT_INT32, tensorflow::DT_VARIANT})},
+        {"cond", OfFunction("on")},
+        {"body", OfFunction("turn")},
+        {"output_shapes", shapes}});
   tensorflow::AttrValue number;
   number.set_type(tensorflow::DT_INT32);
   Fill(graph.add_node(), "turns", "Identity", {"loop"}, {{"T", number}});
-  const std::vector<std::pair<std::string, tensorflow::DataType>> state = {{"i", tensorflow::DT_INT32}, {"d", tensorflow::DT_VARIANT}};
+  const std::vector<std::pair<std::string, tensorflow::DataType>> state = {{"i", tensorflow::DT_INT32},
+                                                                           {"d", tensorflow::DT_VARIANT}};
   auto* on = AddF(&graph, "on", state, tensorflow::DT_BOOL);
   FillConst(on->add_node_def(), "most", tensorflow::DT_INT32, kTurns);
   Fill(on->add_node_def(), "less", "Less", {"i", "most:output:0"}, {{"T", number}});
@@ -343,7 +373,8 @@ TEST(HostileDepth, ARowOfFunctionsThatHaveOneAnotherEnds) {
   still->set_type(tensorflow::DT_VARIANT);
   FillConst(turn->add_node_def(), "one", tensorflow::DT_INT32, 1);
   Fill(turn->add_node_def(), "sum", "AddV2", {"i", "one:output:0"}, {{"T", number}});
-  Fill(turn->add_node_def(), "next", "DatasetToSingleElement", {"d"}, {{"output_types", OfTypes({tensorflow::DT_VARIANT})}, {"output_shapes", OfOneShape()}});
+  Fill(turn->add_node_def(), "next", "DatasetToSingleElement", {"d"},
+       {{"output_types", OfTypes({tensorflow::DT_VARIANT})}, {"output_shapes", OfOneShape()}});
   (*turn->mutable_ret())["y"] = "sum:z:0";
   (*turn->mutable_ret())["still"] = "next:components:0";
   auto session = Session::Create(TheRuntime(), SessionOptions());

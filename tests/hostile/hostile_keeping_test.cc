@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps values beyond a call, by itself or in a loop: a stranger's graph makes it keep as much as there is. Each is refused at the session's limit, the process stays within that and
-// 64 MB, and what ends with the step is given back.
+// What keeps values beyond a call, by itself or in a loop: a stranger's graph makes it keep as much as there is. Each
+// is refused at the session's limit, the process stays within that and 64 MB, and what ends with the step is given
+// back.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -86,7 +87,8 @@ void Add(Nodes* nodes, const std::string& name, const std::string& op, const Nam
   for (const auto& [key, value] : attrs) (*node->mutable_attr())[key] = value;
 }
 template <class Nodes>
-void AddConst(Nodes* nodes, const std::string& name, DataType type, const std::vector<int64_t>& values, const std::vector<int64_t>& dims = {}) {
+void AddConst(Nodes* nodes, const std::string& name, DataType type, const std::vector<int64_t>& values,
+              const std::vector<int64_t>& dims = {}) {
   AttrValue value;
   auto* tensor = value.mutable_tensor();
   tensor->set_dtype(type);
@@ -119,7 +121,9 @@ FunctionDef* AddFunction(GraphDef* graph, const std::string& name, const Argumen
   }
   return function;
 }
-void Return(FunctionDef* function, const std::string& result, const std::string& value) { (*function->mutable_ret())[result] = value; }
+void Return(FunctionDef* function, const std::string& result, const std::string& value) {
+  (*function->mutable_ret())[result] = value;
+}
 
 // ---- Trying ----
 
@@ -157,7 +161,8 @@ void ExpectRefused(const GraphDef& graph, const std::string& target, Ends ends, 
   ASSERT_TRUE(imported.ok()) << about << ": " << imported;
   const Status status = session->Run({}, {}, {target}, {.timeout = std::chrono::seconds(10)}).status();
   EXPECT_EQ(status.code(), Code::kResourceExhausted) << about << ": " << status;
-  EXPECT_NE(std::string(status.message()).find("would pass the memory limit of 67108864 bytes"), std::string::npos) << about << ": " << status;
+  EXPECT_NE(std::string(status.message()).find("would pass the memory limit of 67108864 bytes"), std::string::npos)
+      << about << ": " << status;
   if (!kWatched) {
     EXPECT_LE(Memory("VmHWM:"), before + kLimit + kSlack) << about;
   }
@@ -168,8 +173,9 @@ void ExpectRefused(const GraphDef& graph, const std::string& target, Ends ends, 
 
 // ---- Datasets ----
 
-// The dataset that `add` makes of one that never ends, "r", of one shared tensor, "x", summed. There are "big", "one" and "zero", functions of such an element that give big and three,
-// and one that gives the second of its arguments, a dataset.
+// The dataset that `add` makes of one that never ends, "r", of one shared tensor, "x", summed. There are "big", "one"
+// and "zero", functions of such an element that give big and three, and one that gives the second of its arguments, a
+// dataset.
 void TryDataset(const std::string& about, const std::function<void(GraphDef* graph)>& add, int rank = 0) {
   GraphDef graph;
   const Attrs elements = {{"output_types", Types({DT_INT64})}, {"output_shapes", Shapes(rank)}};
@@ -184,10 +190,15 @@ void TryDataset(const std::string& about, const std::function<void(GraphDef* gra
   Add(&graph, "r", "RepeatDataset", {"d", "ever"}, elements);
   add(&graph);
   Add(&graph, "sum", "ReduceDataset", {"kept", "zero"},
-      {{"f", Function("add")}, {"Tstate", Types({DT_INT64})}, {"Targuments", Types({})}, {"output_types", Types({DT_INT64})}, {"output_shapes", Shapes(-1)}});
+      {{"f", Function("add")},
+       {"Tstate", Types({DT_INT64})},
+       {"Targuments", Types({})},
+       {"output_types", Types({DT_INT64})},
+       {"output_shapes", Shapes(-1)}});
   FunctionDef* function = AddFunction(&graph, "add", {{"a", DT_INT64}, {"b", DT_INT64}}, {{"y", DT_INT64}});
   Return(function, "y", "a");
-  for (const auto& [name, number] : {std::pair<std::string, int64_t>{"gives_big", int64_t{1} << 40}, {"gives_three", 3}}) {
+  for (const auto& [name, number] :
+       {std::pair<std::string, int64_t>{"gives_big", int64_t{1} << 40}, {"gives_three", 3}}) {
     function = AddFunction(&graph, name, {{"a", DT_INT64}}, {{"y", DT_INT64}});
     AddConst(function, "k", DT_INT64, {number});
     Return(function, "y", "k:output:0");
@@ -222,32 +233,44 @@ TEST(HostileKeeping, ElementsAheadOfTheirConsumerAreCharged) {
 }
 TEST(HostileKeeping, ElementsOfWindowsAreCharged) {
   TryDataset("window", [](GraphDef* g) {
-    Add(g, "windows", "WindowDataset", {"r", "big", "one", "one", "true"}, {{"output_types", Types({DT_VARIANT})}, {"output_shapes", Shapes()}});
+    Add(g, "windows", "WindowDataset", {"r", "big", "one", "one", "true"},
+        {{"output_types", Types({DT_VARIANT})}, {"output_shapes", Shapes()}});
     FunctionDef* first = AddFunction(g, "first", {{"w", DT_VARIANT}}, {{"y", DT_VARIANT}});
     Return(first, "y", "w");
-    Add(g, "kept", "FlatMapDataset", {"windows"}, With(OfNumbers(), {{"f", Function("first")}, {"Targuments", Types({})}}));
+    Add(g, "kept", "FlatMapDataset", {"windows"},
+        With(OfNumbers(), {{"f", Function("first")}, {"Targuments", Types({})}}));
   });
-  TryDataset("sliding window", [](GraphDef* g) { Add(g, "kept", "SlidingWindowDataset", {"r", "big", "one", "one"}, OfNumbers()); });
+  TryDataset("sliding window", [](GraphDef* g) {
+    Add(g, "kept", "SlidingWindowDataset", {"r", "big", "one", "one"}, OfNumbers());
+  });
 }
 TEST(HostileKeeping, ElementsOfGroupsAreCharged) {
   TryDataset("group by window", [](GraphDef* g) {
     Attrs attrs = OfNumbers();
-    for (const char* of : {"key", "reduce", "window_size"}) attrs.emplace_back("T" + std::string(of) + "_func_other_arguments", Types({}));
+    for (const char* of : {"key", "reduce", "window_size"})
+      attrs.emplace_back("T" + std::string(of) + "_func_other_arguments", Types({}));
     Add(g, "kept", "GroupByWindowDataset", {"r"},
-        With(attrs, {{"key_func", Function("gives_three")}, {"reduce_func", Function("gives_window")}, {"window_size_func", Function("gives_big")}}));
+        With(attrs, {{"key_func", Function("gives_three")},
+                     {"reduce_func", Function("gives_window")},
+                     {"window_size_func", Function("gives_big")}}));
   });
   TryDataset("group by reducer", [](GraphDef* g) {
     Add(g, "numbers", "RangeDataset", {"zero", "big", "one"}, OfNumbers());
     Attrs attrs = OfNumbers();
-    for (const char* of : {"key", "init", "reduce", "finalize"}) attrs.emplace_back("T" + std::string(of) + "_func_other_arguments", Types({}));
+    for (const char* of : {"key", "init", "reduce", "finalize"})
+      attrs.emplace_back("T" + std::string(of) + "_func_other_arguments", Types({}));
     Add(g, "kept", "GroupByReducerDataset", {"numbers"},
-        With(attrs, {{"key_func", Function("same")}, {"init_func", Function("gives_three")}, {"reduce_func", Function("add")}, {"finalize_func", Function("same")}}));
+        With(attrs, {{"key_func", Function("same")},
+                     {"init_func", Function("gives_three")},
+                     {"reduce_func", Function("add")},
+                     {"finalize_func", Function("same")}}));
   });
 }
 TEST(HostileKeeping, RowsOfASparseBatchAreCharged) {
   TryDataset("sparse batch", [](GraphDef* g) {
     AddConst(g, "row", DT_INT64, {1}, {1});
-    Add(g, "batch", "DenseToSparseBatchDataset", {"r", "big", "row"}, {{"output_types", Types({DT_VARIANT})}, {"output_shapes", Shapes(1)}});
+    Add(g, "batch", "DenseToSparseBatchDataset", {"r", "big", "row"},
+        {{"output_types", Types({DT_VARIANT})}, {"output_shapes", Shapes(1)}});
     FunctionDef* function = AddFunction(g, "number", {{"w", DT_VARIANT}}, {{"y", DT_INT64}});
     AddConst(function, "k", DT_INT64, {3});
     Return(function, "y", "k:output:0");
@@ -257,7 +280,8 @@ TEST(HostileKeeping, RowsOfASparseBatchAreCharged) {
 
 // ---- Loops ----
 
-// A loop that counts for ever, and whose body is what `add` makes, ending with the node "e", which knows the number of the turn, "i", and what was there before the loop, "kept" (none: nothing).
+// A loop that counts for ever, and whose body is what `add` makes, ending with the node "e", which knows the number of
+// the turn, "i", and what was there before the loop, "kept" (none: nothing).
 struct Loop {
   std::string about;
   std::function<void(FunctionDef* body)> add;
@@ -271,13 +295,18 @@ void TryLoop(const Loop& loop) {
   AddConst(&graph, "zero", DT_INT32, {0});
   if (loop.before) loop.before(&graph);
   else AddConst(&graph, "kept", DT_INT32, {0});
-  Add(&graph, "loop", "While", {"zero", "kept"}, {{"T", Types({DT_INT32, loop.kept})}, {"cond", Function("on")}, {"body", Function("turn")}, {"output_shapes", Shapes(-1, 2)}});
+  Add(&graph, "loop", "While", {"zero", "kept"},
+      {{"T", Types({DT_INT32, loop.kept})},
+       {"cond", Function("on")},
+       {"body", Function("turn")},
+       {"output_shapes", Shapes(-1, 2)}});
   Add(&graph, "turns", "Identity", {"loop"}, {{"T", Type(DT_INT32)}});
   FunctionDef* on = AddFunction(&graph, "on", {{"i", DT_INT32}, {"kept", loop.kept}}, {{"y", DT_BOOL}});
   AddConst(on, "most", DT_INT32, {100000000});
   Add(on, "less", "Less", {"i", "most:output:0"}, {{"T", Type(DT_INT32)}});
   Return(on, "y", "less:z:0");
-  FunctionDef* body = AddFunction(&graph, "turn", {{"i", DT_INT32}, {"kept", loop.kept}}, {{"next", DT_INT32}, {"still", loop.kept}});
+  FunctionDef* body =
+      AddFunction(&graph, "turn", {{"i", DT_INT32}, {"kept", loop.kept}}, {{"next", DT_INT32}, {"still", loop.kept}});
   AddConst(body, "one", DT_INT32, {1});
   AddConst(body, "number", DT_INT64, {1});
   AddConst(body, "x", DT_FLOAT, {1});
@@ -291,7 +320,8 @@ void TryLoop(const Loop& loop) {
 const Attrs kSharedName = {{"container", Text("")}, {"shared_name", Text("it")}};
 
 TEST(HostileKeeping, HandlesThatALoopMakesAreCharged) {
-  for (const char* op : {"AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3"}) TryLoop({op, [op](FunctionDef* b) { Add(b, "e", op, {}, OfNumbers()); }});
+  for (const char* op : {"AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3"})
+    TryLoop({op, [op](FunctionDef* b) { Add(b, "e", op, {}, OfNumbers()); }});
   for (const char* op : {"AnonymousMultiDeviceIterator", "AnonymousMultiDeviceIteratorV3"})
     TryLoop({op, [op](FunctionDef* b) {
                AttrValue devices;
@@ -299,33 +329,52 @@ TEST(HostileKeeping, HandlesThatALoopMakesAreCharged) {
                Add(b, "e", op, {}, With(OfNumbers(), {{"devices", devices}}));
              }});
   for (const char* op : {"AnonymousHashTable", "AnonymousMutableHashTable"})
-    TryLoop({op, [op](FunctionDef* b) { Add(b, "e", op, {}, {{"key_dtype", Type(DT_INT64)}, {"value_dtype", Type(DT_INT64)}}); }});
+    TryLoop({op, [op](FunctionDef* b) {
+               Add(b, "e", op, {}, {{"key_dtype", Type(DT_INT64)}, {"value_dtype", Type(DT_INT64)}});
+             }});
   TryLoop({"AnonymousMemoryCache", [](FunctionDef* b) { Add(b, "e", "AnonymousMemoryCache", {}); }});
-  TryLoop({"AnonymousRandomSeedGenerator", [](FunctionDef* b) { Add(b, "e", "AnonymousRandomSeedGenerator", {"number:output:0", "number:output:0"}); }});
-  TryLoop({"StackV2", [](FunctionDef* b) { Add(b, "e", "StackV2", {"one:output:0"}, {{"elem_type", Type(DT_FLOAT)}}); }});
-  TryLoop({"TensorArrayV3", [](FunctionDef* b) { Add(b, "e", "TensorArrayV3", {"one:output:0"}, {{"dtype", Type(DT_FLOAT)}}); }});
+  TryLoop({"AnonymousRandomSeedGenerator", [](FunctionDef* b) {
+             Add(b, "e", "AnonymousRandomSeedGenerator", {"number:output:0", "number:output:0"});
+           }});
+  TryLoop({"StackV2", [](FunctionDef* b) {
+             Add(b, "e", "StackV2", {"one:output:0"}, {{"elem_type", Type(DT_FLOAT)}});
+           }});
+  TryLoop({"TensorArrayV3", [](FunctionDef* b) {
+             Add(b, "e", "TensorArrayV3", {"one:output:0"}, {{"dtype", Type(DT_FLOAT)}});
+           }});
 }
 
 // What an attribute says is copied for each.
 TEST(HostileKeeping, LongNamesOfWhatALoopMakesAreCharged) {
   const std::string name(100'000, 'n');
-  TryLoop({"StackV2", [&](FunctionDef* b) { Add(b, "e", "StackV2", {"one:output:0"}, {{"elem_type", Type(DT_FLOAT)}, {"stack_name", Text(name)}}); }});
-  TryLoop({"TensorArrayV3", [&](FunctionDef* b) { Add(b, "e", "TensorArrayV3", {"one:output:0"}, {{"dtype", Type(DT_FLOAT)}, {"tensor_array_name", Text(name)}}); }});
+  TryLoop({"StackV2", [&](FunctionDef* b) {
+             Add(b, "e", "StackV2", {"one:output:0"}, {{"elem_type", Type(DT_FLOAT)}, {"stack_name", Text(name)}});
+           }});
+  TryLoop(
+      {"TensorArrayV3", [&](FunctionDef* b) {
+         Add(b, "e", "TensorArrayV3", {"one:output:0"}, {{"dtype", Type(DT_FLOAT)}, {"tensor_array_name", Text(name)}});
+       }});
   TryLoop({"types", [](FunctionDef* b) {
-             Add(b, "e", "AnonymousIteratorV3", {}, {{"output_types", Types(std::vector<DataType>(1000, DT_INT64))}, {"output_shapes", Shapes(5, 1000)}});
+             Add(b, "e", "AnonymousIteratorV3", {},
+                 {{"output_types", Types(std::vector<DataType>(1000, DT_INT64))}, {"output_shapes", Shapes(5, 1000)}});
            }});
 }
 
 TEST(HostileKeeping, IteratorsThatALoopBeginsAreCharged) {
   TryLoop({"MakeIterator", [](FunctionDef* b) {
-             Add(b, "d", "TensorDataset", {"number:output:0"}, {{"Toutput_types", Types({DT_INT64})}, {"output_shapes", Shapes()}});
+             Add(b, "d", "TensorDataset", {"number:output:0"},
+                 {{"Toutput_types", Types({DT_INT64})}, {"output_shapes", Shapes()}});
              Add(b, "it", "AnonymousIteratorV3", {}, OfNumbers());
              Add(b, "e", "MakeIterator", {"d:handle:0", "it:handle:0"});
            }});
 }
 
 TEST(HostileKeeping, ValuesOnAStackAreCharged) {
-  TryLoop({"StackPushV2", [](FunctionDef* b) { Add(b, "e", "StackPushV2", {"kept", "x:output:0"}, {{"T", Type(DT_FLOAT)}}); }, Ends::kWithStep,
+  TryLoop({"StackPushV2",
+           [](FunctionDef* b) {
+             Add(b, "e", "StackPushV2", {"kept", "x:output:0"}, {{"T", Type(DT_FLOAT)}});
+           },
+           Ends::kWithStep,
            [](GraphDef* g) {
              AddConst(g, "ever", DT_INT32, {-1});
              Add(g, "kept", "StackV2", {"ever"}, {{"elem_type", Type(DT_FLOAT)}});
@@ -335,27 +384,39 @@ TEST(HostileKeeping, ValuesOnAStackAreCharged) {
 
 TEST(HostileKeeping, ElementsOfQueuesAreCharged) {
   for (const char* op : {"FIFOQueueV2", "RandomShuffleQueueV2", "PaddingFIFOQueueV2"})
-    TryLoop({op, [op](FunctionDef* b) {
-               Add(b, "q", op, {}, With(kSharedName, {{"component_types", Types({DT_FLOAT})}, {"shapes", Shapes()}, {"capacity", Number(-1)}}));
+    TryLoop({op,
+             [op](FunctionDef* b) {
+               Add(b, "q", op, {},
+                   With(kSharedName,
+                        {{"component_types", Types({DT_FLOAT})}, {"shapes", Shapes()}, {"capacity", Number(-1)}}));
                Add(b, "e", "QueueEnqueueV2", {"q:handle:0", "x:output:0"}, {{"Tcomponents", Types({DT_FLOAT})}});
              },
              Ends::kWithSession});
-  TryLoop({"PriorityQueueV2", [](FunctionDef* b) {
-             Add(b, "q", "PriorityQueueV2", {}, With(kSharedName, {{"component_types", Types({DT_FLOAT})}, {"shapes", Shapes()}, {"capacity", Number(-1)}}));
-             Add(b, "e", "QueueEnqueueV2", {"q:handle:0", "number:output:0", "x:output:0"}, {{"Tcomponents", Types({DT_INT64, DT_FLOAT})}});
+  TryLoop({"PriorityQueueV2",
+           [](FunctionDef* b) {
+             Add(b, "q", "PriorityQueueV2", {},
+                 With(kSharedName,
+                      {{"component_types", Types({DT_FLOAT})}, {"shapes", Shapes()}, {"capacity", Number(-1)}}));
+             Add(b, "e", "QueueEnqueueV2", {"q:handle:0", "number:output:0", "x:output:0"},
+                 {{"Tcomponents", Types({DT_INT64, DT_FLOAT})}});
            },
            Ends::kWithSession});
 }
 
 TEST(HostileKeeping, ElementsOfStagesAreCharged) {
   const Attrs bounds = {{"capacity", Number(0)}, {"memory_limit", Number(0)}};
-  TryLoop({"Stage", [&](FunctionDef* b) { Add(b, "e", "Stage", {"x:output:0"}, With(With(kSharedName, bounds), {{"dtypes", Types({DT_FLOAT})}})); }, Ends::kWithSession});
+  TryLoop({"Stage",
+           [&](FunctionDef* b) {
+             Add(b, "e", "Stage", {"x:output:0"}, With(With(kSharedName, bounds), {{"dtypes", Types({DT_FLOAT})}}));
+           },
+           Ends::kWithSession});
   for (const bool ordered : {false, true})
     TryLoop({ordered ? "OrderedMapStage" : "MapStage", [&](FunctionDef* b) {
                Add(b, "key", "Cast", {"i"}, {{"SrcT", Type(DT_INT32)}, {"DstT", Type(DT_INT64)}});
                AddConst(b, "first", DT_INT32, {0}, {1});
                Add(b, "e", ordered ? "OrderedMapStage" : "MapStage", {"key:y:0", "first:output:0", "x:output:0"},
-                   With(With(kSharedName, bounds), {{"dtypes", Types({DT_FLOAT})}, {"fake_dtypes", Types({DT_FLOAT})}}));
+                   With(With(kSharedName, bounds),
+                        {{"dtypes", Types({DT_FLOAT})}, {"fake_dtypes", Types({DT_FLOAT})}}));
              },
              Ends::kWithSession});
 }
@@ -367,16 +428,24 @@ TEST(HostileKeeping, PlacesForValuesThatHaveNotComeAreCharged) {
              Add(b, "key", "Cast", {"i"}, {{"SrcT", Type(DT_INT32)}, {"DstT", Type(DT_INT64)}});
              AddConst(b, "first", DT_INT32, {0}, {1});
              Add(b, "e", "MapStage", {"key:y:0", "first:output:0", "x:output:0"},
-                 With(kSharedName, {{"capacity", Number(0)}, {"memory_limit", Number(0)}, {"dtypes", Types(wide)}, {"fake_dtypes", Types({DT_FLOAT})}}));
+                 With(kSharedName, {{"capacity", Number(0)},
+                                    {"memory_limit", Number(0)},
+                                    {"dtypes", Types(wide)},
+                                    {"fake_dtypes", Types({DT_FLOAT})}}));
            },
            Ends::kWithSession});
-  TryLoop({"Barrier", [&](FunctionDef* b) {
-             Add(b, "q", "Barrier", {}, With(kSharedName, {{"component_types", Types(wide)}, {"shapes", Shapes(0, 1000)}, {"capacity", Number(-1)}}));
+  TryLoop({"Barrier",
+           [&](FunctionDef* b) {
+             Add(b, "q", "Barrier", {},
+                 With(kSharedName,
+                      {{"component_types", Types(wide)}, {"shapes", Shapes(0, 1000)}, {"capacity", Number(-1)}}));
              Add(b, "key", "AsString", {"i"}, {{"T", Type(DT_INT32)}});
              AddConst(b, "axis", DT_INT32, {0});
-             Add(b, "keys", "ExpandDims", {"key:output:0", "axis:output:0"}, {{"T", Type(DT_STRING)}, {"Tdim", Type(DT_INT32)}});
+             Add(b, "keys", "ExpandDims", {"key:output:0", "axis:output:0"},
+                 {{"T", Type(DT_STRING)}, {"Tdim", Type(DT_INT32)}});
              AddConst(b, "values", DT_FLOAT, {1}, {1});
-             Add(b, "e", "BarrierInsertMany", {"q:handle:0", "keys:output:0", "values:output:0"}, {{"T", Type(DT_FLOAT)}, {"component_index", Number(0)}});
+             Add(b, "e", "BarrierInsertMany", {"q:handle:0", "keys:output:0", "values:output:0"},
+                 {{"T", Type(DT_FLOAT)}, {"component_index", Number(0)}});
            },
            Ends::kWithSession});
 }
@@ -388,7 +457,9 @@ TEST(HostileKeeping, SparseTensorsOfAMapAreCharged) {
                AddConst(b, "indices", DT_INT64, std::vector<int64_t>(static_cast<size_t>(rank), 0), {1, rank});
                AddConst(b, "values", DT_FLOAT, {1}, {1});
                AddConst(b, "shape", DT_INT64, std::vector<int64_t>(static_cast<size_t>(rank), 1), {rank});
-               Add(b, "e", many ? "AddManySparseToTensorsMap" : "AddSparseToTensorsMap", {"indices:output:0", "values:output:0", "shape:output:0"}, With(kSharedName, {{"T", Type(DT_FLOAT)}}));
+               Add(b, "e", many ? "AddManySparseToTensorsMap" : "AddSparseToTensorsMap",
+                   {"indices:output:0", "values:output:0", "shape:output:0"},
+                   With(kSharedName, {{"T", Type(DT_FLOAT)}}));
              },
              Ends::kWithSession});
 }
@@ -398,47 +469,69 @@ TEST(HostileKeeping, ValuesInOneAnotherAreCharged) {
     AddConst(g, "x", DT_INT64, {7});
     Add(g, "kept", "TensorDataset", {"x"}, {{"Toutput_types", Types({DT_INT64})}, {"output_shapes", Shapes()}});
   };
-  TryLoop({"TensorDataset", [](FunctionDef* b) { Add(b, "e", "TensorDataset", {"kept"}, {{"Toutput_types", Types({DT_VARIANT})}, {"output_shapes", Shapes()}}); }, Ends::kWithStep, number,
-           DT_VARIANT, "e:handle:0"});
-  TryLoop({"OptionalFromValue", [](FunctionDef* b) { Add(b, "e", "OptionalFromValue", {"kept"}, {{"Toutput_types", Types({DT_VARIANT})}}); }, Ends::kWithStep, number, DT_VARIANT,
-           "e:optional:0"});
+  TryLoop(
+      {"TensorDataset",
+       [](FunctionDef* b) {
+         Add(b, "e", "TensorDataset", {"kept"}, {{"Toutput_types", Types({DT_VARIANT})}, {"output_shapes", Shapes()}});
+       },
+       Ends::kWithStep, number, DT_VARIANT, "e:handle:0"});
+  TryLoop({"OptionalFromValue",
+           [](FunctionDef* b) {
+             Add(b, "e", "OptionalFromValue", {"kept"}, {{"Toutput_types", Types({DT_VARIANT})}});
+           },
+           Ends::kWithStep, number, DT_VARIANT, "e:optional:0"});
   TryLoop({"lists in a list", [](FunctionDef* b) {
              AddConst(b, "shape", DT_INT32, std::vector<int64_t>(250, -1), {250});  // what a list says of itself
-             Add(b, "list", "EmptyTensorList", {"shape:output:0", "one:output:0"}, {{"element_dtype", Type(DT_FLOAT)}, {"shape_type", Type(DT_INT32)}});
+             Add(b, "list", "EmptyTensorList", {"shape:output:0", "one:output:0"},
+                 {{"element_dtype", Type(DT_FLOAT)}, {"shape_type", Type(DT_INT32)}});
              Add(b, "e", "TensorListPushBack", {"kept", "list:handle:0"}, {{"element_dtype", Type(DT_VARIANT)}});
            },
            Ends::kWithStep,
            [](GraphDef* g) {
              AddConst(g, "shape", DT_INT32, {-1});
              AddConst(g, "most", DT_INT32, {-1});
-             Add(g, "kept", "EmptyTensorList", {"shape", "most"}, {{"element_dtype", Type(DT_VARIANT)}, {"shape_type", Type(DT_INT32)}});
+             Add(g, "kept", "EmptyTensorList", {"shape", "most"},
+                 {{"element_dtype", Type(DT_VARIANT)}, {"shape_type", Type(DT_INT32)}});
            },
            DT_VARIANT, "e:output_handle:0"});
 }
 
 TEST(HostileKeeping, NumbersInAListAreCharged) {
-  TryLoop({"numbers in a list", [](FunctionDef* b) { Add(b, "e", "TensorListPushBack", {"kept", "i"}, {{"element_dtype", Type(DT_INT32)}}); }, Ends::kWithStep,
+  TryLoop({"numbers in a list",
+           [](FunctionDef* b) {
+             Add(b, "e", "TensorListPushBack", {"kept", "i"}, {{"element_dtype", Type(DT_INT32)}});
+           },
+           Ends::kWithStep,
            [](GraphDef* g) {
              AddConst(g, "shape", DT_INT32, {-1});
              AddConst(g, "most", DT_INT32, {-1});
-             Add(g, "kept", "EmptyTensorList", {"shape", "most"}, {{"element_dtype", Type(DT_INT32)}, {"shape_type", Type(DT_INT32)}});
+             Add(g, "kept", "EmptyTensorList", {"shape", "most"},
+                 {{"element_dtype", Type(DT_INT32)}, {"shape_type", Type(DT_INT32)}});
            },
            DT_VARIANT, "e:output_handle:0"});
 }
 
 // A dataset has its types, its name and its input's; a thousand of them may lie in one.
 TEST(HostileKeeping, DatasetsThatAreKeptAreCharged) {
-  TryLoop({"chains of datasets", [](FunctionDef* b) {
-             Add(b, "d0", "TensorDataset", {"number:output:0"}, {{"Toutput_types", Types({DT_INT64})}, {"output_shapes", Shapes()}});
-             for (int i = 1; i < 100; ++i) Add(b, "d" + std::to_string(i), "TakeDataset", {"d" + std::to_string(i - 1) + ":handle:0", "number:output:0"}, OfNumbers());
-             Add(b, "e", "Stage", {"d99:handle:0"}, With(kSharedName, {{"capacity", Number(0)}, {"memory_limit", Number(0)}, {"dtypes", Types({DT_VARIANT})}}));
+  TryLoop({"chains of datasets",
+           [](FunctionDef* b) {
+             Add(b, "d0", "TensorDataset", {"number:output:0"},
+                 {{"Toutput_types", Types({DT_INT64})}, {"output_shapes", Shapes()}});
+             for (int i = 1; i < 100; ++i)
+               Add(b, "d" + std::to_string(i), "TakeDataset",
+                   {"d" + std::to_string(i - 1) + ":handle:0", "number:output:0"}, OfNumbers());
+             Add(b, "e", "Stage", {"d99:handle:0"},
+                 With(kSharedName,
+                      {{"capacity", Number(0)}, {"memory_limit", Number(0)}, {"dtypes", Types({DT_VARIANT})}}));
            },
            Ends::kWithSession});
   TryLoop({"names of files", [](FunctionDef* b) {
              AddConst(b, "names", DT_STRING, std::vector<int64_t>(1000, 123456789), {1000});
              AddConst(b, "none", DT_STRING, {0});
              Add(b, "d", "TextLineDataset", {"names:output:0", "none:output:0", "number:output:0"});
-             Add(b, "e", "Stage", {"d:handle:0"}, With(kSharedName, {{"capacity", Number(0)}, {"memory_limit", Number(0)}, {"dtypes", Types({DT_VARIANT})}}));
+             Add(b, "e", "Stage", {"d:handle:0"},
+                 With(kSharedName,
+                      {{"capacity", Number(0)}, {"memory_limit", Number(0)}, {"dtypes", Types({DT_VARIANT})}}));
            },
            Ends::kWithSession});
 }
@@ -462,7 +555,9 @@ TEST(HostileKeeping, WhatAFeedIsKeptInIsCharged) {
   auto session = Session::Create(TheRuntime(), options);
   ASSERT_TRUE(session.ok()) << session.status();
   ASSERT_TRUE(session->Extend(graph.SerializeAsString()).ok());
-  const Status status = session->Run({Feed{"x", *Tensor::Scalar(int64_t{5})}}, {}, {"one"}, {.timeout = std::chrono::seconds(10)}).status();
+  const Status status =
+      session->Run({Feed{"x", *Tensor::Scalar(int64_t{5})}}, {}, {"one"}, {.timeout = std::chrono::seconds(10)})
+          .status();
   EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
   EXPECT_LT(session->Metrics()->bytes_in_use, 1u << 20);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a small graph may ask for before a step runs, and what another step may change while one runs.
 //
-// Graphs that ask for memory are tried with a limit of 64 MB, and the process's own peak is looked at: the limit and 64 MB more.
+// Graphs that ask for memory are tried with a limit of 64 MB, and the process's own peak is looked at: the limit and 64
+// MB more.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -26,7 +27,8 @@ constexpr uint64_t kLimit = 64 << 20, kSlack = 64 << 20;
 
 // ---- Building ----
 
-NodeDef* AddNode(GraphDef* graph, const std::string& name, const std::string& op, const std::vector<std::string>& inputs) {
+NodeDef* AddNode(GraphDef* graph, const std::string& name, const std::string& op,
+                 const std::vector<std::string>& inputs) {
   NodeDef* node = graph->add_node();
   node->set_name(name);
   node->set_op(op);
@@ -63,7 +65,8 @@ FunctionDef* AddFunction(GraphDef* graph, const std::string& name) {
   y->set_type(tensorflow::DT_FLOAT);
   return function;
 }
-NodeDef* AddBodyNode(FunctionDef* function, const std::string& name, const std::string& op, const std::vector<std::string>& inputs) {
+NodeDef* AddBodyNode(FunctionDef* function, const std::string& name, const std::string& op,
+                     const std::vector<std::string>& inputs) {
   NodeDef* node = function->add_node_def();
   node->set_name(name);
   node->set_op(op);
@@ -141,10 +144,12 @@ GraphDef RepeatedString(int64_t count) {
 
 TEST(HostileLimits, AStringThatAConstantRepeatsIsCharged) {
   ExpectBounded(RepeatedString(50000), "c", "node 'c' (Const)");
-  EXPECT_EQ(Fetched(RepeatedString(200000), "c").status().code(), Code::kResourceExhausted) << "2 GB, without a limit of the session's own";
+  EXPECT_EQ(Fetched(RepeatedString(200000), "c").status().code(), Code::kResourceExhausted)
+      << "2 GB, without a limit of the session's own";
 }
 
-void AddInts(GraphDef* graph, const std::string& name, const std::vector<int64_t>& dims, const std::vector<int32_t>& values) {
+void AddInts(GraphDef* graph, const std::string& name, const std::vector<int64_t>& dims,
+             const std::vector<int32_t>& values) {
   NodeDef* node = AddNode(graph, name, "Const", {});
   Attr(node, "dtype").set_type(tensorflow::DT_INT32);
   auto* tensor = Attr(node, "value").mutable_tensor();
@@ -282,7 +287,9 @@ TEST(HostileLimits, EntriesOfATableAreCharged) {
 TEST(HostileLimits, PlansThatAreNotUsedMakeRoomForOthers) {
   GraphDef graph;
   AddFloat(&graph, "n0", 1);
-  for (int i = 1; i < 2000; ++i) Attr(AddNode(&graph, "n" + std::to_string(i), "Neg", {"n" + std::to_string(i - 1)}), "T").set_type(tensorflow::DT_FLOAT);
+  for (int i = 1; i < 2000; ++i)
+    Attr(AddNode(&graph, "n" + std::to_string(i), "Neg", {"n" + std::to_string(i - 1)}), "T")
+        .set_type(tensorflow::DT_FLOAT);
   SessionOptions options;
   options.memory_limit = 24 << 20;
   auto session = Session::Create(TheRuntime(), options);
@@ -351,7 +358,8 @@ GraphDef ConditionalsInARow(int count) {
     const std::string n = std::to_string(i);
     Attr(AddNode(&graph, "s" + n, "Switch", {"v" + n, "p"}), "T").set_type(tensorflow::DT_FLOAT);
     for (const char* side : {":0", ":1"})
-      Attr(AddNode(&graph, (side[1] == '0' ? "no" : "yes") + n, "Identity", {"s" + n + side}), "T").set_type(tensorflow::DT_FLOAT);
+      Attr(AddNode(&graph, (side[1] == '0' ? "no" : "yes") + n, "Identity", {"s" + n + side}), "T")
+          .set_type(tensorflow::DT_FLOAT);
     NodeDef* merge = AddNode(&graph, "v" + std::to_string(i + 1), "Merge", {"no" + n, "yes" + n});
     Attr(merge, "T").set_type(tensorflow::DT_FLOAT);
     Attr(merge, "N").set_i(2);
@@ -365,7 +373,8 @@ TEST(HostileLimits, ConditionalsThatGiveOnTheirInputAreNotFollowedOncePerWay) {
     ASSERT_TRUE(session.ok()) << session.status();
     ASSERT_TRUE(session->Extend(ConditionalsInARow(count).SerializeAsString()).ok());
     for (const bool taken : {false, true}) {
-      const auto values = session->Run({Feed{"p", *Tensor::Scalar(taken)}}, {"v" + std::to_string(count)}, {}, {.timeout = std::chrono::seconds(120)});
+      const auto values = session->Run({Feed{"p", *Tensor::Scalar(taken)}}, {"v" + std::to_string(count)}, {},
+                                       {.timeout = std::chrono::seconds(120)});
       ASSERT_TRUE(values.ok()) << count << ": " << values.status();
       EXPECT_EQ((*values)[0].scalar<float>(), 5);
     }
@@ -406,34 +415,52 @@ TEST(HostileState, IndicesThatAnotherStepWritesAreUsedAsTheyWereChecked) {
   constexpr int64_t kCount = 60000, kRows = 64;
   constexpr int32_t kBad = 1 << 30;
   const std::vector<Racing> users = {
-      {"Gather", [](Graph& g, const Output& i, const Output&) { g.AddNode("Gather", {g.Const(std::vector<float>(kRows), {kRows}), i}, {}, "user"); }},
-      {"GatherV2 of an Identity", [](Graph& g, const Output& i, const Output&) {
-         g.AddNode("GatherV2", {g.Const(std::vector<float>(kRows), {kRows}), g.Op("Identity", {i}), g.Const(0)}, {}, "user");
+      {"Gather",
+       [](Graph& g, const Output& i, const Output&) {
+         g.AddNode("Gather", {g.Const(std::vector<float>(kRows), {kRows}), i}, {}, "user");
        }},
-      {"GatherNd", [](Graph& g, const Output& i, const Output&) {
+      {"GatherV2 of an Identity",
+       [](Graph& g, const Output& i, const Output&) {
+         g.AddNode("GatherV2", {g.Const(std::vector<float>(kRows), {kRows}), g.Op("Identity", {i}), g.Const(0)}, {},
+                   "user");
+       }},
+      {"GatherNd",
+       [](Graph& g, const Output& i, const Output&) {
          const Output rows = g.Op("Reshape", {i, g.Const(std::vector<int32_t>{kCount, 1}, {2})});
          g.AddNode("GatherNd", {g.Const(std::vector<float>(kRows), {kRows}), rows}, {}, "user");
        }},
-      {"UnsortedSegmentSum", [](Graph& g, const Output& i, const Output&) {
-         g.AddNode("UnsortedSegmentSum", {g.Const(std::vector<float>(kCount), {kCount}), i, g.Const(static_cast<int32_t>(kRows))}, {}, "user");
+      {"UnsortedSegmentSum",
+       [](Graph& g, const Output& i, const Output&) {
+         g.AddNode("UnsortedSegmentSum",
+                   {g.Const(std::vector<float>(kCount), {kCount}), i, g.Const(static_cast<int32_t>(kRows))}, {},
+                   "user");
        }},
-      {"ScatterNd", [](Graph& g, const Output& i, const Output&) {
+      {"ScatterNd",
+       [](Graph& g, const Output& i, const Output&) {
          const Output rows = g.Op("Reshape", {i, g.Const(std::vector<int32_t>{kCount, 1}, {2})});
-         g.AddNode("ScatterNd", {rows, g.Const(std::vector<float>(kCount), {kCount}), g.Const(std::vector<int32_t>{kRows}, {1})}, {}, "user");
+         g.AddNode("ScatterNd",
+                   {rows, g.Const(std::vector<float>(kCount), {kCount}), g.Const(std::vector<int32_t>{kRows}, {1})}, {},
+                   "user");
        }},
-      {"ScatterAdd", [](Graph& g, const Output& i, const Output&) {
+      {"ScatterAdd",
+       [](Graph& g, const Output& i, const Output&) {
          const Output table = g.Op("VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", Shape{kRows}}}, "table");
          g.AddNode("Assign", {table, g.Const(std::vector<float>(kRows), {kRows})}, {}, "table_init");
          g.AddNode("ScatterAdd", {table, i, g.Const(std::vector<float>(kCount), {kCount})}, {}, "user");
        }},
-      {"DynamicPartition", [](Graph& g, const Output& i, const Output&) {
-         g.AddNode("DynamicPartition", {g.Const(std::vector<float>(kCount), {kCount}), i}, {{"num_partitions", int64_t{kRows}}}, "user");
+      {"DynamicPartition",
+       [](Graph& g, const Output& i, const Output&) {
+         g.AddNode("DynamicPartition", {g.Const(std::vector<float>(kCount), {kCount}), i},
+                   {{"num_partitions", int64_t{kRows}}}, "user");
        }},
-      {"Slice", [](Graph& g, const Output&, const Output& n) {
+      {"Slice",
+       [](Graph& g, const Output&, const Output& n) {
          const Output begin = g.Op("Reshape", {n, g.Const(std::vector<int32_t>{1}, {1})});
-         g.AddNode("Slice", {g.Const(std::vector<float>(kRows), {kRows}), begin, g.Const(std::vector<int32_t>{1}, {1})}, {}, "user");
+         g.AddNode("Slice", {g.Const(std::vector<float>(kRows), {kRows}), begin, g.Const(std::vector<int32_t>{1}, {1})},
+                   {}, "user");
        }},
-      {"Fill", [](Graph& g, const Output&, const Output& n) {
+      {"Fill",
+       [](Graph& g, const Output&, const Output& n) {
          g.AddNode("Fill", {g.Op("Reshape", {n, g.Const(std::vector<int32_t>{1}, {1})}), g.Const(1.0f)}, {}, "user");
        }},
   };
@@ -443,7 +470,8 @@ TEST(HostileState, IndicesThatAnotherStepWritesAreUsedAsTheyWereChecked) {
     const Output indices = g.Op("VariableV2", {}, {{"dtype", DType::kInt32}, {"shape", Shape{kCount}}}, "indices");
     const Output number = g.Op("VariableV2", {}, {{"dtype", DType::kInt32}, {"shape", Shape{}}}, "number");
     const Output value = g.Op("Placeholder", {}, {{"dtype", DType::kInt32}}, "value");
-    g.AddNode("Assign", {indices, g.Op("Fill", {g.Const(std::vector<int32_t>{kCount}, {1}), value})}, {}, "set_indices");
+    g.AddNode("Assign", {indices, g.Op("Fill", {g.Const(std::vector<int32_t>{kCount}, {1}), value})}, {},
+              "set_indices");
     g.AddNode("Assign", {number, value}, {}, "set_number");
     user.add(g, indices, number);
     ASSERT_TRUE(g.status().ok()) << g.status();
@@ -458,7 +486,8 @@ TEST(HostileState, IndicesThatAnotherStepWritesAreUsedAsTheyWereChecked) {
     }
     std::atomic<bool> done{false};
     std::thread writer([&] {
-      for (int i = 0; !done.load(); ++i) (void)session->Run({Feed{"value", *Tensor::Scalar(i % 2 == 0 ? kBad : 3)}}, {}, {"set_indices", "set_number"});
+      for (int i = 0; !done.load(); ++i)
+        (void)session->Run({Feed{"value", *Tensor::Scalar(i % 2 == 0 ? kBad : 3)}}, {}, {"set_indices", "set_number"});
     });
     int good = 0, bad = 0;
     for (int i = 0; i < 150; ++i) {
@@ -467,7 +496,8 @@ TEST(HostileState, IndicesThatAnotherStepWritesAreUsedAsTheyWereChecked) {
       else ++bad;
       if (values.ok()) continue;
       const Code code = values.status().code();
-      EXPECT_TRUE(code == Code::kInvalidArgument || code == Code::kResourceExhausted || code == Code::kInternal) << values.status();
+      EXPECT_TRUE(code == Code::kInvalidArgument || code == Code::kResourceExhausted || code == Code::kInternal)
+          << values.status();
     }
     done.store(true);
     writer.join();
@@ -481,7 +511,8 @@ TEST(HostileState, TextsThatAnotherStepWritesAreWhole) {
   const Output texts = g.Op("VariableV2", {}, {{"dtype", DType::kString}, {"shape", Shape{2000}}}, "texts");
   for (const char letter : {'a', 'b'}) {
     std::vector<std::string> values;
-    for (int i = 0; i < 2000; ++i) values.push_back(std::string(static_cast<size_t>(letter == 'a' ? i % 7 : 6 - i % 7), letter));
+    for (int i = 0; i < 2000; ++i)
+      values.push_back(std::string(static_cast<size_t>(letter == 'a' ? i % 7 : 6 - i % 7), letter));
     auto value = Tensor::Strings(values, Shape{2000});
     ASSERT_TRUE(value.ok()) << value.status();
     g.AddNode("Assign", {texts, g.Const(View(*value))}, {}, std::string("set_") + letter);
@@ -506,7 +537,8 @@ TEST(HostileState, TextsThatAnotherStepWritesAreWhole) {
 // Places are counted first and written then: there may be more of them the second time.
 TEST(HostileState, NumbersThatAnotherStepWritesOverflowNoOutput) {
 #ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "reference variables of numbers are written under their readers, as TensorFlow's are: it would report just that";
+  GTEST_SKIP() << "reference variables of numbers are written under their readers, as TensorFlow's are: it would "
+                  "report just that";
 #endif
   constexpr int64_t kCount = 50000;
   for (const char* op : {"Where", "TopKV2"}) {
@@ -522,7 +554,8 @@ TEST(HostileState, NumbersThatAnotherStepWritesOverflowNoOutput) {
     ASSERT_TRUE(session->Run({Feed{"value", *Tensor::Scalar(1.0f)}}, {}, {"set"}).ok());
     std::atomic<bool> done{false};
     std::thread writer([&] {
-      for (int i = 0; !done.load(); ++i) EXPECT_TRUE(session->Run({Feed{"value", *Tensor::Scalar(static_cast<float>(i % 3))}}, {}, {"set"}).ok());
+      for (int i = 0; !done.load(); ++i)
+        EXPECT_TRUE(session->Run({Feed{"value", *Tensor::Scalar(static_cast<float>(i % 3))}}, {}, {"set"}).ok());
     });
     for (int i = 0; i < 200; ++i) {
       const auto values = session->Run({}, {"user"});

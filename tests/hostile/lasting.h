@@ -18,7 +18,7 @@ struct Fed {
   std::vector<int64_t> dims;
   std::function<double(int64_t index)> element;  // of numbers; of complex ones both parts
   std::string text = {};                         // of strings: what all are
-  int64_t period = INT64_MAX;                    // after which the elements come again: to make them takes longer than the test
+  int64_t period = INT64_MAX;  // after which the elements come again: to make them takes longer than the test
 };
 
 struct Lasting {

@@ -15,7 +15,8 @@ namespace {
 
 class Late : public ::testing::TestWithParam<Lasting> {};
 
-// Each would take ten seconds of a core. The bound is of the threads' own time, so that a machine that is busy does not count.
+// Each would take ten seconds of a core. The bound is of the threads' own time, so that a machine that is busy does not
+// count.
 TEST_P(Late, EndsWithItsDeadline) {
   constexpr std::chrono::milliseconds kDeadline(100), kPatience(4000);
   const Ended ended = RunLasting(engine::TheRuntime(), GetParam(), kDeadline);
@@ -23,7 +24,8 @@ TEST_P(Late, EndsWithItsDeadline) {
   EXPECT_LT(ended.cpu, kDeadline * std::thread::hardware_concurrency() + kPatience);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Late, ::testing::ValuesIn(AllLasting()), [](const auto& info) { return info.param.op + std::to_string(info.index); });
+INSTANTIATE_TEST_SUITE_P(Ops, Late, ::testing::ValuesIn(AllLasting()),
+                         [](const auto& info) { return info.param.op + std::to_string(info.index); });
 
 }  // namespace
 }  // namespace tenon::hostile

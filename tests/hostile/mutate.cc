@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mutate [--seed N] [--count N] [--only N] [--jobs N]: damages good graphs and tries them, in processes of their own; says which
-// trials killed one, hung, leaked, or were refused without a reason.
+// mutate [--seed N] [--count N] [--only N] [--jobs N]: damages good graphs and tries them, in processes of their own;
+// says which trials killed one, hung, leaked, or were refused without a reason.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -63,7 +63,8 @@ struct Bench {
 };
 
 // `number` alone decides what it does. tell: hears of the damage before it is tried.
-Outcome RunOne(const Bench& bench, const Choices& choices, uint64_t number, const std::function<void(const Damage&)>& tell = {}) {
+Outcome RunOne(const Bench& bench, const Choices& choices, uint64_t number,
+               const std::function<void(const Damage&)>& tell = {}) {
   Dice dice(choices.seed, number);
   const Subject subject = bench.subjects.Draw(dice);
   Damage damage = bench.mutator.Make(subject.bytes, dice);
@@ -91,7 +92,8 @@ int ShowUndamaged(const Choices& choices) {
   for (size_t i = 0; i < bench.subjects.count(); ++i) {
     Dice dice(choices.seed, i);
     const Subject subject = bench.subjects.At(i, dice);
-    const Outcome outcome = subject.bytes.empty() ? Outcome{} : Try(bench.runtime, subject, {subject.bytes, {}, {}}, dice);
+    const Outcome outcome =
+        subject.bytes.empty() ? Outcome{} : Try(bench.runtime, subject, {subject.bytes, {}, {}}, dice);
     ran += outcome.ran ? 1 : 0;
     if (outcome.ran) continue;
     std::printf("%s\n", subject.name.c_str());
@@ -146,8 +148,8 @@ uint64_t PeakKilobytes() {
   std::exit(clean ? 0 : 4);  // with what a sanitizer has to say of leaks
 }
 
-// How long a trial may take: many times what one does, with its deadlines, under a sanitizer. By the processor's time, for other
-// programs may want it too; and by the clock, for who waits takes none.
+// How long a trial may take: many times what one does, with its deadlines, under a sanitizer. By the processor's time,
+// for other programs may want it too; and by the clock, for who waits takes none.
 constexpr std::chrono::seconds kMostWork{60};
 constexpr std::chrono::minutes kMostTime{5};
 
@@ -161,7 +163,8 @@ std::chrono::nanoseconds WorkOf(pid_t process) {
 // Starts the workers and sees how they end. It has one thread, so that what forks of it knows all that its parent did.
 class Watch {
  public:
-  explicit Watch(const Choices& choices) : choices_(choices), shared_(MapShared(choices.jobs)), workers_(choices.jobs) {}
+  explicit Watch(const Choices& choices)
+      : choices_(choices), shared_(MapShared(choices.jobs)), workers_(choices.jobs) {}
 
   int Run() {
     const auto begin = Clock::now();
@@ -203,7 +206,8 @@ class Watch {
     if (waitpid(worker.process, &status, WNOHANG) == worker.process) {
       worker.process = 0;
       if (WIFSIGNALED(status)) Fault(job, std::string("killed by ") + strsignal(WTERMSIG(status)));
-      else if (WEXITSTATUS(status) != 0) Fault(job, "the process ended with code " + std::to_string(WEXITSTATUS(status)));
+      else if (WEXITSTATUS(status) != 0)
+        Fault(job, "the process ended with code " + std::to_string(WEXITSTATUS(status)));
     } else if (shared_[job].begun != worker.seen) {
       worker.seen = shared_[job].begun;
       worker.since = Clock::now();
@@ -218,8 +222,8 @@ class Watch {
   void Fault(uint64_t job, const std::string& what) {
     ++faults_;
     const uint64_t number = shared_[job].at;
-    std::fprintf(stderr, "FAULT at mutation %llu: %s\n  again: mutate --seed %llu --only %llu\n", Number(number), what.c_str(),
-                 Number(choices_.seed), Number(number));
+    std::fprintf(stderr, "FAULT at mutation %llu: %s\n  again: mutate --seed %llu --only %llu\n", Number(number),
+                 what.c_str(), Number(choices_.seed), Number(number));
     Start(job, number + choices_.jobs);
   }
 
@@ -235,9 +239,12 @@ class Watch {
       if (progress->largest_kilobytes > largest->largest_kilobytes) largest = progress;
     }
     const double share = static_cast<double>(ran) / static_cast<double>(std::max<uint64_t>(finished, 1));
-    std::printf("seed %llu: %llu mutations, %llu faults; %.0f%% ran all the same; the longest took %.2f s (number %llu); peak memory %llu MB (most grew at number %llu); %.0f s\n",
-                Number(choices_.seed), Number(finished), Number(faults_), 100 * share, static_cast<double>(slowest->slowest_ns) * 1e-9, Number(slowest->slowest),
-                Number(peak / 1024), Number(largest->largest), seconds);
+    std::printf(
+        "seed %llu: %llu mutations, %llu faults; %.0f%% ran all the same; the longest took %.2f s (number %llu); peak "
+        "memory %llu MB (most grew at number %llu); %.0f s\n",
+        Number(choices_.seed), Number(finished), Number(faults_), 100 * share,
+        static_cast<double>(slowest->slowest_ns) * 1e-9, Number(slowest->slowest), Number(peak / 1024),
+        Number(largest->largest), seconds);
     // The damage must neither all be refused nor all be harmless, or it tests little.
     return finished < 1000 || (share > 0.2 && share < 0.9);
   }

@@ -46,7 +46,8 @@ class Edit {
   Edit(GraphDef& graph, const std::vector<std::string>& ops, Dice& dice) : graph_(graph), ops_(ops), dice_(dice) {
     for (const FunctionDef& function : graph.library().function()) functions_.push_back(function.signature().name());
     const size_t count = functions_.size();
-    if (count > 0 && !dice.OneIn(2)) function_ = graph.mutable_library()->mutable_function(static_cast<int>(dice.Under(count)));
+    if (count > 0 && !dice.OneIn(2))
+      function_ = graph.mutable_library()->mutable_function(static_cast<int>(dice.Under(count)));
     nodes_ = function_ != nullptr ? function_->mutable_node_def() : graph.mutable_node();
   }
 
@@ -73,7 +74,10 @@ class Edit {
   }
 
  private:
-  NodeDef* AnyNode() { return nodes_->empty() ? nullptr : nodes_->Mutable(static_cast<int>(dice_.Under(static_cast<size_t>(nodes_->size())))); }
+  NodeDef* AnyNode() {
+    return nodes_->empty() ? nullptr
+                           : nodes_->Mutable(static_cast<int>(dice_.Under(static_cast<size_t>(nodes_->size()))));
+  }
   NodeDef* AnyNodeWithInput() {
     for (int tries = 0; tries < 8; ++tries)
       if (NodeDef* node = AnyNode(); node != nullptr && node->input_size() > 0) return node;
@@ -91,7 +95,9 @@ class Edit {
       case 2: return node->name() + ":" + std::to_string(dice_.OddInt());
       case 3:
         if (function_ != nullptr && function_->signature().input_arg_size() > 0)
-          return function_->signature().input_arg(static_cast<int>(dice_.Under(static_cast<size_t>(function_->signature().input_arg_size())))).name();
+          return function_->signature()
+              .input_arg(static_cast<int>(dice_.Under(static_cast<size_t>(function_->signature().input_arg_size()))))
+              .name();
         [[fallthrough]];
       case 4: case 5: return node->name() + (function_ != nullptr ? ":output:0" : ":" + std::to_string(dice_.Under(3)));
       default: {
@@ -111,7 +117,8 @@ class Edit {
   std::string ChangeConstant() {
     std::vector<NodeDef*> constants;
     for (NodeDef& node : *nodes_)
-      if (const auto value = node.attr().find("value"); value != node.attr().end() && value->second.has_tensor()) constants.push_back(&node);
+      if (const auto value = node.attr().find("value"); value != node.attr().end() && value->second.has_tensor())
+        constants.push_back(&node);
     if (constants.empty()) return ChangeAttr();
     NodeDef* node = dice_.AnyOf(constants);
     auto& attrs = *node->mutable_attr();
@@ -187,11 +194,14 @@ class Edit {
     return Of(*node) + "attribute " + key + " of " + other->name();
   }
   std::string Reorder() {
-    for (int i = nodes_->size() - 1; i > 0; --i) nodes_->SwapElements(i, static_cast<int>(dice_.Under(static_cast<size_t>(i) + 1)));
+    for (int i = nodes_->size() - 1; i > 0; --i)
+      nodes_->SwapElements(i, static_cast<int>(dice_.Under(static_cast<size_t>(i) + 1)));
     return "nodes in another order";
   }
   std::string Device() {
-    static const std::string devices[] = {"/device:CPU:0", "/cpu:0", "/device:GPU:0", "/job:worker/task:1", "/device:CPU:99999999999", "//", "CPU", "/device:", "/job:a/job:b"};
+    static const std::string devices[] = {
+        "/device:CPU:0", "/cpu:0",   "/device:GPU:0", "/job:worker/task:1", "/device:CPU:99999999999", "//",
+        "CPU",           "/device:", "/job:a/job:b"};
     NodeDef* node = AnyNode();
     if (node == nullptr) return {};
     node->set_device(dice_.AnyOf(devices));
@@ -236,7 +246,9 @@ class Edit {
     for (size_t i = 0; i < count; ++i) {
       const std::string n = std::to_string(i);
       add(prefix + "_switch" + n, "Switch", {last, prefix});
-      (*add(prefix + "_merge" + n, "Merge", {prefix + "_switch" + n, prefix + "_switch" + n + ":1"})->mutable_attr())["N"].set_i(2);
+      (*add(prefix + "_merge" + n, "Merge", {prefix + "_switch" + n, prefix + "_switch" + n + ":1"})
+            ->mutable_attr())["N"]
+          .set_i(2);
       last = prefix + "_merge" + n;
     }
     for (NodeDef& reader : *nodes_)
@@ -261,13 +273,24 @@ class Edit {
     for (int i = 0; i < node->input_size(); ++i)
       if (!node->input(i).starts_with("^")) (*node->mutable_attr())["Tin"].mutable_list()->add_type(type);
     (*node->mutable_attr())["Tout"].mutable_list()->add_type(type);
-    const std::string function = function_ != nullptr && dice_.OneIn(2) ? function_->signature().name() : dice_.AnyOf(functions_);
+    const std::string function =
+        function_ != nullptr && dice_.OneIn(2) ? function_->signature().name() : dice_.AnyOf(functions_);
     (*node->mutable_attr())["f"].mutable_func()->set_name(function);
     return was + "is the gradient of " + function;
   }
   // A name that holds what separates names elsewhere, or that is long, wherever it stands.
   std::string RenameEverywhere() {
-    static const std::string odd[] = {"a,b", "a;b", "a:0", "a\x01" "b", "^a", "a b", "", ",", "loc:@a", std::string(3000, 'n')};
+    static const std::string odd[] = {"a,b",
+                                      "a;b",
+                                      "a:0",
+                                      "a\x01"
+                                      "b",
+                                      "^a",
+                                      "a b",
+                                      "",
+                                      ",",
+                                      "loc:@a",
+                                      std::string(3000, 'n')};
     NodeDef* node = AnyNode();
     if (node == nullptr) return {};
     const std::string was = node->name(), now = dice_.AnyOf(odd);
@@ -293,7 +316,8 @@ class Edit {
     for (NodeDef& each : *graph_.mutable_node()) RetypeNode(each, from, to);
     for (FunctionDef& function : *graph_.mutable_library()->mutable_function()) {
       for (NodeDef& each : *function.mutable_node_def()) RetypeNode(each, from, to);
-      for (auto* arguments : {function.mutable_signature()->mutable_input_arg(), function.mutable_signature()->mutable_output_arg()})
+      for (auto* arguments :
+           {function.mutable_signature()->mutable_input_arg(), function.mutable_signature()->mutable_output_arg()})
         for (auto& argument : *arguments)
           if (argument.type() == from) argument.set_type(static_cast<tensorflow::DataType>(to));
     }
@@ -324,7 +348,9 @@ class Edit {
     const int at = static_cast<int>(dice_.Under(static_cast<size_t>(arguments->size())));
     switch (dice_.Under(4)) {
       case 0: arguments->DeleteSubrange(at, 1); return text + "an argument dropped";
-      case 1: arguments->Mutable(at)->set_type(static_cast<tensorflow::DataType>(dice_.OddType())); return text + "an argument of another type";
+      case 1:
+        arguments->Mutable(at)->set_type(static_cast<tensorflow::DataType>(dice_.OddType()));
+        return text + "an argument of another type";
       case 2: arguments->Mutable(at)->set_name(dice_.OddText()); return text + "an argument renamed";
       default: arguments->SwapElements(at, 0); return text + "arguments swapped";
     }
@@ -336,10 +362,13 @@ class Edit {
       case 0: function_->mutable_signature()->set_name(dice_.AnyOf(functions_)); return text + "renamed";
       case 1: {
         if (function_->ret().empty()) return {};
-        (*function_->mutable_ret())[dice_.AnyOf(KeysOf(function_->ret()))] = AnyNode() == nullptr ? dice_.OddText() : AnySource();
+        (*function_->mutable_ret())[dice_.AnyOf(KeysOf(function_->ret()))] =
+            AnyNode() == nullptr ? dice_.OddText() : AnySource();
         return text + "another result";
       }
-      case 2: (*function_->mutable_control_ret())[dice_.OddText()] = AnyNode() == nullptr ? "" : AnyNode()->name(); return text + "a control result";
+      case 2:
+        (*function_->mutable_control_ret())[dice_.OddText()] = AnyNode() == nullptr ? "" : AnyNode()->name();
+        return text + "a control result";
       case 3: {
         auto* gradient = library->add_gradient();
         gradient->set_function_name(dice_.AnyOf(functions_));

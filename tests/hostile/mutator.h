@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mutator: damages GraphDefs as a whole: edges, nodes, ops, functions, types, versions. Values are value_mutator.h's.
 //
-// One to four edits, each in the graph or in a function's body; one graph in eight is damaged as bytes of protobuf's wire format as
-// well. The same dice make the same damage: names are taken in order, never as a hash table has them.
+// One to four edits, each in the graph or in a function's body; one graph in eight is damaged as bytes of protobuf's
+// wire format as well. The same dice make the same damage: names are taken in order, never as a hash table has them.
 #ifndef TENON_TESTS_HOSTILE_MUTATOR_H_
 #define TENON_TESTS_HOSTILE_MUTATOR_H_
 

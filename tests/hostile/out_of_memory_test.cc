@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is not there: each allocation of making a runtime, reading a graph, planning, running and releasing fails, once or from
-// then on, and what comes of it is a status.
+// Memory that is not there: each allocation of making a runtime, reading a graph, planning, running and releasing
+// fails, once or from then on, and what comes of it is a status.
 //
-// The program's operator new is everybody's: the engine's, the plugins' and that of the C++ libraries below them. Each point is tried in
-// a process of its own. `make test` tries some five hundred, `make test-slow` two thousand; TENON_OUT_OF_MEMORY_STEP=1 tries all (some minutes), and
-// TENON_OUT_OF_MEMORY_POINT=N that one, here, for a debugger (with TENON_OUT_OF_MEMORY_STICKY=1 all from there on).
+// The program's operator new is everybody's: the engine's, the plugins' and that of the C++ libraries below them. Each
+// point is tried in a process of its own. `make test` tries some five hundred, `make test-slow` two thousand;
+// TENON_OUT_OF_MEMORY_STEP=1 tries all (some minutes), and TENON_OUT_OF_MEMORY_POINT=N that one, here, for a debugger
+// (with TENON_OUT_OF_MEMORY_STICKY=1 all from there on).
 #include <execinfo.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -36,7 +37,9 @@ bool Fails() {
 }
 void* Allocate(size_t size, size_t alignment) {
   if (Fails()) return nullptr;
-  return alignment <= alignof(std::max_align_t) ? std::malloc(size) : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  return alignment <= alignof(std::max_align_t)
+             ? std::malloc(size)
+             : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
 }
 void* AllocateOrThrow(size_t size, size_t alignment) {
   void* const memory = Allocate(size == 0 ? 1 : size, alignment);
@@ -50,8 +53,12 @@ void* AllocateOrThrow(size_t size, size_t alignment) {
 #define TENON_SHOWN __attribute__((visibility("default"), noinline))
 TENON_SHOWN void* operator new(size_t size) { return AllocateOrThrow(size, 1); }
 TENON_SHOWN void* operator new[](size_t size) { return AllocateOrThrow(size, 1); }
-TENON_SHOWN void* operator new(size_t size, std::align_val_t alignment) { return AllocateOrThrow(size, static_cast<size_t>(alignment)); }
-TENON_SHOWN void* operator new[](size_t size, std::align_val_t alignment) { return AllocateOrThrow(size, static_cast<size_t>(alignment)); }
+TENON_SHOWN void* operator new(size_t size, std::align_val_t alignment) {
+  return AllocateOrThrow(size, static_cast<size_t>(alignment));
+}
+TENON_SHOWN void* operator new[](size_t size, std::align_val_t alignment) {
+  return AllocateOrThrow(size, static_cast<size_t>(alignment));
+}
 TENON_SHOWN void* operator new(size_t size, const std::nothrow_t&) noexcept { return Allocate(size, 1); }
 TENON_SHOWN void* operator new[](size_t size, const std::nothrow_t&) noexcept { return Allocate(size, 1); }
 TENON_SHOWN void operator delete(void* memory) noexcept { std::free(memory); }
@@ -75,8 +82,8 @@ bool Good(tenon_status* status) {
   return false;
 }
 
-// A session of its own: a step, three times by a callable and once by names; and one with kernels that run on other threads or
-// answer when they like.
+// A session of its own: a step, three times by a callable and once by names; and one with kernels that run on other
+// threads or answer when they like.
 void TrySession(tenon_runtime* runtime, uint32_t executor, const std::string& graph) {
   tenon_session* session = nullptr;
   tenon_callable *callable = nullptr, *elsewhere = nullptr;
@@ -105,7 +112,8 @@ void TrySession(tenon_runtime* runtime, uint32_t executor, const std::string& gr
         for (tenon_tensor* value : values) tenon_tensor_release(value);
     }
     tenon_tensor* value = nullptr;
-    if (Good(tenon_session_run(session, nullptr, &feed, feeds, 1, fetches, 1, nullptr, 0, &value))) tenon_tensor_release(value);
+    if (Good(tenon_session_run(session, nullptr, &feed, feeds, 1, fetches, 1, nullptr, 0, &value)))
+      tenon_tensor_release(value);
     const tenon_span dequeued = SpanOf("dequeued"), enqueue = SpanOf("enqueue");
     if (!Good(tenon_session_prepare(session, &feed, 1, &dequeued, 1, &enqueue, 1, nullptr, &elsewhere))) return;
     tenon_run_options bounded{};  // a step whose enqueue has failed would wait for ever
@@ -120,7 +128,8 @@ void TrySession(tenon_runtime* runtime, uint32_t executor, const std::string& gr
   tenon_session_release(session);
 }
 
-// Everything of the C API that a host application would use, in C: what the C++ face allocates is the application's own.
+// Everything of the C API that a host application would use, in C: what the C++ face allocates is the application's
+// own.
 void Try(const std::vector<std::string>& plugins, const std::string& graph) {
   constexpr size_t kMostPlugins = 32;
   tenon_span paths[kMostPlugins];
@@ -139,8 +148,8 @@ void Try(const std::vector<std::string>& plugins, const std::string& graph) {
   tenon_runtime_release(runtime);
 }
 
-// What is tried, made while there is memory: a network with a conditional and a gradient; a queue, whose kernels answer when they
-// like, beside products, which go to threads of their own where they can.
+// What is tried, made while there is memory: a network with a conditional and a gradient; a queue, whose kernels answer
+// when they like, beside products, which go to threads of their own where they can.
 std::string MakeGraph(const std::vector<std::string>& plugins) {
   RuntimeOptions options;
   options.plugins = plugins;
@@ -159,7 +168,8 @@ std::string MakeGraph(const std::vector<std::string>& plugins) {
   const Output queue = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}}, "queue");
   const Output sum = g.Op("Add", {g.Op("MatMul", {h, w}), g.Op("MatMul", {w, h})});
   g.AddNode("QueueEnqueueV2", {queue, sum}, {}, "enqueue");
-  const Output out = g.AddNode("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}).output(0);
+  const Output out =
+      g.AddNode("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::kFloat}}}).output(0);
   g.Op("MatMul", {out, w}, {}, "dequeued");
   if (!g.status().ok()) return "";
   auto bytes = g.Export();
@@ -169,7 +179,8 @@ std::string MakeGraph(const std::vector<std::string>& plugins) {
 std::vector<std::string> Plugins() {
   const std::string folder = std::string(TENON_TEST_BUILD_DIR) + "/lib/tenon/plugins/tenon_";
   std::vector<std::string> out;
-  for (const char* name : {"ops_array", "ops_control", "ops_data_flow", "ops_math", "ops_nn", "ops_state", "cpu"}) out.push_back(folder + name + ".so");
+  for (const char* name : {"ops_array", "ops_control", "ops_data_flow", "ops_math", "ops_nn", "ops_state", "cpu"})
+    out.push_back(folder + name + ".so");
   return out;
 }
 
@@ -181,8 +192,10 @@ void ShowWhere(int number) {
 }
 
 // In a process of its own, whose end it returns. out_count: how many allocations there were; nullptr: nobody asks.
-int TryIn(const std::vector<std::string>& plugins, const std::string& graph, uint64_t at, bool sticky, uint64_t* out_count) {
-  auto* const shared = static_cast<uint64_t*>(mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+int TryIn(const std::vector<std::string>& plugins, const std::string& graph, uint64_t at, bool sticky,
+          uint64_t* out_count) {
+  auto* const shared = static_cast<uint64_t*>(
+      mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);
@@ -209,7 +222,8 @@ int TryIn(const std::vector<std::string>& plugins, const std::string& graph, uin
 }
 
 std::string EndOf(int status) {
-  if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? "it hung" : std::string("signal ") + strsignal(WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    return WTERMSIG(status) == SIGALRM ? "it hung" : std::string("signal ") + strsignal(WTERMSIG(status));
   return "exit status " + std::to_string(WEXITSTATUS(status));
 }
 
@@ -249,7 +263,9 @@ TEST(OutOfMemory, IsAStatusWhereverItHappens) {
   ASSERT_EQ(TryIn(plugins, graph, kNever, false, &count), 0);
   ASSERT_GT(count, 10000u);
   const uint64_t points = fakes::IsWhole() ? 1000 : 250;
-  const uint64_t step = Wish("TENON_OUT_OF_MEMORY_STEP") != nullptr ? std::strtoull(Wish("TENON_OUT_OF_MEMORY_STEP"), nullptr, 10) : count / points;
+  const uint64_t step = Wish("TENON_OUT_OF_MEMORY_STEP") != nullptr
+                            ? std::strtoull(Wish("TENON_OUT_OF_MEMORY_STEP"), nullptr, 10)
+                            : count / points;
   int bad = 0;
   uint64_t tried = 0;
   for (const bool sticky : {false, true})
@@ -257,7 +273,8 @@ TEST(OutOfMemory, IsAStatusWhereverItHappens) {
       status = TryIn(plugins, graph, at, sticky, nullptr);
       if (status == 0) continue;
       ++bad;
-      ADD_FAILURE() << "allocation " << at << " of " << count << (sticky ? " and all after it" : "") << ": " << EndOf(status);
+      ADD_FAILURE() << "allocation " << at << " of " << count << (sticky ? " and all after it" : "") << ": "
+                    << EndOf(status);
     }
   RecordProperty("tried", static_cast<int>(tried));
 }

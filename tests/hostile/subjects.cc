@@ -26,8 +26,11 @@ namespace {
 
 const std::string kTests = TENON_TEST_SOURCE_DIR "/tests";
 
-// The subjects are the repository's own: one that cannot be read is a mistake of this program's build, and nothing goes on.
-[[noreturn]] void Broken(const std::string& what, const host::Status& status) { throw std::runtime_error(what + ": " + status.message()); }
+// The subjects are the repository's own: one that cannot be read is a mistake of this program's build, and nothing goes
+// on.
+[[noreturn]] void Broken(const std::string& what, const host::Status& status) {
+  throw std::runtime_error(what + ": " + status.message());
+}
 template <typename T>
 T Need(host::Result<T> result, const std::string& what) {
   if (!result.ok()) Broken(what, result.status());
@@ -52,7 +55,9 @@ void ReadGraphCase(const Json& one, Subject* subject) {
   subject->bytes = golden::FromBase64(one["graph"].get<std::string>());
   for (const Json& run : one["runs"]) {
     Ask& ask = subject->asks.emplace_back();
-    for (const auto& [name, value] : run["feeds"].items()) ask.feeds.push_back({name, value == "folder" ? *host::Tensor::String("memory://mutated") : Need(golden::TensorFrom(value), subject->name)});
+    for (const auto& [name, value] : run["feeds"].items())
+      ask.feeds.push_back({name, value == "folder" ? *host::Tensor::String("memory://mutated")
+                                                   : Need(golden::TensorFrom(value), subject->name)});
     ask.fetches = Texts(run["fetch"]);
     ask.targets = Texts(run["targets"]);
   }
@@ -63,7 +68,8 @@ void ReadGraphCase(const Json& one, Subject* subject) {
 
 // A case of one op, with its inputs as constants, feeds or feeds of unknown shape.
 void MakeOpCase(const host::Runtime& runtime, const Json& one, Dice& dice, Subject* subject) {
-  static constexpr golden::InputsAs ways[] = {golden::InputsAs::kWritten, golden::InputsAs::kConstants, golden::InputsAs::kFeeds, golden::InputsAs::kBlindFeeds};
+  static constexpr golden::InputsAs ways[] = {golden::InputsAs::kWritten, golden::InputsAs::kConstants,
+                                              golden::InputsAs::kFeeds, golden::InputsAs::kBlindFeeds};
   golden::CaseGraph made = Need(golden::MakeCaseGraph(runtime, one, dice.AnyOf(ways)), subject->name);
   const auto exported = made.graph.Export();
   if (!exported.ok()) {  // a case that is refused as it is built: what was built before it will do
@@ -87,14 +93,19 @@ void MakeOpCase(const host::Runtime& runtime, const Json& one, Dice& dice, Subje
   for (const Json& input : one["asked"]) subject->xs.push_back("input" + std::to_string(input.get<size_t>()));
 }
 
-Tensor Doubles(const Json& values, const Shape& shape) { return Need(Tensor::From(values.get<std::vector<double>>(), shape), "a feed"); }
+Tensor Doubles(const Json& values, const Shape& shape) {
+  return Need(Tensor::From(values.get<std::vector<double>>(), shape), "a feed");
+}
 
 // Zeros of a signature's input; two where a size is unknown.
 Tensor Zeros(DType dtype, const Shape& shape) {
   std::vector<int64_t> dims;
   if (shape.rank() > 0)
     for (const int64_t dim : shape.dims()) dims.push_back(dim < 0 ? 2 : dim);
-  if (dtype == DType::kString) return Need(Tensor::Strings(std::vector<std::string>(static_cast<size_t>(Shape(dims).element_count()), "a"), Shape(dims)), "a feed");
+  if (dtype == DType::kString)
+    return Need(
+        Tensor::Strings(std::vector<std::string>(static_cast<size_t>(Shape(dims).element_count()), "a"), Shape(dims)),
+        "a feed");
   return Need(Tensor::Zeros(dtype, Shape(dims)), "a feed");
 }
 
@@ -162,7 +173,9 @@ void Subjects::AddGraphs() {
   for (const char* name : {"control_flow", "tensor_array", "tensor_list"}) {
     const Json golden = Json::parse(ReadWhole(kTests + "/golden/" + name + ".json"));
     const std::string bytes = ReadWhole(kTests + "/golden/" + name + ".pb");
-    const std::vector<Feed> feeds = {{"x:0", Doubles(golden["feeds"]["x"], Shape{3})}, {"w:0", Doubles(golden["feeds"]["w"], Shape{3})}, {"n:0", *Tensor::Scalar(int32_t{2})}};
+    const std::vector<Feed> feeds = {{"x:0", Doubles(golden["feeds"]["x"], Shape{3})},
+                                     {"w:0", Doubles(golden["feeds"]["w"], Shape{3})},
+                                     {"n:0", *Tensor::Scalar(int32_t{2})}};
     for (const auto& [part, found] : golden["steps"][0]["found"].items()) {
       Subject& subject = whole_.emplace_back();
       subject.name = std::string(name) + ".pb, " + part;
@@ -185,7 +198,8 @@ void Subjects::AddModels() {
     if (subject.asks.back().targets.empty()) subject.asks.pop_back();
     for (const model::Signature& signature : file.meta().signatures) {
       Ask& ask = subject.asks.emplace_back();
-      for (const model::TensorInfo& input : signature.inputs) ask.feeds.push_back({input.tensor, Zeros(input.dtype, input.shape)});
+      for (const model::TensorInfo& input : signature.inputs)
+        ask.feeds.push_back({input.tensor, Zeros(input.dtype, input.shape)});
       for (const model::TensorInfo& output : signature.outputs) ask.fetches.push_back(output.tensor);
     }
     whole_.push_back(std::move(subject));
@@ -201,7 +215,9 @@ void Subjects::AddDigits() {
   subject.name = "digits";
   subject.bytes = Need(graph.Export(), "digits");
   subject.asks.push_back({{}, {}, {init.name()}});
-  subject.asks.push_back({{{train::DigitNetwork::kImages, Need(Tensor::Zeros(DType::kUint8, {2, 8, 8}), "digits")}}, {train::DigitNetwork::kAnswers}, {}});
+  subject.asks.push_back({{{train::DigitNetwork::kImages, Need(Tensor::Zeros(DType::kUint8, {2, 8, 8}), "digits")}},
+                          {train::DigitNetwork::kAnswers},
+                          {}});
 }
 
 Subject Subjects::OfLine(const Line& line, Dice& dice) const {

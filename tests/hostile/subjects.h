@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Subjects: good graphs to damage, with what can be asked of each.
 //
-// The committed ones of tests/golden (single ops of every package, graphs of queues, loops and tables, functions, SavedModels), the small
-// networks of tests/models, and the network that `tenon train digits` teaches.
+// The committed ones of tests/golden (single ops of every package, graphs of queues, loops and tables, functions,
+// SavedModels), the small networks of tests/models, and the network that `tenon train digits` teaches.
 #ifndef TENON_TESTS_HOSTILE_SUBJECTS_H_
 #define TENON_TESTS_HOSTILE_SUBJECTS_H_
 

@@ -11,7 +11,8 @@
 #include "tests/hostile/value_mutator.h"
 
 #ifdef __SANITIZE_THREAD__
-// Reference variables of numbers are written where others read them, as TensorFlow's are: who asks for two steps at once asks for that.
+// Reference variables of numbers are written where others read them, as TensorFlow's are: who asks for two steps at
+// once asks for that.
 #define TENON_SHOWN extern "C" __attribute__((visibility("default")))
 TENON_SHOWN const char* __tsan_default_suppressions();
 TENON_SHOWN const char* __tsan_default_suppressions() {
@@ -54,7 +55,12 @@ SessionOptions OptionsFrom(Dice& dice) {
 class Trial {
  public:
   Trial(const Runtime& runtime, const Subject& subject, const Damage& damage, Dice& dice)
-      : runtime_(runtime), subject_(subject), damage_(damage), dice_(dice), options_(OptionsFrom(dice)), index_(model::GraphIndex::Build(damage.bytes)) {
+      : runtime_(runtime),
+        subject_(subject),
+        damage_(damage),
+        dice_(dice),
+        options_(OptionsFrom(dice)),
+        index_(model::GraphIndex::Build(damage.bytes)) {
     if (index_.ok())
       for (const data::NodeView& node : index_->graph().nodes)
         if (node.op == "Const") constants_.emplace_back(node.name);
@@ -100,11 +106,13 @@ class Trial {
       Disturb(&ask);
       if (dice_.OneIn(3)) FeedConstants(session, &ask);
     }
-    const auto values = RunIn(session, ask.feeds, {ask.fetches.begin(), ask.fetches.end()}, {ask.targets.begin(), ask.targets.end()});
+    const auto values =
+        RunIn(session, ask.feeds, {ask.fetches.begin(), ask.fetches.end()}, {ask.targets.begin(), ask.targets.end()});
     Note("a step", values.status());
     outcome_.ran |= values.ok() && !(ask.fetches.empty() && ask.targets.empty());
   }
-  static host::Result<std::vector<Tensor>> RunIn(const Session& session, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const std::vector<Name>& targets) {
+  static host::Result<std::vector<Tensor>> RunIn(const Session& session, const std::vector<Feed>& feeds,
+                                                 const std::vector<Name>& fetches, const std::vector<Name>& targets) {
     return session.Run(feeds, fetches, targets, {.timeout = kDeadline});
   }
 
@@ -145,7 +153,8 @@ class Trial {
     for (size_t i = 0; i < 3 && !constants_.empty(); ++i) {
       const std::string& name = dice_.AnyOf(constants_);
       const auto value = RunIn(session, {}, {name}, {});
-      if (value.ok() && std::none_of(ask->feeds.begin(), ask->feeds.end(), [&](const Feed& feed) { return feed.name.text() == name; }))
+      if (value.ok() && std::none_of(ask->feeds.begin(), ask->feeds.end(),
+                                     [&](const Feed& feed) { return feed.name.text() == name; }))
         ask->feeds.push_back({name, (*value)[0]});
     }
   }
@@ -163,7 +172,8 @@ class Trial {
   void JoinedNames(const Session& session) {
     static const std::string separators[] = {",", ";", ":", std::string(1, '\0')};
     const std::string a = dice_.AnyOf(damage_.nodes), b = dice_.AnyOf(damage_.nodes);
-    for (const std::vector<std::string>& fetches : {std::vector<std::string>{a, b}, std::vector<std::string>{a + dice_.AnyOf(separators) + b}}) {
+    for (const std::vector<std::string>& fetches :
+         {std::vector<std::string>{a, b}, std::vector<std::string>{a + dice_.AnyOf(separators) + b}}) {
       Ask ask;
       if (!subject_.asks.empty()) ask.feeds = subject_.asks.back().feeds;
       ask.fetches = fetches;
@@ -183,7 +193,8 @@ class Trial {
     }
     const auto run = [&](size_t first) {
       for (size_t i = first; i < asks.size(); i += 2)
-        (void)RunIn(session, asks[i].feeds, {asks[i].fetches.begin(), asks[i].fetches.end()}, {asks[i].targets.begin(), asks[i].targets.end()});
+        (void)RunIn(session, asks[i].feeds, {asks[i].fetches.begin(), asks[i].fetches.end()},
+                    {asks[i].targets.begin(), asks[i].targets.end()});
     };
     std::thread other(run, 1);
     run(0);
@@ -216,7 +227,9 @@ class Trial {
     Note("a session for gradients", session.status());
     if (!session.ok()) return;
     for (const Ask& before : subject_.asks)
-      if (before.fetches.empty() && IsHarmless(before)) Note("initializing", RunIn(*session, before.feeds, {}, {before.targets.begin(), before.targets.end()}).status());
+      if (before.fetches.empty() && IsHarmless(before))
+        Note("initializing",
+             RunIn(*session, before.feeds, {}, {before.targets.begin(), before.targets.end()}).status());
     const auto values = RunIn(*session, ask.feeds, fetches, {});
     Note("a step of gradients", values.status());
     outcome_.ran |= values.ok();
@@ -234,6 +247,8 @@ class Trial {
 
 }  // namespace
 
-Outcome Try(const Runtime& runtime, const Subject& subject, const Damage& damage, Dice& dice) { return Trial(runtime, subject, damage, dice).Run(); }
+Outcome Try(const Runtime& runtime, const Subject& subject, const Damage& damage, Dice& dice) {
+  return Trial(runtime, subject, damage, dice).Run();
+}
 
 }  // namespace tenon::hostile

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One trial: a damaged graph is imported, pruned, differentiated and run, within a memory limit and a deadline.
 //
-// What it answers does not matter; that it answers does, and that every refusal says why. What would touch files is not run: the
-// guard of the model library says so, which is thereby tried on damaged graphs too.
+// What it answers does not matter; that it answers does, and that every refusal says why. What would touch files is not
+// run: the guard of the model library says so, which is thereby tried on damaged graphs too.
 #ifndef TENON_TESTS_HOSTILE_TRIAL_H_
 #define TENON_TESTS_HOSTILE_TRIAL_H_
 

@@ -43,7 +43,8 @@ void Fill(Dice& dice, TensorProto* tensor) {
   ClearValues(tensor);
   const int64_t count = FewElements(tensor->tensor_shape());
   if (tensor->dtype() == tensorflow::DT_STRING) {
-    for (int64_t i = 0; i < std::max<int64_t>(count, 1); ++i) tensor->add_string_val(dice.OneIn(3) ? dice.OddText() : "word");
+    for (int64_t i = 0; i < std::max<int64_t>(count, 1); ++i)
+      tensor->add_string_val(dice.OneIn(3) ? dice.OddText() : "word");
     return;
   }
   if (ElementSize(tensor->dtype()) == 0) return;
@@ -69,7 +70,8 @@ void ChangeElement(Dice& dice, TensorProto* tensor) {
   const auto any = [&](int count) { return static_cast<int>(dice.Under(static_cast<size_t>(count))); };
   if (tensor->int_val_size() > 0) tensor->set_int_val(any(tensor->int_val_size()), static_cast<int32_t>(dice.OddInt()));
   if (tensor->int64_val_size() > 0) tensor->set_int64_val(any(tensor->int64_val_size()), dice.OddInt());
-  if (tensor->float_val_size() > 0) tensor->set_float_val(any(tensor->float_val_size()), static_cast<float>(dice.OddFloat()));
+  if (tensor->float_val_size() > 0)
+    tensor->set_float_val(any(tensor->float_val_size()), static_cast<float>(dice.OddFloat()));
   if (tensor->double_val_size() > 0) tensor->set_double_val(any(tensor->double_val_size()), dice.OddFloat());
   if (tensor->string_val_size() > 0) tensor->set_string_val(any(tensor->string_val_size()), dice.OddText());
   if (tensor->bool_val_size() > 0) tensor->set_bool_val(0, dice.OneIn(2));
@@ -99,19 +101,28 @@ void ChangeList(Dice& dice, Repeated* list, const Change& change, const Add& add
 
 void MutateList(Dice& dice, AttrValue::ListValue* list) {
   if (list->i_size() > 0 || dice.OneIn(12))
-    ChangeList(dice, list->mutable_i(), [&](int at) { list->set_i(at, dice.OddInt()); }, [&] { list->add_i(dice.OddInt()); });
+    ChangeList(
+        dice, list->mutable_i(), [&](int at) { list->set_i(at, dice.OddInt()); }, [&] { list->add_i(dice.OddInt()); });
   else if (list->type_size() > 0 || dice.OneIn(8))
-    ChangeList(dice, list->mutable_type(), [&](int at) { list->set_type(at, static_cast<tensorflow::DataType>(dice.OddType())); },
-               [&] { list->add_type(static_cast<tensorflow::DataType>(dice.OddType())); });
+    ChangeList(
+        dice, list->mutable_type(),
+        [&](int at) { list->set_type(at, static_cast<tensorflow::DataType>(dice.OddType())); },
+        [&] { list->add_type(static_cast<tensorflow::DataType>(dice.OddType())); });
   else if (list->shape_size() > 0)
-    ChangeList(dice, list->mutable_shape(), [&](int at) { MutateShape(dice, list->mutable_shape(at)); }, [&] { list->add_shape(); });
+    ChangeList(
+        dice, list->mutable_shape(), [&](int at) { MutateShape(dice, list->mutable_shape(at)); },
+        [&] { list->add_shape(); });
   else if (list->f_size() > 0)
     ChangeList(dice, list->mutable_f(), [&](int at) { list->set_f(at, static_cast<float>(dice.OddFloat())); },
                [&] { list->add_f(static_cast<float>(dice.OddFloat())); });
   else if (list->func_size() > 0)
-    ChangeList(dice, list->mutable_func(), [&](int at) { list->mutable_func(at)->set_name(dice.OddText()); }, [&] { list->add_func(); });
+    ChangeList(
+        dice, list->mutable_func(), [&](int at) { list->mutable_func(at)->set_name(dice.OddText()); },
+        [&] { list->add_func(); });
   else
-    ChangeList(dice, list->mutable_s(), [&](int at) { ChangeString(dice, list->mutable_s(at)); }, [&] { list->add_s(dice.OddText()); });
+    ChangeList(
+        dice, list->mutable_s(), [&](int at) { ChangeString(dice, list->mutable_s(at)); },
+        [&] { list->add_s(dice.OddText()); });
 }
 
 // Of any kind at all.
@@ -133,10 +144,25 @@ void OtherKind(Dice& dice, AttrValue* attr) {
 
 size_t ElementSize(int dtype) {
   switch (dtype) {
-    case tensorflow::DT_FLOAT: case tensorflow::DT_INT32: case tensorflow::DT_UINT32: case tensorflow::DT_QINT32: return 4;
-    case tensorflow::DT_DOUBLE: case tensorflow::DT_INT64: case tensorflow::DT_UINT64: case tensorflow::DT_COMPLEX64: return 8;
-    case tensorflow::DT_UINT8: case tensorflow::DT_INT8: case tensorflow::DT_BOOL: case tensorflow::DT_QINT8: case tensorflow::DT_QUINT8: return 1;
-    case tensorflow::DT_INT16: case tensorflow::DT_UINT16: case tensorflow::DT_HALF: case tensorflow::DT_BFLOAT16: case tensorflow::DT_QINT16: case tensorflow::DT_QUINT16: return 2;
+    case tensorflow::DT_FLOAT:
+    case tensorflow::DT_INT32:
+    case tensorflow::DT_UINT32:
+    case tensorflow::DT_QINT32: return 4;
+    case tensorflow::DT_DOUBLE:
+    case tensorflow::DT_INT64:
+    case tensorflow::DT_UINT64:
+    case tensorflow::DT_COMPLEX64: return 8;
+    case tensorflow::DT_UINT8:
+    case tensorflow::DT_INT8:
+    case tensorflow::DT_BOOL:
+    case tensorflow::DT_QINT8:
+    case tensorflow::DT_QUINT8: return 1;
+    case tensorflow::DT_INT16:
+    case tensorflow::DT_UINT16:
+    case tensorflow::DT_HALF:
+    case tensorflow::DT_BFLOAT16:
+    case tensorflow::DT_QINT16:
+    case tensorflow::DT_QUINT16: return 2;
     case tensorflow::DT_COMPLEX128: return 16;
     default: return 0;
   }
@@ -146,7 +172,8 @@ std::string OddElement(Dice& dice, int dtype) {
   switch (dtype) {
     case tensorflow::DT_FLOAT: return Little(static_cast<float>(dice.OddFloat()));
     case tensorflow::DT_DOUBLE: return Little(dice.OddFloat());
-    case tensorflow::DT_COMPLEX64: return Little(static_cast<float>(dice.OddFloat())) + Little(static_cast<float>(dice.OddFloat()));
+    case tensorflow::DT_COMPLEX64:
+      return Little(static_cast<float>(dice.OddFloat())) + Little(static_cast<float>(dice.OddFloat()));
     case tensorflow::DT_COMPLEX128: return Little(dice.OddFloat()) + Little(dice.OddFloat());
     case tensorflow::DT_BOOL: return std::string(1, static_cast<char>(dice.Under(2)));
     default: return Little(dice.OddInt()).substr(0, ElementSize(dtype));
@@ -172,10 +199,13 @@ void MutateShape(Dice& dice, TensorShapeProto* shape) {
         for (int i = 0; i < 260; ++i) shape->add_dim()->set_size(1);
       return;
     case 5:
-      if (count > 1) shape->mutable_dim()->SwapElements(static_cast<int>(dice.Under(count)), static_cast<int>(dice.Under(count)));
+      if (count > 1)
+        shape->mutable_dim()->SwapElements(static_cast<int>(dice.Under(count)), static_cast<int>(dice.Under(count)));
       return;
     default:
-      if (count > 0) shape->mutable_dim(static_cast<int>(dice.Under(count)))->set_size(dice.OneIn(2) ? static_cast<int64_t>(dice.Under(5)) : dice.OddInt());
+      if (count > 0)
+        shape->mutable_dim(static_cast<int>(dice.Under(count)))
+            ->set_size(dice.OneIn(2) ? static_cast<int64_t>(dice.Under(5)) : dice.OddInt());
   }
 }
 
@@ -196,7 +226,9 @@ void MutateTensor(Dice& dice, TensorProto* tensor) {
 void MutateAttr(Dice& dice, const std::vector<std::string>& functions, AttrValue* attr) {
   if (dice.OneIn(6)) return OtherKind(dice, attr);
   switch (attr->value_case()) {
-    case AttrValue::kI: return attr->set_i(dice.OneIn(3) ? static_cast<int64_t>(static_cast<uint64_t>(attr->i()) + dice.Under(3) - 1) : dice.OddInt());
+    case AttrValue::kI:
+      return attr->set_i(dice.OneIn(3) ? static_cast<int64_t>(static_cast<uint64_t>(attr->i()) + dice.Under(3) - 1)
+                                       : dice.OddInt());
     case AttrValue::kF: return attr->set_f(static_cast<float>(dice.OddFloat()));
     case AttrValue::kB: return attr->set_b(!attr->b());
     case AttrValue::kS: return ChangeString(dice, attr->mutable_s());
@@ -204,7 +236,9 @@ void MutateAttr(Dice& dice, const std::vector<std::string>& functions, AttrValue
     case AttrValue::kShape: return MutateShape(dice, attr->mutable_shape());
     case AttrValue::kTensor: return MutateTensor(dice, attr->mutable_tensor());
     case AttrValue::kList: return MutateList(dice, attr->mutable_list());
-    case AttrValue::kFunc: return attr->mutable_func()->set_name(functions.empty() || dice.OneIn(4) ? dice.OddText() : dice.AnyOf(functions));
+    case AttrValue::kFunc:
+      return attr->mutable_func()->set_name(functions.empty() || dice.OneIn(4) ? dice.OddText()
+                                                                               : dice.AnyOf(functions));
     default: return OtherKind(dice, attr);
   }
 }

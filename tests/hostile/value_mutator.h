@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damages values: shapes, tensors, attributes. Half of what comes out is of the right kind and merely unlikely, so that it gets far.
+// Damages values: shapes, tensors, attributes. Half of what comes out is of the right kind and merely unlikely, so that
+// it gets far.
 #ifndef TENON_TESTS_HOSTILE_VALUE_MUTATOR_H_
 #define TENON_TESTS_HOSTILE_VALUE_MUTATOR_H_
 

@@ -33,16 +33,21 @@ tests/far.o: #deps 1, deps mtime 1 (VALID)
     include/ops.h
 
 """
-TESTS = [("slow", "tests/bin/far", ["/tree/build/tests/bin/far"], 9.0), ("near", "tests/bin/near", ["/tree/build/tests/bin/near"], 3.0),
-         ("other", "tests/bin/other", ["/tree/build/tests/bin/other"], 1.0),
-         ("script", None, ["/usr/bin/python3", "/tree/ops/look.py", "/tree/build"], 2.0),
-         ("named", None, ["sh", "/tree/tests/s/x.sh", "/tree/build/lib/plugin.so"], 4.0)]
+TESTS = [
+    ("slow", "tests/bin/far", ["/tree/build/tests/bin/far"], 9.0),
+    ("near", "tests/bin/near", ["/tree/build/tests/bin/near"], 3.0),
+    ("other", "tests/bin/other", ["/tree/build/tests/bin/other"], 1.0),
+    ("script", None, ["/usr/bin/python3", "/tree/ops/look.py", "/tree/build"], 2.0),
+    ("named", None, ["sh", "/tree/tests/s/x.sh", "/tree/build/lib/plugin.so"], 4.0),
+]
 
 
 class Check(unittest.TestCase):
     def chosen(self, *files):
         graph = check.Graph(NINJA, DEPS, "/tree/build", "/tree")
-        first, then = check.choose(TESTS, graph.made_of(files, False), graph.made_of(files, True), files, "/tree/build", "/tree")
+        first, then = check.choose(
+            TESTS, graph.made_of(files, False), graph.made_of(files, True), files, "/tree/build", "/tree"
+        )
         return [test[0] for test in first], [test[0] for test in then]
 
     def test_programs_that_are_linked_of_a_file_are_near_and_those_that_load_it_far(self):

@@ -11,15 +11,27 @@ import re
 # Programs and plugins of one file each, and what is never compiled in batches.
 ALONE = ("sdk/examples/", "sdk/templates/", "tests/", "devices/gpu/", "devices/cuda/", "devices/rocm/", "sdk/python/")
 
-STRIPPED = re.compile(r'R"(\w*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.DOTALL | re.MULTILINE)
+STRIPPED = re.compile(
+    r'R"(\w*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',
+    re.DOTALL | re.MULTILINE,
+)
 TEMPLATE = re.compile(r"^template ?<.*?>(?= ?(?:struct|class|using|inline|constexpr|static|auto|void|bool|[A-Za-z]))")
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (?:alignas\([^)]*\) )?(\w+)")
 ENTRY = re.compile(r"TENON_(?:OP|KERNEL)\((\w+)\)")
-MACROS = ("TEST", "TEST_P", "TEST_F", "TYPED_TEST", "INSTANTIATE_TEST_SUITE_P", "GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST", "PrintTo")
+MACROS = (
+    "TEST",
+    "TEST_P",
+    "TEST_F",
+    "TYPED_TEST",
+    "INSTANTIATE_TEST_SUITE_P",
+    "GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST",
+    "PrintTo",
+)
 
 
 def statements(text, is_header):
-    """(namespaces, declaration): of a header all that stands in a namespace, of another file what is its own, in a namespace without a name."""
+    """(namespaces, declaration): of a header all that stands in a namespace, of another file what is its own, in a
+    namespace without a name."""
     text = STRIPPED.sub(lambda match: '""' if '"' in match.group() else " ", text)
     scopes, start = [], 0
     for match in re.finditer("[{};]", text):
@@ -31,7 +43,9 @@ def statements(text, is_header):
             yield "::".join(scope for scope in scopes if scope), declaration
         if match.group() == "{":
             opened = re.search(r'(?:^|\s)(?:namespace(?:\s+([\w:]+))?|extern "")$', " ".join(declaration.split()))
-            scopes.append(None if not opened else opened.group(1) or ("" if "namespace" in opened.group() else "extern"))
+            scopes.append(
+                None if not opened else opened.group(1) or ("" if "namespace" in opened.group() else "extern")
+            )
         elif match.group() == "}" and scopes:
             scopes.pop()
 
@@ -52,7 +66,13 @@ def named(declaration):
             continue
         before = (text[:i] if letter in "=([{" else text).rstrip()
         name = re.search(r"(\w+)$", before)
-        if not name or before[:name.start()].endswith("::") or name.group(1) in MACROS or name.group(1).isdigit() or " " not in before:
+        if (
+            not name
+            or before[: name.start()].endswith("::")
+            or name.group(1) in MACROS
+            or name.group(1).isdigit()
+            or " " not in before
+        ):
             return []
         others = re.findall(r", (k[A-Z]\w*)(?:\[\w*\])? =", text) if letter in "=[" else []
         return [name.group(1), *others]
@@ -64,7 +84,8 @@ def is_function(declaration):
 
 
 def equal_names(files):
-    """files: {path: text} of one library. [(name, [paths])] of what several of them define; of headers types and constants, since functions are overloaded there."""
+    """files: {path: text} of one library. [(name, [paths])] of what several of them define; of headers types and
+    constants, since functions are overloaded there."""
     found = {}
     for path, text in files.items():
         for scope, declaration in statements(text, path.endswith(".h")):

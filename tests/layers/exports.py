@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the built libraries export: libtenon.so and libtenon_model_c.so tenon_* alone, a plugin its entry point alone; what they take from outside: the system's own
-libraries and Tenon's (cmake/TenonPrivateLibraries.cmake); where they look for them; and libtenon.so's size. Covers A17, O2.
+"""What the built libraries export: libtenon.so and libtenon_model_c.so tenon_* alone, a plugin its entry point alone;
+what they take from outside: the system's own libraries and Tenon's (cmake/TenonPrivateLibraries.cmake); where they look
+for them; and libtenon.so's size. Covers A17, O2.
 
 usage: exports.py FOLDER     of a build, or of an installation
 """
@@ -23,8 +24,11 @@ def exported(library):
     return {line.split()[-1].split("@")[0] for line in text.splitlines()}
 
 
-# Libraries that any process shares: C's and C++'s, OpenMP's threads, the door to OpenCL's drivers (oneDNN names it), and our own.
-OUTSIDE = re.compile(r"lib(c|m|mvec|stdc\+\+|gcc_s|pthread|dl|rt)\.so\.\d+|ld-linux.*\.so\.\d+|libgomp\.so\.1|libOpenCL\.so\.1|libtenon\.so\.\d+|libtenon_.*\.so(\.\d+)*")
+# Libraries that any process shares: C's and C++'s, OpenMP's threads, the door to OpenCL's drivers (oneDNN names it),
+# and our own.
+OUTSIDE = re.compile(
+    r"lib(c|m|mvec|stdc\+\+|gcc_s|pthread|dl|rt)\.so\.\d+|ld-linux.*\.so\.\d+|libgomp\.so\.1|libOpenCL\.so\.1|libtenon\.so\.\d+|libtenon_.*\.so(\.\d+)*"
+)
 
 
 def needs(library):
@@ -52,8 +56,16 @@ def main():
         faults.append(f"no plugins in {lib}/tenon/plugins")
     for plugin in plugins:
         if exported(plugin) != {ENTRY}:
-            faults.append(f"{plugin} exports {', '.join(sorted(exported(plugin))[:10])}; it should export {ENTRY} alone")
-    for library in [host, lib / "libtenon_model_c.so", *plugins, *(lib / "tenon" / "private").glob("*"), *(lib.parent / "python" / "tenon").glob("_core*.so")]:
+            faults.append(
+                f"{plugin} exports {', '.join(sorted(exported(plugin))[:10])}; it should export {ENTRY} alone"
+            )
+    for library in [
+        host,
+        lib / "libtenon_model_c.so",
+        *plugins,
+        *(lib / "tenon" / "private").glob("*"),
+        *(lib.parent / "python" / "tenon").glob("_core*.so"),
+    ]:
         faults.extend(needs(library))
     with tempfile.TemporaryDirectory() as folder:
         stripped = pathlib.Path(folder) / "libtenon.so"

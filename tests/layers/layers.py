@@ -54,9 +54,13 @@ RULES = {
     "devices/rocm": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
 }
 PACKAGE_ROOMS = ("ops", "devices", "net", "files")
-# Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, credentials, and
-# what an op parses.
-PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "sdk/examples", "net/grpc", "ops/parse")}
+# Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests
+# in plugins, what `--json` prints in the command line, credentials, and what an op parses.
+PRIVATE_LIBRARIES = {
+    "boost": ("plugins", "devices/gpu"),
+    "beast": ("sdk/cli",),
+    "json": ("plugins", "sdk/cli", "sdk/examples", "net/grpc", "ops/parse"),
+}
 PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h",
                    "plugin_api/include/tenon/model.h", "plugin_api/include/tenon/train.h")
 
@@ -91,10 +95,24 @@ EXEC_BELOW = {
 PROTOBUF_FOLDER = "core/graph/graphdef/"
 
 LIBRARIES = (
-    ("google/protobuf/", "protobuf"), ("boost/asio/", "beast"), ("boost/beast/", "beast"), ("boost/", "boost"), ("nlohmann/", "json"), ("Eigen/", "Eigen"),
-    ("unsupported/Eigen/", "Eigen"), ("dnnl", "oneDNN"), ("oneapi/", "oneDNN"), ("grpc", "gRPC"),
-    ("CLI/", "CLI11"), ("spdlog/", "spdlog"), ("fmt/", "fmt"), ("gtest/", "GoogleTest"),
-    ("gmock/", "GoogleTest"), ("benchmark/", "Google Benchmark"), ("zlib.h", "zlib"), ("xbyak/", "Xbyak"),
+    ("google/protobuf/", "protobuf"),
+    ("boost/asio/", "beast"),
+    ("boost/beast/", "beast"),
+    ("boost/", "boost"),
+    ("nlohmann/", "json"),
+    ("Eigen/", "Eigen"),
+    ("unsupported/Eigen/", "Eigen"),
+    ("dnnl", "oneDNN"),
+    ("oneapi/", "oneDNN"),
+    ("grpc", "gRPC"),
+    ("CLI/", "CLI11"),
+    ("spdlog/", "spdlog"),
+    ("fmt/", "fmt"),
+    ("gtest/", "GoogleTest"),
+    ("gmock/", "GoogleTest"),
+    ("benchmark/", "Google Benchmark"),
+    ("zlib.h", "zlib"),
+    ("xbyak/", "Xbyak"),
 )
 C_STANDARD = frozenset(
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign "
@@ -285,12 +303,16 @@ def check_exec_order(tree):
         if room is None or is_test(source):
             continue
         if room not in EXEC_BELOW:
-            problems.append(f"{source}: core/exec has no room for it; its rooms are {', '.join(filter(None, EXEC_BELOW))}")
+            problems.append(
+                f"{source}: core/exec has no room for it; its rooms are {', '.join(filter(None, EXEC_BELOW))}"
+            )
             continue
         for name, target in tree.includes(source):
             other = exec_room(target or "")
             if other is not None and other != room and other not in EXEC_BELOW[room]:
-                problems.append(f"{source} includes {name}; core/exec/{room} may include {', '.join(map(repr, EXEC_BELOW[room])) or 'no other room'}")
+                problems.append(
+                    f"{source} includes {name}; core/exec/{room} may include {', '.join(map(repr, EXEC_BELOW[room])) or 'no other room'}"
+                )
     return problems
 
 
@@ -302,7 +324,11 @@ def check_circles(tree):
     for source in tree.sources:
         if source.startswith("core/") and not is_test(source):
             targets = includes.setdefault(pair_of(source), set())
-            targets |= {pair_of(t) for _, t in tree.includes(source) if (t or "").startswith("core/") and pair_of(t) != pair_of(source)}
+            targets |= {
+                pair_of(t)
+                for _, t in tree.includes(source)
+                if (t or "").startswith("core/") and pair_of(t) != pair_of(source)
+            }
     done, problems = set(), []
     for start in sorted(includes):
         if start in done:
@@ -325,9 +351,13 @@ def check_circles(tree):
 
 def check_googletest(tree):
     """The testing kit is for every test framework: GoogleTest is known to its adapter alone."""
-    return [f"{source} includes {name}; only googletest.h of sdk/testing may know GoogleTest"
-            for source in tree.sources if source.startswith("sdk/testing/") and not source.endswith(("/googletest.h", "_test.cc"))
-            for name, _ in tree.includes(source) if library_of(name) == "GoogleTest"]
+    return [
+        f"{source} includes {name}; only googletest.h of sdk/testing may know GoogleTest"
+        for source in tree.sources
+        if source.startswith("sdk/testing/") and not source.endswith(("/googletest.h", "_test.cc"))
+        for name, _ in tree.includes(source)
+        if library_of(name) == "GoogleTest"
+    ]
 
 
 def check_protobuf(tree):
@@ -342,7 +372,8 @@ RETAINS = re.compile(r"\b(?:buffer_retain|retain_input)\b(?!(?:[^;{}]*;){1,2}\s*
 
 
 def check_kept(tree):
-    """Ops keep values in KeptTensors alone, which are charged: who takes a reference hands it to one in the next statement."""
+    """Ops keep values in KeptTensors alone, which are charged: who takes a reference hands it to one in the next
+    statement."""
     return [f"{source}: keeps a buffer outside of a KeptTensor ({match.group()}), where nobody charges the record"
             for source, text in tree.sources.items() if source.startswith("ops/") and not is_test(source)
             for match in RETAINS.finditer(without_comments(text))]
@@ -417,9 +448,14 @@ def globbed(folder, text, source):
 def check_built(tree):
     texts = list(cmake_texts(tree))
     words = set(re.findall(r"[\w.]+", " ".join(text for _, text in texts)))
-    return [f"{source}: no CMake file names it, so that it is never built" for source in tree.sources
-            if source.endswith((".c", ".cc", ".cpp", ".cu")) and not source.startswith(BUILT_ELSEWHERE)
-            and not {posixpath.basename(source), Path(source).stem, Path(source).stem.removesuffix("_plugin")} & words and not any(globbed(*each, source) for each in texts)]
+    return [
+        f"{source}: no CMake file names it, so that it is never built"
+        for source in tree.sources
+        if source.endswith((".c", ".cc", ".cpp", ".cu"))
+        and not source.startswith(BUILT_ELSEWHERE)
+        and not {posixpath.basename(source), Path(source).stem, Path(source).stem.removesuffix("_plugin")} & words
+        and not any(globbed(*each, source) for each in texts)
+    ]
 
 
 def check_equal_names(tree):
@@ -431,8 +467,11 @@ def check_equal_names(tree):
             while folder and folder not in folders:
                 folder = posixpath.dirname(folder)
             libraries.setdefault(folder, {})[source] = text
-    return [f"{' and '.join(paths)}: each has a {name} of its own; give the second another name, or both one in a header"
-            for files in libraries.values() for name, paths in equal_names.equal_names(files)]
+    return [
+        f"{' and '.join(paths)}: each has a {name} of its own; give the second another name, or both one in a header"
+        for files in libraries.values()
+        for name, paths in equal_names.equal_names(files)
+    ]
 
 
 def known_op_counts(tree):
@@ -444,12 +483,34 @@ def check_known_ops(tree):
 
 
 def check_test_namespaces(tree):
-    """Tests of one program are compiled in batches: what a file brings in by using declarations, and its names, are its own."""
-    tests = [source for source in tree.sources if source.endswith("_test.cc") and not source.startswith(equal_names.ALONE)]
+    """Tests of one program are compiled in batches: what a file brings in by using declarations, and its names, are its
+    own."""
+    tests = [
+        source for source in tree.sources if source.endswith("_test.cc") and not source.startswith(equal_names.ALONE)
+    ]
     folders = [posixpath.dirname(source) for source in tests]
-    return [f"{source}: its namespace is '{found}'; it must end in '::{Path(source).stem}'"
-            for source, folder in zip(tests, folders) if folders.count(folder) > 1 for text in [tree.sources[source]]
-            for found in re.findall(r"^namespace ([\w:]+) \{$(?!\n(?:extern |const Settings kBench))", text, re.MULTILINE) if not found.endswith(f"::{Path(source).stem}")]
+    return [
+        f"{source}: its namespace is '{found}'; it must end in '::{Path(source).stem}'"
+        for source, folder in zip(tests, folders)
+        if folders.count(folder) > 1
+        for text in [tree.sources[source]]
+        for found in re.findall(r"^namespace ([\w:]+) \{$(?!\n(?:extern |const Settings kBench))", text, re.MULTILINE)
+        if not found.endswith(f"::{Path(source).stem}")
+    ]
 
 
-CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names, check_kept, check_built, check_equal_names, check_test_namespaces, check_known_ops)
+CHECKS = (
+    check_rooms,
+    check_core_order,
+    check_exec_order,
+    check_circles,
+    check_googletest,
+    check_protobuf,
+    check_op_extraction,
+    check_names,
+    check_kept,
+    check_built,
+    check_equal_names,
+    check_test_namespaces,
+    check_known_ops,
+)

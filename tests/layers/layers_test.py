@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the tree, and plants violations to prove that each check can fail. Usage: layers_test.py [ROOT]. Covers O1, O3."""
+"""Checks the tree, and plants violations to prove that each check can fail. Usage: layers_test.py [ROOT]. Covers O1,
+O3."""
 
 import sys
 import tempfile
@@ -189,22 +190,52 @@ class Planted(unittest.TestCase):
         for room, below in layers.EXEC_BELOW.items():
             for other in layers.EXEC_BELOW:
                 with self.subTest(source=room, target=other):
-                    source, target = f"core/exec/{room}/a.cc".replace("//", "/"), f'"core/exec/{other}/x.h"'.replace("//", "/")
+                    source, target = f"core/exec/{room}/a.cc".replace("//", "/"), f'"core/exec/{other}/x.h"'.replace(
+                        "//", "/"
+                    )
                     expect = self.assert_allowed if other in (room, *below) else self.assert_refused
                     expect(layers.check_exec_order, source, target)
         self.assert_refused(layers.check_exec_order, "core/exec/helpers/a.cc", "<vector>")
-        for lower, higher in (("threads", "device"), ("threads", "work"), ("device", "kernel"), ("work", "kernel"), ("kernel", "plan"), ("plan", "program"), ("program", "lower"),
-                              ("plan", "dataflow"), ("lower", ""), ("dataflow", ""), ("", "parts")):
+        for lower, higher in (
+            ("threads", "device"),
+            ("threads", "work"),
+            ("device", "kernel"),
+            ("work", "kernel"),
+            ("kernel", "plan"),
+            ("plan", "program"),
+            ("program", "lower"),
+            ("plan", "dataflow"),
+            ("lower", ""),
+            ("dataflow", ""),
+            ("", "parts"),
+        ):
             self.assertIn(lower, layers.EXEC_BELOW[higher])
             self.assertNotIn(higher, layers.EXEC_BELOW[lower])
 
     def test_core_refuses_circles_of_files(self):
         def include(*names):
             return "".join(f'#include "core/base/{name}.h"\n' for name in names)
-        self.assertEqual([], self.problems(layers.check_circles, {
-            "core/base/a.h": "", "core/base/a.cc": include("a"), "core/base/b.h": include("a"), "core/base/c.h": include("a", "b")}))
-        circle = self.problems(layers.check_circles, {
-            "core/base/a.h": include("b"), "core/base/b.h": "", "core/base/b.cc": include("b", "c"), "core/base/c.h": include("a")})
+        self.assertEqual(
+            [],
+            self.problems(
+                layers.check_circles,
+                {
+                    "core/base/a.h": "",
+                    "core/base/a.cc": include("a"),
+                    "core/base/b.h": include("a"),
+                    "core/base/c.h": include("a", "b"),
+                },
+            ),
+        )
+        circle = self.problems(
+            layers.check_circles,
+            {
+                "core/base/a.h": include("b"),
+                "core/base/b.h": "",
+                "core/base/b.cc": include("b", "c"),
+                "core/base/c.h": include("a"),
+            },
+        )
         self.assertEqual(["include circle: core/base/a > core/base/b > core/base/c > core/base/a"], circle)
 
     def test_core_refuses_a_folder_without_a_place_in_the_order(self):
@@ -225,9 +256,13 @@ class Planted(unittest.TestCase):
             self.assert_allowed(layers.check_protobuf, "core/graph/graph_test.cc", target)
 
     def test_a_buffer_that_is_kept_without_a_record_is_refused(self):
-        for text, count in (("h->buffer_retain(view.buffer);\n  kept_.push_back(view);", 1), ("Check(s.retain_input(f, 0, &view)); views.push_back(view);", 1),
-                            ("h->buffer_retain(view.buffer);\n  return KeptTensor(view);", 0), ("Check(s.retain_input(f, 0, &view));\n  KeptTensor kept = KeptTensor(view);", 0),
-                            ("// buffer_retain\n", 0)):
+        for text, count in (
+            ("h->buffer_retain(view.buffer);\n  kept_.push_back(view);", 1),
+            ("Check(s.retain_input(f, 0, &view)); views.push_back(view);", 1),
+            ("h->buffer_retain(view.buffer);\n  return KeptTensor(view);", 0),
+            ("Check(s.retain_input(f, 0, &view));\n  KeptTensor kept = KeptTensor(view);", 0),
+            ("// buffer_retain\n", 0),
+        ):
             with self.subTest(text):
                 self.assertEqual(count, len(self.problems(layers.check_kept, {"ops/math/a.cc": text})))
                 self.assertEqual([], self.problems(layers.check_kept, {"ops/math/a_test.cc": text}))
@@ -254,24 +289,39 @@ class Planted(unittest.TestCase):
 
     def test_equal_names_of_one_library_are_refused(self):
         own = "namespace tenon {\nnamespace {\n%s\n}  // namespace\n}\n"
-        for one, other, count in (("struct Place {};", "struct Place { int a; };", 1), ("int Sum(int a) { return a; }", "int Sum(float a);", 1),
-                                  ("constexpr int kMost = 1, kLeast = 2;", "constexpr int kLeast = 3;", 1), ("using T = int;", "using T = float;", 1),
-                                  ("using T = int;", "using T = int;", 0), ("struct Place {};", "struct Other { struct Place {}; };", 0),
-                                  ("void Sum();", "struct A { void Sum(); };\nvoid A::Sum() {}", 0)):
+        for one, other, count in (
+            ("struct Place {};", "struct Place { int a; };", 1),
+            ("int Sum(int a) { return a; }", "int Sum(float a);", 1),
+            ("constexpr int kMost = 1, kLeast = 2;", "constexpr int kLeast = 3;", 1),
+            ("using T = int;", "using T = float;", 1),
+            ("using T = int;", "using T = int;", 0),
+            ("struct Place {};", "struct Other { struct Place {}; };", 0),
+            ("void Sum();", "struct A { void Sum(); };\nvoid A::Sum() {}", 0),
+        ):
             with self.subTest(one + other):
                 files = {"core/CMakeLists.txt": "", "core/base/a.cc": own % one, "core/graph/b.cc": own % other}
                 self.assertEqual(count, len(self.problems(layers.check_equal_names, files)))
                 apart = {**files, "core/graph/CMakeLists.txt": ""}
                 self.assertEqual([], self.problems(layers.check_equal_names, apart))
-        header = {"core/CMakeLists.txt": "", "core/a.h": "namespace tenon {\nstruct Place {};\n}\n", "core/b.cc": own % "struct Place {};"}
+        header = {
+            "core/CMakeLists.txt": "",
+            "core/a.h": "namespace tenon {\nstruct Place {};\n}\n",
+            "core/b.cc": own % "struct Place {};",
+        }
         self.assertEqual(1, len(self.problems(layers.check_equal_names, header)))
-        static = {"core/CMakeLists.txt": "", "core/a.cc": "static const int kMost = 1;\n", "core/b.cc": "static const int kMost = 2;\n"}
+        static = {
+            "core/CMakeLists.txt": "",
+            "core/a.cc": "static const int kMost = 1;\n",
+            "core/b.cc": "static const int kMost = 2;\n",
+        }
         self.assertEqual(1, len(self.problems(layers.check_equal_names, static)))
 
     def test_a_test_stands_in_a_namespace_of_its_own(self):
         files = {"core/a_test.cc": "namespace tenon::a_test {\n}\n", "core/b_test.cc": "namespace tenon {\n}\n"}
         self.assertEqual(1, len(self.problems(layers.check_test_namespaces, files)))
-        self.assertEqual([], self.problems(layers.check_test_namespaces, {"core/b_test.cc": files["core/b_test.cc"]}))  # it is alone
+        self.assertEqual(
+            [], self.problems(layers.check_test_namespaces, {"core/b_test.cc": files["core/b_test.cc"]})
+        )  # it is alone
 
     def test_op_names_are_found_however_they_are_written(self):
         for text in ('.name = "FooBar"', '.name = TENON_SPAN("FooBar")', 'TENON_OP("FooBar")', "TENON_OP(FooBar, x)",
@@ -303,12 +353,23 @@ class Planted(unittest.TestCase):
 
     def test_a_source_that_no_cmake_file_names_is_refused(self):
         source = {"devices/x/lstm.cc": ""}
-        for text, count in (("set(sources conv.cc)", 1), ("set(sources conv.cc lstm.cc)", 0), ("# lstm.cc", 1), ("set(sources blstm.cc)", 1), ('file(GLOB s "*.cc")', 0),
-                            ('file(GLOB s "*_test.cc")', 1), ('file(GLOB s "kernels/*.cc")', 1)):
+        for text, count in (
+            ("set(sources conv.cc)", 1),
+            ("set(sources conv.cc lstm.cc)", 0),
+            ("# lstm.cc", 1),
+            ("set(sources blstm.cc)", 1),
+            ('file(GLOB s "*.cc")', 0),
+            ('file(GLOB s "*_test.cc")', 1),
+            ('file(GLOB s "kernels/*.cc")', 1),
+        ):
             with self.subTest(text):
-                self.assertEqual(count, len(self.problems(layers.check_built, {**source, "devices/x/CMakeLists.txt": text})))
+                self.assertEqual(
+                    count, len(self.problems(layers.check_built, {**source, "devices/x/CMakeLists.txt": text}))
+                )
         self.assertEqual(1, len(self.problems(layers.check_built, source)))
-        self.assertEqual([], self.problems(layers.check_built, {**source, "devices/CMakeLists.txt": 'file(GLOB_RECURSE s "*.cc")'}))
+        self.assertEqual(
+            [], self.problems(layers.check_built, {**source, "devices/CMakeLists.txt": 'file(GLOB_RECURSE s "*.cc")'})
+        )
 
     def test_a_long_readme_is_refused(self):
         words = "word " * pages.README_WORDS

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops and kernels register where they stand (sdk/plugin/include/tenon/sdk/list.h): what the files of a plugin define is what it provides.
+"""Ops and kernels register where they stand (sdk/plugin/include/tenon/sdk/list.h): what the files of a plugin define is
+what it provides.
 
-Of each built plugin: every definition is in a list, every entry of a list is in the plugin's table, and no two kernels are for the same
-node with the same priority, so that the order of a list decides nothing.
+Of each built plugin: every definition is in a list, every entry of a list is in the plugin's table, and no two kernels
+are for the same node with the same priority, so that the order of a list decides nothing.
 
 usage: registrations.py BUILD_FOLDER
 """
@@ -40,9 +41,17 @@ def faults_of_lists(sizes, provides):
         entries[match["list"].rpartition("_")[2]].add(match["name"])  # tenon_cpu_kernels
     listed = set().union(*entries.values())
     sizes_of_definitions = {sizes[name] for name in listed}
-    unlisted = sorted(name for name, size in sizes.items()
-                      if DEFINITION.fullmatch(name) and size in sizes_of_definitions and not ENTRY.fullmatch(name) and name not in listed)
-    faults = [f"{name} is in no list; define it with TENON_OP, or the TENON_..._KERNEL of its package" for name in unlisted]
+    unlisted = sorted(
+        name
+        for name, size in sizes.items()
+        if DEFINITION.fullmatch(name)
+        and size in sizes_of_definitions
+        and not ENTRY.fullmatch(name)
+        and name not in listed
+    )
+    faults = [
+        f"{name} is in no list; define it with TENON_OP, or the TENON_..._KERNEL of its package" for name in unlisted
+    ]
     faults += [f"its files define {len(entries[kind])} {kind}, and it provides {len(provides[kind])}"
                for kind in KINDS if len(entries[kind]) != len(provides[kind])]
     return faults
@@ -50,15 +59,22 @@ def faults_of_lists(sizes, provides):
 
 def fit_one_node(a, b):
     """Whether a node may have types that both kernels allow."""
-    return all(set(a["constraints"][attr]) & set(b["constraints"][attr]) for attr in a["constraints"].keys() & b["constraints"].keys())
+    return all(
+        set(a["constraints"][attr]) & set(b["constraints"][attr])
+        for attr in a["constraints"].keys() & b["constraints"].keys()
+    )
 
 
 def faults_of_order(kernels):
     rivals = collections.defaultdict(list)
     for kernel in kernels:
         rivals[kernel["op"], kernel["device_type"], kernel["label"], kernel["priority"]].append(kernel)
-    return [f"two kernels of {op} fit the same node with priority {priority}: {a['constraints']} and {b['constraints']}"
-            for (op, _, _, priority), group in rivals.items() for a, b in itertools.combinations(group, 2) if fit_one_node(a, b)]
+    return [
+        f"two kernels of {op} fit the same node with priority {priority}: {a['constraints']} and {b['constraints']}"
+        for (op, _, _, priority), group in rivals.items()
+        for a, b in itertools.combinations(group, 2)
+        if fit_one_node(a, b)
+    ]
 
 
 def main():

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the two papers ask for, and which tests hold it: tests/requirements.md against what the tests say of themselves.
 
-A test names the requirements that it holds at its head: the word Covers, ids ("M5, M8", "C1 to C4"), a full stop. A check
-returns a list of texts, one for each fault; an empty list is success.
+A test names the requirements that it holds at its head: the word Covers, ids ("M5, M8", "C1 to C4"), a full stop. A
+check returns a list of texts, one for each fault; an empty list is success.
 
 usage: requirements.py [--write] [ROOT]
-    Says what is wrong, with exit code 1. --write first brings the column of files in line with the tests: files that the table
-    names already keep their order, since the most telling one comes first.
+    Says what is wrong, with exit code 1. --write first brings the column of files in line with the tests: files that
+    the table names already keep their order, since the most telling one comes first.
 """
 
 import argparse
@@ -108,7 +108,9 @@ class Tree:
                 continue
             cells = match.group(2).split("|")
             if len(cells) != 3:
-                self.faults.append(f"{TABLE}:{number + 1}: {match.group(1)} has {len(cells) + 1} columns; they are four")
+                self.faults.append(
+                    f"{TABLE}:{number + 1}: {match.group(1)} has {len(cells) + 1} columns; they are four"
+                )
                 continue
             self.rows[number] = Row(match.group(1), cells)
 
@@ -166,14 +168,18 @@ def check_files(tree):
     faults = []
     for row in tree.rows.values():
         claimed = tree.claims.get(row.name, [])
-        faults += [f"{TABLE}: {row.name} names {file}, which does not claim it" for file in row.files if file not in claimed]
+        faults += [
+            f"{TABLE}: {row.name} names {file}, which does not claim it" for file in row.files if file not in claimed
+        ]
         others = [file for file in claimed if file not in row.files]
         if len(set(row.files)) != len(row.files) or len(row.files) > NAMED:
             faults.append(f"{TABLE}: {row.name} names a file twice, or more than {NAMED}")
         elif others and len(row.files) < NAMED:
             faults.append(f"{TABLE}: {row.name} leaves out {', '.join(others)} (requirements.py --write adds it)")
         elif len(others) != row.more:
-            faults.append(f"{TABLE}: {row.name} says that {row.more} more claim it; they are {len(others)}: {', '.join(others)}")
+            faults.append(
+                f"{TABLE}: {row.name} says that {row.more} more claim it; they are {len(others)}: {', '.join(others)}"
+            )
     return faults
 
 

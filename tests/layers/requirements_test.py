@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the table of requirements, and plants faults to prove that each check can fail. Usage: requirements_test.py [ROOT]"""
+"""Checks the table of requirements, and plants faults to prove that each check can fail. Usage: requirements_test.py
+[ROOT]"""
 
 import sys
 import tempfile
@@ -31,7 +32,12 @@ class Planted(unittest.TestCase):
     B = '# SPDX\n"""About it. Covers A2."""\n'
 
     def tree(self, files=None, table=None, write=False):
-        files = {"core/a_test.cc": self.A, "sdk/test_b.py": self.B, **(files or {}), requirements.TABLE: table or self.TABLE}
+        files = {
+            "core/a_test.cc": self.A,
+            "sdk/test_b.py": self.B,
+            **(files or {}),
+            requirements.TABLE: table or self.TABLE,
+        }
         with tempfile.TemporaryDirectory() as folder:
             for path, text in files.items():
                 file = Path(folder, path)
@@ -61,13 +67,27 @@ class Planted(unittest.TestCase):
 
     def test_what_the_table_does_not_have_is_no_claim(self):
         self.expect("check_known", "sdk/test_b.py", "B7", files={"sdk/test_b.py": self.B.replace("A2", "A2, B7")})
-        self.expect("check_known", "A4", files={"sdk/test_b.py": self.B.replace("A2.", "A2, C1 to C3, A4.")}, table=self.TABLE + "".join(
-            f"| C{i} | x | `sdk/test_b.py` |  |\n" for i in (1, 2, 3)))
+        self.expect(
+            "check_known",
+            "A4",
+            files={"sdk/test_b.py": self.B.replace("A2.", "A2, C1 to C3, A4.")},
+            table=self.TABLE + "".join(f"| C{i} | x | `sdk/test_b.py` |  |\n" for i in (1, 2, 3)),
+        )
 
     def test_a_file_that_does_not_claim_it_is_named(self):
-        self.expect("check_files", "A1", "sdk/test_b.py", table=self.TABLE.replace("| `core/a_test.cc` |", "| `core/a_test.cc`, `sdk/test_b.py` |"))
+        self.expect(
+            "check_files",
+            "A1",
+            "sdk/test_b.py",
+            table=self.TABLE.replace("| `core/a_test.cc` |", "| `core/a_test.cc`, `sdk/test_b.py` |"),
+        )
         self.expect("check_files", "A2", "sdk/test_b.py", files={"sdk/test_b.py": "# nothing\n"})
-        self.expect("check_files", "A3", "gone_test.cc", table=self.TABLE.replace("| none |  |", "| none | `core/gone_test.cc` |"))
+        self.expect(
+            "check_files",
+            "A3",
+            "gone_test.cc",
+            table=self.TABLE.replace("| none |  |", "| none | `core/gone_test.cc` |"),
+        )
 
     def test_a_file_that_claims_it_is_not_left_out(self):
         self.expect("check_files", "A2", "leaves out sdk/test_b.py", table=self.TABLE.replace(", `sdk/test_b.py`", ""))
@@ -81,7 +101,13 @@ class Planted(unittest.TestCase):
         self.expect("check_files", "A1", "they are 2", files=files, table=right.replace(" and 2 more", ""))
 
     def test_what_cannot_be_read_is_a_fault(self):
-        for text in ("// Covers A1, the rest.\n", "// Covers A2 to B3.\n", "// Covers A1\n", "// Ids: A1.\n", "// Covers A3 to A1.\n"):
+        for text in (
+            "// Covers A1, the rest.\n",
+            "// Covers A2 to B3.\n",
+            "// Covers A1\n",
+            "// Ids: A1.\n",
+            "// Covers A3 to A1.\n",
+        ):
             with self.subTest(text):
                 self.assertIn("check_reading", self.problems(files={"core/c_test.cc": text}))
         self.expect("check_reading", "A1", "twice", table=self.TABLE + "| A1 | one graph | `core/a_test.cc` |  |\n")
@@ -90,15 +116,24 @@ class Planted(unittest.TestCase):
         self.assertIn("check_reading", self.problems(table="# Requirements\n"))
 
     def test_what_is_no_claim_is_none(self):
-        for path, text in (("core/c_test.cc", "// Covers devices and queues.\n"), ("core/c_test.cc", "\n" * 20 + "// Covers B9.\n"),
-                           ("core/c.cc", "// Covers B9.\n"), ("core/c_test.cc", 'x = "Covers B9.";\n'), ("core/build/c_test.cc", "// Covers B9.\n"),
-                           ("sdk/test_c.py", '"""Text."""\nsay("Covers B9.")\n')):
+        for path, text in (
+            ("core/c_test.cc", "// Covers devices and queues.\n"),
+            ("core/c_test.cc", "\n" * 20 + "// Covers B9.\n"),
+            ("core/c.cc", "// Covers B9.\n"),
+            ("core/c_test.cc", 'x = "Covers B9.";\n'),
+            ("core/build/c_test.cc", "// Covers B9.\n"),
+            ("sdk/test_c.py", '"""Text."""\nsay("Covers B9.")\n'),
+        ):
             with self.subTest(path=path, text=text):
                 self.assertEqual({}, self.problems(files={path: text}))
 
     def test_writing_brings_the_files_in_line_and_keeps_the_rest(self):
-        tree = self.tree(write=True, table=self.TABLE.replace("`core/a_test.cc`, `sdk/test_b.py`", "`sdk/test_b.py`").replace(
-            "| one graph | `core/a_test.cc` |", "| one graph | `core/gone_test.cc` |"))
+        tree = self.tree(
+            write=True,
+            table=self.TABLE.replace("`core/a_test.cc`, `sdk/test_b.py`", "`sdk/test_b.py`").replace(
+                "| one graph | `core/a_test.cc` |", "| one graph | `core/gone_test.cc` |"
+            ),
+        )
         self.assertEqual([], [fault for check in requirements.CHECKS for fault in check(tree)])
         rows = {row.name: row for row in tree.rows.values()}
         self.assertEqual(["sdk/test_b.py", "core/a_test.cc"], rows["A2"].files)

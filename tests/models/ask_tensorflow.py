@@ -4,9 +4,10 @@
 
     ask_tensorflow.py FOLDER --out VALUES.npz [--onednn]
 
-Prints {"infer": microseconds, "step": microseconds}, medians. Without --onednn TensorFlow takes its plain kernels, and its numbers are
-the measure; with it the fast ones, and its times are.
+Prints {"infer": microseconds, "step": microseconds}, medians. Without --onednn TensorFlow takes its plain kernels, and
+its numbers are the measure; with it the fast ones, and its times are.
 """
+
 import argparse
 import json
 import os
@@ -71,7 +72,10 @@ class Asked:
         with self.session() as session:
             infer = [self.graph.get_tensor_by_name(f"{name}:0") for name in self.about["outputs"]]
             step = [self.graph.get_tensor_by_name("loss:0"), self.graph.get_operation_by_name("step")]
-            return {name: median_of(session, fetches, self.feeds, turns) for name, fetches in (("infer", infer), ("step", step))}
+            return {
+                name: median_of(session, fetches, self.feeds, turns)
+                for name, fetches in (("infer", infer), ("step", step))
+            }
 
 
 def median_of(session, fetches, feeds, turns):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Language models that KerasHub made and TensorFlow exported: logits within rounding, the step with a cache, and whole loops token for token.
+// Language models that KerasHub made and TensorFlow exported: logits within rounding, the step with a cache, and whole
+// loops token for token.
 #include <gtest/gtest.h>
 #include <zlib.h>
 

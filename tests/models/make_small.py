@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small.jsonl: tiny versions of a few networks with what TensorFlow makes of them, for a test without TensorFlow.
+"""Writes small.jsonl: tiny versions of a few networks with what TensorFlow makes of them, for a test without
+TensorFlow.
 
     make_small.py [-o FILE]
 
-A line is a case of tests/golden with a graph: what it infers, then loss and all variables after one, five and twenty steps. Nodes that
-nobody asks for have short names. Needs TensorFlow 2.21.
+A line is a case of tests/golden with a graph: what it infers, then loss and all variables after one, five and twenty
+steps. Nodes that nobody asks for have short names. Needs TensorFlow 2.21.
 """
+
 import argparse
 import base64
 import json
@@ -67,7 +69,15 @@ def ask(network):
             def run(fetch, targets, repeat):
                 for _ in range(repeat):
                     values = session.run([fetch, targets], given)[0]
-                runs.append({"feeds": feeds, "fetch": fetch, "targets": targets, "out": [oracle.tensor(one) for one in values], "repeat": repeat})
+                runs.append(
+                    {
+                        "feeds": feeds,
+                        "fetch": fetch,
+                        "targets": targets,
+                        "out": [oracle.tensor(one) for one in values],
+                        "repeat": repeat,
+                    }
+                )
 
             run([f"{name}:0" for name in model.outputs], [], 1)
             for more in PHASES:

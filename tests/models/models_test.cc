@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiny networks that TensorFlow built: what they infer, and loss and variables after one, five and twenty steps. Covers L10, P11, P15, R8.
+// Tiny networks that TensorFlow built: what they infer, and loss and variables after one, five and twenty steps. Covers
+// L10, P11, P15, R8.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,7 +17,8 @@ void ReplayWith(Kernels kernels, const Manner& manner = {}) {
   const auto runtime = MakeRuntime(kernels);
   ASSERT_TRUE(runtime.ok()) << runtime.status().message();
   std::ifstream text(TENON_TEST_SOURCE_DIR "/tests/models/small.jsonl");
-  const Tally tally = ReplayAll(*runtime, text, Differences::Read(TENON_TEST_SOURCE_DIR "/tests/golden/differences.json"), manner);
+  const Tally tally =
+      ReplayAll(*runtime, text, Differences::Read(TENON_TEST_SOURCE_DIR "/tests/golden/differences.json"), manner);
   EXPECT_EQ(tally.cases, 5u);
   for (const std::string& failure : tally.failures) ADD_FAILURE() << failure;
 }

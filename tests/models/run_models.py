@@ -4,12 +4,14 @@
 
     run_models.py FOLDER [--only NAME]... [--tenon build/release/bin/tenon] [--python PYTHON] [--out FOLDER]
 
-FOLDER is what make_models.py wrote. Each model: what it infers, and loss and all variables (the optimizer's and moving averages too)
-after one, five and twenty steps. TensorFlow is asked twice, with its plain kernels and with its fast ones, and the nearer one counts.
-The error of a tensor is its largest difference, over its largest element (see LEAST); a model's is that of its worst tensor. Whole
-numbers must be equal. Prints a table (errors: inference / after one / five / twenty steps) and writes it, as models.md and models.json,
-into --out; what was not run keeps its place there. Exit code 1 when a model does not run, or is further from TensorFlow than TOLERANCE.
+FOLDER is what make_models.py wrote. Each model: what it infers, and loss and all variables (the optimizer's and moving
+averages too) after one, five and twenty steps. TensorFlow is asked twice, with its plain kernels and with its fast
+ones, and the nearer one counts. The error of a tensor is its largest difference, over its largest element (see LEAST);
+a model's is that of its worst tensor. Whole numbers must be equal. Prints a table (errors: inference / after one / five
+/ twenty steps) and writes it, as models.md and models.json, into --out; what was not run keeps its place there. Exit
+code 1 when a model does not run, or is further from TensorFlow than TOLERANCE.
 """
+
 import argparse
 import json
 import pathlib
@@ -22,15 +24,21 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS = (1, 5, 20)
-# By variant, of inference and after so many steps. A sum of a thousand elements in another order is off by some ten units of the last
-# place, and a deep network by some hundred; training feeds that back. An activation near zero may fall on either side of a kink, and
-# then a deep network's gradients differ in the first digits: in float TensorFlow's own two sets of kernels do so. Hence a float is
-# also right within OWN times what they differ by; in double no such excuse is needed, and none is given.
+# By variant, of inference and after so many steps. A sum of a thousand elements in another order is off by some ten
+# units of the last place, and a deep network by some hundred; training feeds that back. An activation near zero may
+# fall on either side of a kink, and then a deep network's gradients differ in the first digits: in float TensorFlow's
+# own two sets of kernels do so. Hence a float is also right within OWN times what they differ by; in double no such
+# excuse is needed, and none is given.
 FLOAT = {"infer": 2e-5, 1: 2e-4, 5: 1e-3, 20: 1e-2}
-TOLERANCE = {"float": FLOAT, "double": {"infer": 1e-12, 1: 1e-11, 5: 1e-10, 20: 1e-7}, "smooth": FLOAT, "functions": FLOAT}
+TOLERANCE = {
+    "float": FLOAT,
+    "double": {"infer": 1e-12, 1: 1e-11, 5: 1e-10, 20: 1e-7},
+    "smooth": FLOAT,
+    "functions": FLOAT,
+}
 OWN = 4
-# An element is measured against the largest of its tensor, which counts as no less than this part of the largest of its kind (the
-# variables; one slot of the optimizer): a gradient that is zero in theory is noise.
+# An element is measured against the largest of its tensor, which counts as no less than this part of the largest of its
+# kind (the variables; one slot of the optimizer): a gradient that is zero in theory is noise.
 LEAST = 1e-3
 LONGEST = 600  # seconds
 
@@ -46,7 +54,9 @@ def program(command):
         raise Failed(f"no end within {LONGEST} s") from error
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        raise Failed(re.sub(r"^tenon run: |graph '[^']*': ", "", lines[-1]) if lines else f"exit code {done.returncode}")
+        raise Failed(
+            re.sub(r"^tenon run: |graph '[^']*': ", "", lines[-1]) if lines else f"exit code {done.returncode}"
+        )
     return done.stdout
 
 
@@ -81,7 +91,9 @@ def largest(value):
 
 def kinds_of(values):
     """{name: kind}: an optimizer's slot is named as its variable, and then by itself."""
-    return {name: name.rsplit("/", 1)[1] if name.rpartition("/")[0] in values else name.split("/")[0] for name in values}
+    return {
+        name: name.rsplit("/", 1)[1] if name.rpartition("/")[0] in values else name.split("/")[0] for name in values
+    }
 
 
 def distance(want, got, least):
@@ -89,7 +101,11 @@ def distance(want, got, least):
     if want.dtype != got.dtype or want.shape != got.shape:
         return np.inf, f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
     if want.dtype.kind != "f":
-        return (0.0, "") if np.array_equal(want, got) else (np.inf, f"{np.sum(want != got)} of {want.size} elements are not equal")
+        return (
+            (0.0, "")
+            if np.array_equal(want, got)
+            else (np.inf, f"{np.sum(want != got)} of {want.size} elements are not equal")
+        )
     if not np.array_equal(np.isfinite(want), np.isfinite(got)):
         return np.inf, "infinities or NaN in other places"
     apart = float(np.max(np.abs(want.astype(np.float64) - got), initial=0.0))
@@ -115,7 +131,12 @@ class Compared:
 
     def __init__(self, options, folder, scratch):
         self.about = json.loads((folder / "model.json").read_text())
-        self.row = {**{key: self.about[key] for key in ("variant", "nodes", "about")}, "model": self.about["name"], "ops": len(self.about["ops"]), "stops": ""}
+        self.row = {
+            **{key: self.about[key] for key in ("variant", "nodes", "about")},
+            "model": self.about["name"],
+            "ops": len(self.about["ops"]),
+            "stops": "",
+        }
         self.options, self.folder, self.scratch = options, folder, scratch
         self.wanted = ()  # TensorFlow's values, of either set of kernels
 
@@ -129,7 +150,9 @@ class Compared:
         plain, _ = self.tensorflow()
         fast, self.row["tensorflow_us"] = self.tensorflow("--onednn")
         self.wanted = (plain, fast)
-        self.row["own"] = {key: worst(self.expected(plain, key), self.expected(fast, key))[0] for key in ("infer", *STEPS)}
+        self.row["own"] = {
+            key: worst(self.expected(plain, key), self.expected(fast, key))[0] for key in ("infer", *STEPS)
+        }
         self.row["error"], self.row["worst"] = {}, {}
         tenon = Tenon(self.options.tenon, self.folder, self.about, self.scratch)
         try:
@@ -157,7 +180,11 @@ class Compared:
 
 def milliseconds(row, key):
     """Ours, and TensorFlow's in brackets."""
-    return " ".join(text.format(row[side][key] / 1000) for side, text in (("tenon_us", "{:.2f}"), ("tensorflow_us", "({:.2f})")) if row.get(side))
+    return " ".join(
+        text.format(row[side][key] / 1000)
+        for side, text in (("tenon_us", "{:.2f}"), ("tensorflow_us", "({:.2f})"))
+        if row.get(side)
+    )
 
 
 def errors(row, which="error"):
@@ -166,8 +193,21 @@ def errors(row, which="error"):
 
 def table(rows):
     """A line for each network, with its variants."""
-    heads = ("network", "nodes", "ops", "float", "TensorFlow's own, float", "loss in float", "smooth", "double", "functions", "inference, ms",
-             "step, ms", "what is smaller", "what stops it")
+    heads = (
+        "network",
+        "nodes",
+        "ops",
+        "float",
+        "TensorFlow's own, float",
+        "loss in float",
+        "smooth",
+        "double",
+        "functions",
+        "inference, ms",
+        "step, ms",
+        "what is smaller",
+        "what stops it",
+    )
     lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | ---: |" + " --- |" * 6 + " ---: | ---: | --- | --- |"]
     for name in dict.fromkeys(row["model"] for row in rows):
         variants = {row["variant"]: row for row in rows if row["model"] == name}
@@ -175,8 +215,21 @@ def table(rows):
         one = single or double or smooth or functions
         stops = "; ".join(f"{variant}: {row['stops']}" for variant, row in variants.items() if row.get("stops"))
         loss = f"{single['loss']:.0e}" if "loss" in single else ""
-        cells = [name, str(one["nodes"]), str(one["ops"]), errors(single), errors(single, "own"), loss, errors(smooth), errors(double), errors(functions),
-                 milliseconds(one, "infer"), milliseconds(one, "step"), one["about"], stops]
+        cells = [
+            name,
+            str(one["nodes"]),
+            str(one["ops"]),
+            errors(single),
+            errors(single, "own"),
+            loss,
+            errors(smooth),
+            errors(double),
+            errors(functions),
+            milliseconds(one, "infer"),
+            milliseconds(one, "step"),
+            one["about"],
+            stops,
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -185,9 +238,13 @@ def keep(rows, folder):
     """Writes rows and table, with what earlier runs wrote of other models."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "models.json"
-    found = {(row["model"], row["variant"]): row for row in [*(json.loads(path.read_text()) if path.exists() else []), *rows]}
+    found = {
+        (row["model"], row["variant"]): row for row in [*(json.loads(path.read_text()) if path.exists() else []), *rows]
+    }
     text = json.dumps([found[key] for key in sorted(found)])
-    ordered = json.loads(text, object_hook=lambda made: {int(key) if key.isdigit() else key: value for key, value in made.items()})
+    ordered = json.loads(
+        text, object_hook=lambda made: {int(key) if key.isdigit() else key: value for key, value in made.items()}
+    )
     path.write_text(json.dumps(ordered, indent=1) + "\n")
     (folder / "models.md").write_text(table(ordered))
     print(table(ordered), end="")
@@ -197,9 +254,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", action="append", metavar="NAME")
-    parser.add_argument("--tenon", type=pathlib.Path, default=HERE.parents[1] / "build/release/bin/tenon", help="default: %(default)s")
+    parser.add_argument(
+        "--tenon", type=pathlib.Path, default=HERE.parents[1] / "build/release/bin/tenon", help="default: %(default)s"
+    )
     parser.add_argument("--python", default=sys.executable, help="one that has TensorFlow (default: this)")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."), help="folder of models.md and models.json")
+    parser.add_argument(
+        "--out", type=pathlib.Path, default=pathlib.Path("."), help="folder of models.md and models.json"
+    )
     options = parser.parse_args()
     rows = []
     for folder in sorted(path.parent for path in options.folder.glob("*/model.json")):
@@ -211,7 +272,11 @@ def main():
                 rows.append(compared.compare())
             except Failed as error:
                 rows.append({**compared.row, "stops": f"TensorFlow: {error}"})
-        print(json.dumps({key: rows[-1].get(key) for key in ("model", "variant", "error", "worst", "own", "stops")}), file=sys.stderr, flush=True)
+        print(
+            json.dumps({key: rows[-1].get(key) for key in ("model", "variant", "error", "worst", "own", "stops")}),
+            file=sys.stderr,
+            flush=True,
+        )
     keep(rows, options.out)
     return any(row["stops"] for row in rows) or not rows
 

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The networks as TensorFlow 2 saves them: functions, variables in a checkpoint, signatures; run by Tenon and by TensorFlow.
+"""The networks as TensorFlow 2 saves them: functions, variables in a checkpoint, signatures; run by Tenon and by
+TensorFlow.
 
     saved_models.py --out FOLDER [--only NAME]... [--tenon build/release/bin/tenon]
 
-NAME in FOLDER is a SavedModel with two signatures: serving_default infers, step trains one step and gives the loss and all variables after
-it. TensorFlow loads it and answers; `tenon run FOLDER/NAME --signature step --repeat N` must agree after one, five and twenty steps, as
-run_models.py measures it (its tolerances of floats; of the deep networks, in which TensorFlow's own two sets of kernels leave each other, only inference and
-the first step's loss are held to them). Prints a table, and writes it as saved_models.md into --out. Exit code
-1 when a network does not run or is further away. Needs TensorFlow 2.21.
+NAME in FOLDER is a SavedModel with two signatures: serving_default infers, step trains one step and gives the loss and
+all variables after it. TensorFlow loads it and answers; `tenon run FOLDER/NAME --signature step --repeat N` must agree
+after one, five and twenty steps, as run_models.py measures it (its tolerances of floats; of the deep networks, in which
+TensorFlow's own two sets of kernels leave each other, only inference and the first step's loss are held to them).
+Prints a table, and writes it as saved_models.md into --out. Exit code 1 when a network does not run or is further away.
+Needs TensorFlow 2.21.
 """
+
 import argparse
 import json
 import os
@@ -95,7 +98,20 @@ def tenon(options, folder, about, signature, repeat, scratch):
     fetches = [word for name in about[signature]["outputs"] for word in ("--fetch", f"{name}={path}")]
     with np.load(folder / "feeds.npz") as given:
         np.savez(scratch / "feeds.npz", **{name: given[name] for name in about[signature]["inputs"]})
-    program([options.tenon, "run", folder / "model", "--signature", signature, "--feed", scratch / "feeds.npz", "--repeat", repeat, *fetches])
+    program(
+        [
+            options.tenon,
+            "run",
+            folder / "model",
+            "--signature",
+            signature,
+            "--feed",
+            scratch / "feeds.npz",
+            "--repeat",
+            repeat,
+            *fetches,
+        ]
+    )
     with np.load(path) as found:
         return {slashed(name): found[name] for name in found.files}
 
@@ -113,8 +129,19 @@ def compare(options, name, scratch):
     errors = {}
     with np.load(folder / "wanted.npz") as archive:
         for key in ("infer", *STEPS):
-            want = {slashed(each.removeprefix(f"{key}/")): archive[each] for each in archive.files if each.startswith(f"{key}/")}
-            got = tenon(options, folder, about, "serving_default" if key == "infer" else "step", 1 if key == "infer" else key, scratch)
+            want = {
+                slashed(each.removeprefix(f"{key}/")): archive[each]
+                for each in archive.files
+                if each.startswith(f"{key}/")
+            }
+            got = tenon(
+                options,
+                folder,
+                about,
+                "serving_default" if key == "infer" else "step",
+                1 if key == "infer" else key,
+                scratch,
+            )
             errors[key], where = worst(want, got)
             if about["deep"] and key != "infer":
                 errors[key], where = distance(want["loss"], got["loss"], 0.0)[0], "loss"
@@ -127,13 +154,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--only", action="append", metavar="NAME")
-    parser.add_argument("--tenon", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/release/bin/tenon")
+    parser.add_argument(
+        "--tenon", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/release/bin/tenon"
+    )
     parser.add_argument("--make", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.make:
         return make(options.make, options.out / options.make)
     from networks import NETWORKS
-    lines, failed = ["| network | inference | 1 step | 5 | 20 | what stops it |", "| --- | --- | --- | --- | --- | --- |"], False
+    lines, failed = [
+        "| network | inference | 1 step | 5 | 20 | what stops it |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ], False
     for name in options.only or sorted(NETWORKS):
         with tempfile.TemporaryDirectory() as scratch:
             try:
@@ -141,7 +173,9 @@ def main():
             except (Failed, subprocess.TimeoutExpired) as error:
                 errors, stops = {}, str(error)
         failed = failed or bool(stops)
-        lines.append(f"| {name} | {' | '.join(f'{errors[key]:.0e}' if key in errors else '' for key in ('infer', *STEPS))} | {stops} |")
+        lines.append(
+            f"| {name} | {' | '.join(f'{errors[key]:.0e}' if key in errors else '' for key in ('infer', *STEPS))} | {stops} |"
+        )
         print(lines[-1], flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "saved_models.md").write_text("\n".join(lines) + "\n")

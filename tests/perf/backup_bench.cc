@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synchronous training with backup workers, some of which straggle: the step's time over the number of backups (OSDI'16, Figure 8c).
+// Synchronous training with backup workers, some of which straggle: the step's time over the number of backups
+// (OSDI'16, Figure 8c).
 //
-// A step takes the first m of m + b replicas. How long a replica takes is drawn, from the seed, from a distribution with a heavy tail
-// (Pareto), and slept; what it does besides is real: it reads the weights from the servers, and sends its gradients there, so that
-// each backup costs the servers and the cores something. The numbers of backups take turns in several rounds, so that what else the
-// machine does meets them alike. Prints a table and the same as TSV.
+// A step takes the first m of m + b replicas. How long a replica takes is drawn, from the seed, from a distribution
+// with a heavy tail (Pareto), and slept; what it does besides is real: it reads the weights from the servers, and sends
+// its gradients there, so that each backup costs the servers and the cores something. The numbers of backups take turns
+// in several rounds, so that what else the machine does meets them alike. Prints a table and the same as TSV.
 //
 //   bin/backup_bench [STEPS [WANTED [MOST_BACKUPS]]]     STEPS: of a round
 #include <algorithm>
@@ -41,7 +42,10 @@ T Take(host::Result<T> result) {
 
 struct Client {
   Client(const host::Runtime& runtime, const train::ReplicaOptions& options, int64_t number, const std::string& master)
-      : g(runtime), model(g, 1), graph(Build(options, number)), session(Take(host::Session::Create(runtime, OptionsOf(master)))) {
+      : g(runtime),
+        model(g, 1),
+        graph(Build(options, number)),
+        session(Take(host::Session::Create(runtime, OptionsOf(master)))) {
     Check(g.status());
   }
   static host::SessionOptions OptionsOf(const std::string& master) {
@@ -54,7 +58,9 @@ struct Client {
     const auto on = g.Device("/job:worker/task:" + std::to_string(number % 2));
     std::vector<host::Output> losses;
     for (const char* name : {"a", "b"})
-      losses.push_back(g.Op("Mean", {g.Op("Square", {model.Weight(name, {kElements}, train::Initializer::Constant(1)).value}), g.Const({0})}));
+      losses.push_back(g.Op(
+          "Mean",
+          {g.Op("Square", {model.Weight(name, {kElements}, train::Initializer::Constant(1)).value}), g.Const({0})}));
     train::OptimizerOptions sgd;
     sgd.kind = train::OptimizerOptions::Kind::kGradientDescent;
     return train::ReplicaGraph(model, g.Op("AddN", losses), g.Const(0.01f), sgd, options, number);
@@ -66,8 +72,8 @@ struct Client {
 };
 
 // Milliseconds between the applications of one step and the next.
-std::vector<double> StepTimes(const host::Runtime& runtime, const engine::Processes& tasks, int64_t wanted, int64_t backups, int64_t steps,
-                              int round) {
+std::vector<double> StepTimes(const host::Runtime& runtime, const engine::Processes& tasks, int64_t wanted,
+                              int64_t backups, int64_t steps, int round) {
   train::ReplicaOptions options;
   options.replicas = wanted + backups;
   options.backups = backups;
@@ -84,7 +90,8 @@ std::vector<double> StepTimes(const host::Runtime& runtime, const engine::Proces
   for (int64_t i = 0; i < options.replicas; ++i)
     replicas.emplace_back([&, i] {
       Client client(runtime, options, i, master);
-      const std::unique_ptr<train::ReplicaClient> replica = Take(train::ReplicaClient::Begin(client.session, client.graph, {}));
+      const std::unique_ptr<train::ReplicaClient> replica =
+          Take(train::ReplicaClient::Begin(client.session, client.graph, {}));
       std::mt19937 random(static_cast<unsigned>(1000 * i + round));
       std::uniform_real_distribution<double> uniform(0, 1);
       while (Take(replica->Next()) < steps) {
@@ -96,12 +103,14 @@ std::vector<double> StepTimes(const host::Runtime& runtime, const engine::Proces
   Check(chief->Run(steps));
   for (std::thread& replica : replicas) replica.join();
   std::vector<double> times;
-  for (size_t i = kWarmUp; i < applied.size(); ++i) times.push_back(std::chrono::duration<double, std::milli>(applied[i] - applied[i - 1]).count());
+  for (size_t i = kWarmUp; i < applied.size(); ++i)
+    times.push_back(std::chrono::duration<double, std::milli>(applied[i] - applied[i - 1]).count());
   return times;
 }
 
 int Main(int argc, char** argv) {
-  const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 60, wanted = argc > 2 ? std::atoll(argv[2]) : 8, most = argc > 3 ? std::atoll(argv[3]) : 8;
+  const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 60, wanted = argc > 2 ? std::atoll(argv[2]) : 8,
+                most = argc > 3 ? std::atoll(argv[3]) : 8;
   if (steps <= kWarmUp || wanted < 1 || most < 0) {
     std::fprintf(stderr, "backup_bench [STEPS [WANTED [MOST_BACKUPS]]]: at least %d steps, 1, 0\n", kWarmUp + 1);
     return 1;
@@ -112,8 +121,11 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "the tasks did not start\n");
     return 1;
   }
-  std::printf("%d rounds of %lld steps, the first %lld replicas count; each sleeps at least %.0f ms (Pareto, tail %.1f), and moves %.0f MB\n\n", kRounds,
-              static_cast<long long>(steps), static_cast<long long>(wanted), kLeastMs, kTail, 2 * 2 * kElements * 4 / 1e6);
+  std::printf(
+      "%d rounds of %lld steps, the first %lld replicas count; each sleeps at least %.0f ms (Pareto, tail %.1f), and "
+      "moves %.0f MB\n\n",
+      kRounds, static_cast<long long>(steps), static_cast<long long>(wanted), kLeastMs, kTail,
+      2 * 2 * kElements * 4 / 1e6);
   std::fflush(stdout);
   std::printf("backups  median ms  90th percentile ms  speed-up  a replica's share of it\n");
   std::string tsv = "backups\tmedian_ms\tp90_ms\tspeedup\tnormalised\n";
@@ -130,11 +142,13 @@ int Main(int argc, char** argv) {
     std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2], high = times[times.size() * 9 / 10];
     if (backups == 0) first = median;
-    const double speedup = first / median, share = speedup * static_cast<double>(wanted) / static_cast<double>(wanted + backups);
+    const double speedup = first / median,
+                 share = speedup * static_cast<double>(wanted) / static_cast<double>(wanted + backups);
     std::printf("%7lld  %9.1f  %18.1f  %8.2f  %23.2f\n", static_cast<long long>(backups), median, high, speedup, share);
     std::fflush(stdout);
     char line[128];
-    std::snprintf(line, sizeof(line), "%lld\t%.2f\t%.2f\t%.3f\t%.3f\n", static_cast<long long>(backups), median, high, speedup, share);
+    std::snprintf(line, sizeof(line), "%lld\t%.2f\t%.2f\t%.3f\t%.3f\n", static_cast<long long>(backups), median, high,
+                  speedup, share);
     tsv += line;
   }
   std::printf("\n%s", tsv.c_str());

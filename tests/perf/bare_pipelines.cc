@@ -40,7 +40,8 @@ class Records {
     std::memcpy(&crc, head + 8, 4);
     if (got != sizeof head || sdk::MaskCrc32c(sdk::Crc32c({head, 8})) != crc) End("a damaged record in " + path_);
     if (record->size() < length + 4) record->resize(length + 4);
-    if (read(descriptor_, record->data(), length + 4) != static_cast<ssize_t>(length + 4)) End("a short record in " + path_);
+    if (read(descriptor_, record->data(), length + 4) != static_cast<ssize_t>(length + 4))
+      End("a short record in " + path_);
     std::memcpy(&crc, record->data() + length, 4);
     if (sdk::MaskCrc32c(sdk::Crc32c({record->data(), length})) != crc) End("a damaged record in " + path_);
     return true;
@@ -71,13 +72,15 @@ struct Distorted {
     while (info.output_scanline < info.output_height) {
       JSAMPROW rows[16];
       const JDIMENSION count = std::min<JDIMENSION>(16, info.output_height - info.output_scanline);
-      for (JDIMENSION i = 0; i < count; ++i) rows[i] = pixels.data() + static_cast<size_t>((info.output_scanline + i) * width * 3);
+      for (JDIMENSION i = 0; i < count; ++i)
+        rows[i] = pixels.data() + static_cast<size_t>((info.output_scanline + i) * width * 3);
       (void)jpeg_read_scanlines(&info, rows, count);
     }
     jpeg_finish_decompress(&info);
     jpeg_destroy_decompress(&info);
 
-    const int64_t top = std::uniform_int_distribution<int64_t>(0, height - kCut)(random), left = std::uniform_int_distribution<int64_t>(0, width - kCut)(random);
+    const int64_t top = std::uniform_int_distribution<int64_t>(0, height - kCut)(random),
+                  left = std::uniform_int_distribution<int64_t>(0, width - kCut)(random);
     const bool turned = Between(0, 1) < 0.5f;
     const float brighter = Between(-32, 32), contrast = Between(0.5f, 1.5f);
     double sums[3] = {0, 0, 0};
@@ -127,7 +130,8 @@ float BarePictures(const std::string& path, int64_t batch, int64_t batches, int 
       bytes.push_back(record);
     }
     const auto share = [&](int which) {
-      for (int64_t i = which; i < batch; i += threads) makers[static_cast<size_t>(which)].Make(bytes[static_cast<size_t>(i)], memory.data() + i * kOne);
+      for (int64_t i = which; i < batch; i += threads)
+        makers[static_cast<size_t>(which)].Make(bytes[static_cast<size_t>(i)], memory.data() + i * kOne);
     };
     std::vector<std::thread> others;
     for (int which = 1; which < threads; ++which) others.emplace_back(share, which);

@@ -1,18 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What precision bfloat16 brings and costs on the CPU: networks in it beside the same in float32, by `tenon run`; beside OpenVINO in both, where it is installed.
+"""What precision bfloat16 brings and costs on the CPU: networks in it beside the same in float32, by `tenon run`;
+beside OpenVINO in both, where it is installed.
 
-    bfloat16.py [--only NAME]... [--batch 1] [--seconds 2] [--rounds 5] [--core 1] [--out build/bfloat16] [--build build/release] [--made] [--openvino PYTHON]
+    bfloat16.py [--only NAME]... [--batch 1] [--seconds 2] [--rounds 5] [--core 1] [--out build/bfloat16] [--build
+    build/release] [--made] [--openvino PYTHON]
 
-A network is made as tests/perf/networks.py makes it (TensorFlow, published sizes, seeded weights, frozen). Every program runs on one thread of one core (--core), in turn with the others,
-for --seconds; the least step of the rounds counts, as others may use the machine. How far the outputs are from float32's: the root mean square of the difference over that of the output,
-and its largest over the largest element. Networks whose weights are random show what rounding does to numbers, not to a network's skill. --openvino is a Python with OpenVINO, which reads
-the same frozen graph (not asked, where none is named).
+A network is made as tests/perf/networks.py makes it (TensorFlow, published sizes, seeded weights, frozen). Every
+program runs on one thread of one core (--core), in turn with the others, for --seconds; the least step of the rounds
+counts, as others may use the machine. How far the outputs are from float32's: the root mean square of the difference
+over that of the output, and its largest over the largest element. Networks whose weights are random show what rounding
+does to numbers, not to a network's skill. --openvino is a Python with OpenVINO, which reads the same frozen graph (not
+asked, where none is named).
 
-Training: tests/models' graphs with their gradients (make_models.py), --train NAME; the least of so many steps, and the loss after the last.
+Training: tests/models' graphs with their gradients (make_models.py), --train NAME; the least of so many steps, and the
+loss after the last.
 
 Writes bfloat16.md and bfloat16.json. Making needs a Python with TensorFlow.
 """
+
 import argparse
 import json
 import math
@@ -45,7 +51,15 @@ def time_openvino(folder, precision, seconds):
     model = ov.convert_model(str(folder / "graph.pb"))
     name_of = {port: next(name for name in port.names if name in feeds) for port in model.inputs}
     model.reshape({port: list(feeds[name].shape) for port, name in name_of.items()})
-    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32" if precision == "float32" else "bf16"})
+    compiled = ov.Core().compile_model(
+        model,
+        "CPU",
+        {
+            "INFERENCE_NUM_THREADS": 1,
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32" if precision == "float32" else "bf16",
+        },
+    )
     request = compiled.create_infer_request()
     given = {name: feeds[name] for name in name_of.values()}
     output = compiled.output(f"{about['outputs'][0]}:0")
@@ -62,7 +76,9 @@ def time_openvino(folder, precision, seconds):
 # ---- One after the other ----
 
 def pinned(core, words, timeout=900):
-    done = subprocess.run(["taskset", "-c", str(core), *map(str, words)], capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(
+        ["taskset", "-c", str(core), *map(str, words)], capture_output=True, text=True, timeout=timeout
+    )
     if done.returncode != 0:
         raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1][:200])
     return json.loads(done.stdout[done.stdout.index("{"):])
@@ -70,7 +86,10 @@ def pinned(core, words, timeout=900):
 
 def apart(exact, reduced):
     exact, reduced = exact.astype(np.float64), reduced.astype(np.float64)
-    return {"relative": math.sqrt(np.sum((exact - reduced) ** 2) / np.sum(exact ** 2)), "max_of_largest": float(np.max(np.abs(exact - reduced)) / np.max(np.abs(exact)))}
+    return {
+        "relative": math.sqrt(np.sum((exact - reduced) ** 2) / np.sum(exact**2)),
+        "max_of_largest": float(np.max(np.abs(exact - reduced)) / np.max(np.abs(exact))),
+    }
 
 
 def measure(options, name):
@@ -82,8 +101,23 @@ def measure(options, name):
     repeats = {}
     for turn in range(options.rounds + 1):  # the first shows how long a step takes
         for precision in PRECISIONS:
-            words = [options.build / "bin" / "tenon", "run", folder / "graph.pb", "--json", "--threads", 1, "--feed", folder / "feeds.npz", "--fetch", f"{output}={folder / precision}.npy",
-                     "--precision", precision.replace("float32", "strict"), "--time", "--repeat", repeats.get(precision, 3)]
+            words = [
+                options.build / "bin" / "tenon",
+                "run",
+                folder / "graph.pb",
+                "--json",
+                "--threads",
+                1,
+                "--feed",
+                folder / "feeds.npz",
+                "--fetch",
+                f"{output}={folder / precision}.npy",
+                "--precision",
+                precision.replace("float32", "strict"),
+                "--time",
+                "--repeat",
+                repeats.get(precision, 3),
+            ]
             step = pinned(options.core, words)["step"]
             repeats[precision] = max(3, int(options.seconds * 1e6 / step["median_us"]))
             if turn > 0:
@@ -92,27 +126,73 @@ def measure(options, name):
             continue
         for precision in PRECISIONS:
             try:
-                step = pinned(options.core, [options.openvino, __file__, "--time-openvino", folder, "--precision", precision, "--seconds", options.seconds])
-                found["us"]["openvino " + precision] = min(found["us"].get("openvino " + precision, math.inf), step["us"])
+                step = pinned(
+                    options.core,
+                    [
+                        options.openvino,
+                        __file__,
+                        "--time-openvino",
+                        folder,
+                        "--precision",
+                        precision,
+                        "--seconds",
+                        options.seconds,
+                    ],
+                )
+                found["us"]["openvino " + precision] = min(
+                    found["us"].get("openvino " + precision, math.inf), step["us"]
+                )
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 found["openvino"] = str(error)
     values = {precision: np.load(folder / f"{precision}.npy") for precision in PRECISIONS}
     found["apart"]["bfloat16"] = apart(values["float32"], values["bfloat16"])
     for precision in PRECISIONS:
         if (folder / f"openvino.{precision}.npy").exists():
-            found["apart"]["openvino " + precision] = apart(values["float32"], np.load(folder / f"openvino.{precision}.npy"))
+            found["apart"]["openvino " + precision] = apart(
+                values["float32"], np.load(folder / f"openvino.{precision}.npy")
+            )
     return found
 
 
 def train(options, name):
     folder = options.out / "train" / f"{name}.float"
     if not (options.made and (folder / "model.json").exists()):
-        networks.program([sys.executable, HERE.parent / "models" / "make_models.py", "--out", folder.parent, "--only", name, "--variant", "float"])
+        networks.program(
+            [
+                sys.executable,
+                HERE.parent / "models" / "make_models.py",
+                "--out",
+                folder.parent,
+                "--only",
+                name,
+                "--variant",
+                "float",
+            ]
+        )
     found = {"us": {}, "loss": {}}
     for _ in range(options.rounds):
         for precision in PRECISIONS:
-            words = [options.build / "bin" / "tenon", "run", folder / "graph.pb", "--json", "--threads", 1, "--feed", folder / "feeds.npz", "--init", "init", "--target", "step",
-                     "--fetch", f"loss={folder / precision}.npy", "--precision", precision.replace("float32", "strict"), "--time", "--repeat", options.steps]
+            words = [
+                options.build / "bin" / "tenon",
+                "run",
+                folder / "graph.pb",
+                "--json",
+                "--threads",
+                1,
+                "--feed",
+                folder / "feeds.npz",
+                "--init",
+                "init",
+                "--target",
+                "step",
+                "--fetch",
+                f"loss={folder / precision}.npy",
+                "--precision",
+                precision.replace("float32", "strict"),
+                "--time",
+                "--repeat",
+                options.steps,
+            ]
             step = pinned(options.core, words)["step"]
             found["us"][precision] = min(found["us"].get(precision, math.inf), step["min_us"])
             found["loss"][precision] = float(np.load(folder / f"{precision}.npy"))
@@ -126,21 +206,35 @@ def report(options, results, trained):
     def part(found, key, of):
         return f"{found['us'][key] / found['us'][of]:.2f}" if key in found["us"] and of in found["us"] else ""
 
-    lines = [f"Batch {options.batch}, one thread on one core, the least of {options.rounds} rounds of {options.seconds:g} s.", "",
-             "| network | float32, ms | bfloat16, ms | of it | rms | largest | OpenVINO float32, ms | OpenVINO bfloat16, ms | of it | its rms |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        f"Batch {options.batch}, one thread on one core, the least of {options.rounds} rounds of {options.seconds:g} s.",
+        "",
+        "| network | float32, ms | bfloat16, ms | of it | rms | largest | OpenVINO float32, ms | OpenVINO bfloat16, ms | of it | its rms |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
     for name, found in results.items():
         if isinstance(found, str):
             lines.append(f"| {name} | {found} |" + " |" * 8)
             continue
         off, other = found["apart"]["bfloat16"], found["apart"].get("openvino bfloat16")
-        lines.append(f"| {name} | {milliseconds(found, 'float32')} | {milliseconds(found, 'bfloat16')} | {part(found, 'bfloat16', 'float32')} | {100 * off['relative']:.2f} % | {100 * off['max_of_largest']:.2f} % | "
-                     f"{milliseconds(found, 'openvino float32')} | {milliseconds(found, 'openvino bfloat16')} | {part(found, 'openvino bfloat16', 'openvino float32')} | {100 * other['relative']:.2f} % |" if other else
-                     f"| {name} | {milliseconds(found, 'float32')} | {milliseconds(found, 'bfloat16')} | {part(found, 'bfloat16', 'float32')} | {100 * off['relative']:.2f} % | {100 * off['max_of_largest']:.2f} % | {found['openvino']} | | | |")
+        lines.append(
+            f"| {name} | {milliseconds(found, 'float32')} | {milliseconds(found, 'bfloat16')} | {part(found, 'bfloat16', 'float32')} | {100 * off['relative']:.2f} % | {100 * off['max_of_largest']:.2f} % | "
+            f"{milliseconds(found, 'openvino float32')} | {milliseconds(found, 'openvino bfloat16')} | {part(found, 'openvino bfloat16', 'openvino float32')} | {100 * other['relative']:.2f} % |"
+            if other
+            else f"| {name} | {milliseconds(found, 'float32')} | {milliseconds(found, 'bfloat16')} | {part(found, 'bfloat16', 'float32')} | {100 * off['relative']:.2f} % | {100 * off['max_of_largest']:.2f} % | {found['openvino']} | | | |"
+        )
     if trained:
-        lines += ["", f"| training | float32, ms a step | bfloat16, ms | of it | loss after {options.steps} steps, float32 | bfloat16 |", "| --- | --- | --- | --- | --- | --- |"]
+        lines += [
+            "",
+            f"| training | float32, ms a step | bfloat16, ms | of it | loss after {options.steps} steps, float32 | bfloat16 |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
         for name, found in trained.items():
-            lines.append(f"| {name} | {found} | | | | |" if isinstance(found, str) else
-                         f"| {name} | {milliseconds(found, 'float32')} | {milliseconds(found, 'bfloat16')} | {part(found, 'bfloat16', 'float32')} | {found['loss']['float32']:.4g} | {found['loss']['bfloat16']:.4g} |")
+            lines.append(
+                f"| {name} | {found} | | | | |"
+                if isinstance(found, str)
+                else f"| {name} | {milliseconds(found, 'float32')} | {milliseconds(found, 'bfloat16')} | {part(found, 'bfloat16', 'float32')} | {found['loss']['float32']:.4g} | {found['loss']['bfloat16']:.4g} |"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -167,14 +261,19 @@ def main():
         return time_openvino(options.time_openvino, options.precision, options.seconds)
     options.out.mkdir(parents=True, exist_ok=True)
     results, trained = {}, {}
-    for kind, names, one in ((results, options.only or ["resnet50", "bert_encoder", "mobilenet_v2", "vgg_a", "lenet"], measure), (trained, options.train, train)):
+    for kind, names, one in (
+        (results, options.only or ["resnet50", "bert_encoder", "mobilenet_v2", "vgg_a", "lenet"], measure),
+        (trained, options.train, train),
+    ):
         for name in names:
             try:
                 kind[name] = one(options, name)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 kind[name] = str(error)
             print(name, kind[name], flush=True)
-            (options.out / "bfloat16.json").write_text(json.dumps({"inference": results, "training": trained}, indent=1) + "\n")
+            (options.out / "bfloat16.json").write_text(
+                json.dumps({"inference": results, "training": trained}, indent=1) + "\n"
+            )
     text = report(options, results, trained)
     (options.out / "bfloat16.md").write_text(text)
     print(text)

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The null step of the OSDI'16 paper's Figure 7: a worker fetches parameters from so many parameter servers, and does next to
-// nothing with them: a scalar from each, a whole model that lies in equal parts on them (10MB, 100MB), or 32 random rows of a table
-// that does (sparse_64MB, sparse_1GB). Beside it, bounds of the same run: a wake-up of another thread, as much over bare TCP, and
-// memcpy. Layers: so many square matrices on a server, which 32 rows on the worker are multiplied by one after the other; all that is sent comes at once, or
-// is asked for (the session option receive_window). NullStepInside: the worker is in the client's process. SubgraphRate: how many steps of nothing one task takes a second while so many clients' threads wait for it.
+// The null step of the OSDI'16 paper's Figure 7: a worker fetches parameters from so many parameter servers, and does
+// next to nothing with them: a scalar from each, a whole model that lies in equal parts on them (10MB, 100MB), or 32
+// random rows of a table that does (sparse_64MB, sparse_1GB). Beside it, bounds of the same run: a wake-up of another
+// thread, as much over bare TCP, and memcpy. Layers: so many square matrices on a server, which 32 rows on the worker
+// are multiplied by one after the other; all that is sent comes at once, or is asked for (the session option
+// receive_window). NullStepInside: the worker is in the client's process. SubgraphRate: how many steps of nothing one
+// task takes a second while so many clients' threads wait for it.
 //
 //   cluster_bench [--samples=FILE] [--benchmark_filter=shm]
 //
-// Clusters are started here, one process a task. FILE gets a line for each step: the benchmark's name, a tab, milliseconds.
+// Clusters are started here, one process a task. FILE gets a line for each step: the benchmark's name, a tab,
+// milliseconds.
 #include <benchmark/benchmark.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -49,7 +52,9 @@ Runtime& TheRuntime() {
   return *runtime;
 }
 
-double MillisecondsSince(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+double MillisecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
 
 // Times `step`, which returns a Status, until `state` has enough; the mean.
 template <class Step>
@@ -87,7 +92,9 @@ class Answerer {
   Status Ask() {
     const char byte = 1;
     const auto bytes = static_cast<ssize_t>(received_.size());
-    if (ok_ && write(ends_[0], &byte, 1) == 1 && recv(ends_[0], received_.data(), received_.size(), MSG_WAITALL) == bytes) return Status();
+    if (ok_ && write(ends_[0], &byte, 1) == 1 &&
+        recv(ends_[0], received_.data(), received_.size(), MSG_WAITALL) == bytes)
+      return Status();
     return Status(Code::kUnavailable, "no answer over a socket of this process: " + std::string(strerror(errno)));
   }
 
@@ -168,7 +175,8 @@ struct Cluster {
   Status TakeWorkerIn(int servers) {
     tasks.Kill(0);
     std::vector<ClusterTask> all{{"/job:worker/task:0", tasks.address(0)}};
-    for (int i = 0; i < servers; ++i) all.push_back({"/job:ps/task:" + std::to_string(i), tasks.address(static_cast<size_t>(i) + 1)});
+    for (int i = 0; i < servers; ++i)
+      all.push_back({"/job:ps/task:" + std::to_string(i), tasks.address(static_cast<size_t>(i) + 1)});
     RuntimeOptions options;
     options.task = all[0].name;
     options.threads = 1;
@@ -204,7 +212,8 @@ struct Cluster {
 std::unique_ptr<Cluster> kept;
 std::string kept_name;
 
-// Server `i` holds its part of the table and gives the worker all of it, or rows that the worker draws. Its first element, on the worker.
+// Server `i` holds its part of the table and gives the worker all of it, or rows that the worker draws. Its first
+// element, on the worker.
 Output FirstOf(Graph& g, const Case& of, int i, int servers, std::vector<Name>* assigns) {
   const std::string name = "v" + std::to_string(i);
   const Shape shape = of.bytes == 0 ? Shape{1, 1} : Shape{of.bytes / (kWidth * 4) / servers, kWidth};
@@ -220,13 +229,15 @@ Output FirstOf(Graph& g, const Case& of, int i, int servers, std::vector<Name>* 
     const auto on = g.Device(server);
     const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", name}}, name);
     const Output dims = g.Const(std::vector<int64_t>{shape[0], shape[1]}, {2}, name + "/shape");
-    const Output ones = g.Op("Fill", {dims, g.Const(1.0f, name + "/one")}, {{"index_type", DType::kInt64}}, name + "/ones");
+    const Output ones =
+        g.Op("Fill", {dims, g.Const(1.0f, name + "/one")}, {{"index_type", DType::kInt64}}, name + "/ones");
     assigns->push_back(g.AddNode("AssignVariableOp", {v, ones}, {}, name + "/set"));
     rows = of.sparse ? g.Op("ResourceGather", {v, ids}, {{"dtype", DType::kFloat}}, name + "/rows")
                      : g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, name + "/read");
   }
   const auto on = g.Device(worker);
-  const Output at = g.Const(std::vector<int32_t>{0, 0}, {2}, name + "/at"), size = g.Const(std::vector<int32_t>{1, 1}, {2}, name + "/size");
+  const Output at = g.Const(std::vector<int32_t>{0, 0}, {2}, name + "/at"),
+               size = g.Const(std::vector<int32_t>{1, 1}, {2}, name + "/size");
   return g.Op("Slice", {rows, at, size}, {}, name + "/first");
 }
 
@@ -250,8 +261,11 @@ Status StartLayers(const char* scheme, int count, int32_t side, uint64_t window)
     const auto on = g.Device("/job:ps/task:0");
     for (int i = 0; i < count; ++i) {
       const std::string name = "w" + std::to_string(i);
-      const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{side, side}}, {"shared_name", name}}, name);
-      assigns.push_back(g.AddNode("AssignVariableOp", {v, g.Op("Fill", {g.Const({side, side}), g.Const(1.0f / static_cast<float>(side + i))})}, {}, name + "/set"));
+      const Output v = g.Op("VarHandleOp", {},
+                            {{"dtype", DType::kFloat}, {"shape", Shape{side, side}}, {"shared_name", name}}, name);
+      assigns.push_back(g.AddNode(
+          "AssignVariableOp", {v, g.Op("Fill", {g.Const({side, side}), g.Const(1.0f / static_cast<float>(side + i))})},
+          {}, name + "/set"));
       weights.push_back(g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, name + "/read"));
     }
   }
@@ -281,7 +295,8 @@ bool Ready(benchmark::State& state, const std::string& name, Start start) {
   return true;
 }
 
-void NullStep(benchmark::State& state, const std::string& name, const char* scheme, const Case& of, int servers, bool inside) {
+void NullStep(benchmark::State& state, const std::string& name, const char* scheme, const Case& of, int servers,
+              bool inside) {
   if (!Ready(state, name, [&] { return StartNullStep(scheme, of, servers, inside); })) return;
   const double ms = Measure(state, name, [] { return kept->Run(); });
   // Client and worker, worker and server.
@@ -289,7 +304,8 @@ void NullStep(benchmark::State& state, const std::string& name, const char* sche
   else state.counters["of_memcpy"] = ms / CopyMilliseconds(static_cast<size_t>(of.bytes));
 }
 
-void Layers(benchmark::State& state, const std::string& name, const char* scheme, int count, int32_t side, uint64_t window) {
+void Layers(benchmark::State& state, const std::string& name, const char* scheme, int count, int32_t side,
+            uint64_t window) {
   if (!Ready(state, name, [&] { return StartLayers(scheme, count, side, window); })) return;
   (void)Measure(state, name, [] { return kept->Run(); });
 }
@@ -308,7 +324,8 @@ benchmark::internal::Benchmark* Register(const std::string& name, Arguments... a
 }
 
 void RegisterBounds() {
-  const std::pair<const char*, size_t> sizes[] = {{"4B", 4}, {"32kB", 32 << 10}, {"10MB", 10 << 20}, {"100MB", 100 << 20}};
+  const std::pair<const char*, size_t> sizes[] = {
+      {"4B", 4}, {"32kB", 32 << 10}, {"10MB", 10 << 20}, {"100MB", 100 << 20}};
   for (const auto& [size, bytes] : sizes) {
     const std::string name = size;
     Register("Bound/tcp/" + name, Bare, "Bound/tcp/" + name, true, bytes);
@@ -326,7 +343,8 @@ void RegisterSteps(const char* scheme) {
     }
   for (const auto& [count, side] : {std::pair{40, 256}, std::pair{24, 768}, std::pair{12, 2048}})
     for (const auto& [how, window] : {std::pair{"at_once", UINT64_MAX}, std::pair{"asked_for", uint64_t{0}}}) {
-      const std::string layers = std::string("Layers/") + scheme + "/" + std::to_string(count) + "x" + std::to_string(side) + "/" + how;
+      const std::string layers =
+          std::string("Layers/") + scheme + "/" + std::to_string(count) + "x" + std::to_string(side) + "/" + how;
       Register(layers, Layers, layers, scheme, count, side, window);
     }
   const std::string inside = std::string("NullStepInside/") + scheme + "/scalar/1";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-reduce between processes of this machine: each task holds a tensor of so many bytes, and after a step each has the mean of all of them. By every way
-// that the package has, over shm and gRPC. tests/perf/collectives.py runs it beside gloo and bounds.
+// All-reduce between processes of this machine: each task holds a tensor of so many bytes, and after a step each has
+// the mean of all of them. By every way that the package has, over shm and gRPC. tests/perf/collectives.py runs it
+// beside gloo and bounds.
 //
 //   collective_bench [--samples=FILE] [--benchmark_filter=shm/100MB/2/direct]
 //
@@ -49,14 +50,23 @@ Status Start(const char* scheme, int64_t bytes, int tasks, const std::string& wa
     const auto on = g.Device("/job:worker/task:" + std::to_string(i));
     const std::string name = "v" + std::to_string(i);
     const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", name}}, name);
-    const Output ones = g.Op("Fill", {g.Const(std::vector<int64_t>{shape[0]}, {1}), g.Const(1.0f + static_cast<float>(i))}, {{"index_type", DType::kInt64}});
+    const Output ones =
+        g.Op("Fill", {g.Const(std::vector<int64_t>{shape[0]}, {1}), g.Const(1.0f + static_cast<float>(i))},
+             {{"index_type", DType::kInt64}});
     assigns.emplace_back(g.AddNode("AssignVariableOp", {v, ones}, {}, name + "/set"));
     const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, name + "/read");
     const Output sum = g.Op("CollectiveReduce", {read},
-                            {{"group_size", int64_t{tasks}}, {"group_key", int64_t{1}}, {"instance_key", int64_t{1}}, {"merge_op", "Add"}, {"final_op", "Div"},
-                             {"subdiv_offsets", std::vector<int64_t>{}}, {"communication_hint", way}},
+                            {{"group_size", int64_t{tasks}},
+                             {"group_key", int64_t{1}},
+                             {"instance_key", int64_t{1}},
+                             {"merge_op", "Add"},
+                             {"final_op", "Div"},
+                             {"subdiv_offsets", std::vector<int64_t>{}},
+                             {"communication_hint", way}},
                             name + "/mean");
-    const Output first = g.Op("Slice", {sum, g.Const(std::vector<int32_t>{0}, {1}), g.Const(std::vector<int32_t>{1}, {1})}, {}, name + "/first");
+    const Output first =
+        g.Op("Slice", {sum, g.Const(std::vector<int32_t>{0}, {1}), g.Const(std::vector<int32_t>{1}, {1})}, {},
+             name + "/first");
     targets.emplace_back(Operation(first.graph(), first.node()));
   }
   SessionOptions options;
@@ -70,11 +80,13 @@ Status Start(const char* scheme, int64_t bytes, int tasks, const std::string& wa
   return Status();
 }
 
-void Reduce(benchmark::State& state, const std::string& name, const char* scheme, int64_t bytes, int tasks, const std::string& way) {
+void Reduce(benchmark::State& state, const std::string& name, const char* scheme, int64_t bytes, int tasks,
+            const std::string& way) {
   if (kept_name != name) {
     kept.reset();
     kept_name.clear();
-    if (Status started = Start(scheme, bytes, tasks, way); !started.ok()) return state.SkipWithError(started.message().c_str());
+    if (Status started = Start(scheme, bytes, tasks, way); !started.ok())
+      return state.SkipWithError(started.message().c_str());
     kept_name = name;
   }
   for (auto _ : state) {
@@ -83,7 +95,8 @@ void Reduce(benchmark::State& state, const std::string& name, const char* scheme
       state.SkipWithError(done.message().c_str());
       break;
     }
-    if (samples.is_open()) samples << name << '\t' << std::chrono::duration<double, std::milli>(Clock::now() - begin).count() << '\n';
+    if (samples.is_open())
+      samples << name << '\t' << std::chrono::duration<double, std::milli>(Clock::now() - begin).count() << '\n';
   }
   state.SetBytesProcessed(state.iterations() * bytes);
 }
@@ -94,7 +107,8 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const std::string flag = "--samples=";
   for (int i = 1; i < argc; ++i) {
-    if (!std::string(argv[i]).starts_with(flag)) return std::fprintf(stderr, "collective_bench knows no %s\n", argv[i]), 2;
+    if (!std::string(argv[i]).starts_with(flag))
+      return std::fprintf(stderr, "collective_bench knows no %s\n", argv[i]), 2;
     samples.open(argv[i] + flag.size(), std::ios::app);
     if (!samples) return std::fprintf(stderr, "collective_bench cannot write %s\n", argv[i] + flag.size()), 2;
   }
@@ -104,7 +118,9 @@ int main(int argc, char** argv) {
       for (const int tasks : {2, 4})
         for (const char* way : {"direct", "ring", "tree"}) {
           const std::string name = std::string(scheme) + "/" + size + "/" + std::to_string(tasks) + "/" + way;
-          benchmark::RegisterBenchmark(name.c_str(), Reduce, name, scheme, bytes, tasks, way)->Unit(benchmark::kMillisecond)->UseRealTime();
+          benchmark::RegisterBenchmark(name.c_str(), Reduce, name, scheme, bytes, tasks, way)
+              ->Unit(benchmark::kMillisecond)
+              ->UseRealTime();
         }
   benchmark::RunSpecifiedBenchmarks();
   kept.reset();

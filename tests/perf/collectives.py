@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduce between processes of this machine, beside gloo (PyTorch's, over TCP on loopback, one thread a process) and bounds of the same run: the bytes
-copied once by memcpy, and sent once over a TCP socket from one process to another.
+"""All-reduce between processes of this machine, beside gloo (PyTorch's, over TCP on loopback, one thread a process) and
+bounds of the same run: the bytes copied once by memcpy, and sent once over a TCP socket from one process to another.
 
-The sides take turns, several times for each case. Ours are timed by bin/collective_bench. Run with a Python that has PyTorch, or ours are measured alone. Prints
-a table: least and median milliseconds of a step, and gloo's median over ours.
+The sides take turns, several times for each case. Ours are timed by bin/collective_bench. Run with a Python that has
+PyTorch, or ours are measured alone. Prints a table: least and median milliseconds of a step, and gloo's median over
+ours.
 """
+
 import argparse
 import importlib.util
 import os
@@ -23,7 +25,9 @@ LONGEST = 300  # seconds of one program
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"), help="build folder (default: %(default)s)")
+    parser.add_argument(
+        "--build", type=pathlib.Path, default=pathlib.Path("build/release"), help="build folder (default: %(default)s)"
+    )
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--tasks", nargs="+", type=int, choices=(2, 4), default=[2, 4])
     parser.add_argument("--ways", nargs="+", choices=("direct", "ring", "tree"), default=["direct", "ring"])
@@ -60,8 +64,15 @@ def free_port():
 def gloo(tasks, size):
     port = free_port()
     environment = dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1")
-    members = [subprocess.Popen([sys.executable, __file__, "--gloo", str(rank), str(tasks), str(size), str(port)], stdout=subprocess.PIPE, text=True,
-                                env=environment) for rank in range(tasks)]
+    members = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--gloo", str(rank), str(tasks), str(size), str(port)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for rank in range(tasks)
+    ]
     try:
         outputs = [member.communicate(timeout=LONGEST)[0] for member in members]
     finally:
@@ -76,9 +87,22 @@ def gloo(tasks, size):
 def tenon(build, name):
     with tempfile.TemporaryDirectory() as folder:
         samples = pathlib.Path(folder) / "samples"
-        subprocess.run([build / "bin" / "collective_bench", f"--samples={samples}", f"--benchmark_filter=^{name}/real_time$", "--benchmark_min_time=0.5"],
-                       check=True, stdout=subprocess.DEVNULL, timeout=LONGEST)
-        return [float(line.split("\t")[1]) for line in samples.read_text().splitlines()] if samples.exists() else sys.exit(f"{name} did not run")
+        subprocess.run(
+            [
+                build / "bin" / "collective_bench",
+                f"--samples={samples}",
+                f"--benchmark_filter=^{name}/real_time$",
+                "--benchmark_min_time=0.5",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=LONGEST,
+        )
+        return (
+            [float(line.split("\t")[1]) for line in samples.read_text().splitlines()]
+            if samples.exists()
+            else sys.exit(f"{name} did not run")
+        )
 
 
 def memcpy(size):
@@ -121,8 +145,11 @@ def main():
     print("| case | side | least ms | median ms | gloo's median over it |\n| --- | --- | --- | --- | --- |")
     for size in options.sizes:
         for tasks in options.tasks:
-            sides = {f"{scheme} {way}": (lambda name: lambda: tenon(options.build, name))(f"{scheme}/{size}/{tasks}/{way}")
-                     for scheme in ("shm", "grpc") for way in options.ways}
+            sides = {
+                f"{scheme} {way}": (lambda name: lambda: tenon(options.build, name))(f"{scheme}/{size}/{tasks}/{way}")
+                for scheme in ("shm", "grpc")
+                for way in options.ways
+            }
             if has_gloo:
                 sides["gloo"] = lambda: gloo(tasks, SIZES[size])
             sides["memcpy, once"] = lambda: memcpy(SIZES[size])

@@ -39,17 +39,21 @@ double OwnSeconds(const std::string& trace) {
   std::vector<int64_t> own;
   double begin = 1e300, end = 0;
   for (const auto& event : json["traceEvents"])
-    if (event["ph"] == "M" && event["name"] == "process_name" && std::string(event["args"]["name"]).ends_with("its own clock"))
+    if (event["ph"] == "M" && event["name"] == "process_name" &&
+        std::string(event["args"]["name"]).ends_with("its own clock"))
       own.push_back(event["pid"]);
   for (const auto& event : json["traceEvents"]) {
-    if (event["ph"] != "X" || event["cat"] == "wait" || std::find(own.begin(), own.end(), int64_t{event["pid"]}) == own.end()) continue;
+    if (event["ph"] != "X" || event["cat"] == "wait" ||
+        std::find(own.begin(), own.end(), int64_t{event["pid"]}) == own.end())
+      continue;
     begin = std::min(begin, double{event["ts"]});
     end = std::max(end, double{event["ts"]} + double{event["dur"]});
   }
   return (end - begin) * 1e-6;
 }
 
-double StepSeconds(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, bool one_queue) {
+double StepSeconds(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+                   bool one_queue) {
   SessionOptions options;
   options.debug.one_queue = one_queue;
   options.compile = false;  // node by node: what queues do, not what a compiler does
@@ -68,7 +72,8 @@ double StepSeconds(const Graph& graph, const std::vector<Feed>& feeds, const std
   return fastest;
 }
 
-void Compare(benchmark::State& state, const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches) {
+void Compare(benchmark::State& state, const Graph& graph, const std::vector<Feed>& feeds,
+             const std::vector<Name>& fetches) {
   double one = 0, all = 0;
   for (auto _ : state) {
     one = StepSeconds(graph, feeds, fetches, true);

@@ -186,7 +186,8 @@ struct Prepared {
   Callable callable;
 };
 
-Prepared Prepare(const Graph& graph, const Output& feed, const Output& fetch, uint32_t executor, Runtime& runtime = TheRuntime()) {
+Prepared Prepare(const Graph& graph, const Output& feed, const Output& fetch, uint32_t executor,
+                 Runtime& runtime = TheRuntime()) {
   SessionOptions options;
   options.executor = executor;
   auto session = Session::Create(runtime, graph, options);

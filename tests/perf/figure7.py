@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The null step of OSDI'16 Figure 7, over shm and gRPC, beside TensorFlow's own distributed runtime and bounds of the same run.
+"""The null step of OSDI'16 Figure 7, over shm and gRPC, beside TensorFlow's own distributed runtime and bounds of the
+same run.
 
-A worker fetches, each step, what lies on 1 to 16 parameter servers: a scalar from each; a model of 10 or 100 MB, in equal parts; or
-32 random rows of a table of 64 MB or 1 GB. Every task is a process on this host. The sides take turns, several times for each case;
-their steps' times are put together. Ours are timed by bin/cluster_bench. TensorFlow runs the same graph through its gRPC servers, in
-processes of their own, from a session of this process; run with a Python that has it, or ours are measured alone.
+A worker fetches, each step, what lies on 1 to 16 parameter servers: a scalar from each; a model of 10 or 100 MB, in
+equal parts; or 32 random rows of a table of 64 MB or 1 GB. Every task is a process on this host. The sides take turns,
+several times for each case; their steps' times are put together. Ours are timed by bin/cluster_bench. TensorFlow runs
+the same graph through its gRPC servers, in processes of their own, from a session of this process; run with a Python
+that has it, or ours are measured alone.
 
 Writes figure7.md (tables), figure7.tsv (the same figures) and figure7.svg (a plot) into the folder --out.
 """
+
 import argparse
 import collections
 import ctypes
@@ -35,7 +38,9 @@ LONGEST = 300  # seconds that one program, or one step of TensorFlow, may take
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the results")
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"), help="build folder (default: %(default)s)")
+    parser.add_argument(
+        "--build", type=pathlib.Path, default=pathlib.Path("build/release"), help="build folder (default: %(default)s)"
+    )
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--shards", nargs="+", type=int, choices=SHARDS, default=SHARDS, metavar="N",
                         help=f"of {SHARDS}; 1 GB: 1 and 2 alone")
@@ -49,7 +54,12 @@ def parse():
 
 
 def run_bench(options, program, pattern, *more):
-    command = [options.build / "bin" / program, f"--benchmark_filter={pattern}", f"--benchmark_min_time={options.seconds}", *more]
+    command = [
+        options.build / "bin" / program,
+        f"--benchmark_filter={pattern}",
+        f"--benchmark_min_time={options.seconds}",
+        *more,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
     if done.returncode != 0 or "ERROR" in done.stdout:
         sys.exit(f"{program} {pattern} failed:\n{done.stdout}{done.stderr}")
@@ -117,8 +127,15 @@ class TensorFlow:
         cluster = json.dumps({"worker": addresses[:1], "ps": addresses[1:]})
         tasks = [("worker", 0)] + [("ps", i) for i in range(servers)]
         die_with_us = lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        self.processes = [subprocess.Popen([sys.executable, __file__, "--serve", cluster, job, str(task)], stdout=subprocess.PIPE,
-                                           stderr=subprocess.DEVNULL, preexec_fn=die_with_us) for job, task in tasks]
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, __file__, "--serve", cluster, job, str(task)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                preexec_fn=die_with_us,
+            )
+            for job, task in tasks
+        ]
         if any(process.stdout.readline() != b"listens\n" for process in self.processes):
             self.end()
             sys.exit("figure7: a server of TensorFlow did not start")
@@ -141,8 +158,11 @@ class TensorFlow:
             variable = raw.VarHandleOp(dtype=tf.float32, shape=shape, shared_name=f"{case}_{shards}_{shard}")
             assign = raw.AssignVariableOp(resource=variable, value=raw.Fill(dims=shape, value=1.0))
             destroy = raw.DestroyResourceOp(resource=variable)
-            rows = (raw.ResourceGather(resource=variable, indices=ids, dtype=tf.float32) if case.startswith("sparse") else
-                    raw.ReadVariableOp(resource=variable, dtype=tf.float32))
+            rows = (
+                raw.ResourceGather(resource=variable, indices=ids, dtype=tf.float32)
+                if case.startswith("sparse")
+                else raw.ReadVariableOp(resource=variable, dtype=tf.float32)
+            )
         with tf.device("/job:worker/task:0"):
             return raw.Slice(input=rows, begin=[0, 0], size=[1, 1]), assign, destroy
 
@@ -155,7 +175,9 @@ class TensorFlow:
             with tf.device("/job:worker/task:0"):
                 total = tf.raw_ops.AddN(inputs=firsts)
         tasks = [f"/job:ps/task:{i}" for i in range(shards)]
-        config = tf.compat.v1.ConfigProto(device_filters=["/job:worker/task:0"] + tasks, operation_timeout_in_ms=LONGEST * 1000)
+        config = tf.compat.v1.ConfigProto(
+            device_filters=["/job:worker/task:0"] + tasks, operation_timeout_in_ms=LONGEST * 1000
+        )
         session = tf.compat.v1.Session(self.target, graph=graph, config=config)
         session.run(assigns)
         step = session.make_callable(total)
@@ -213,7 +235,9 @@ def spread(times):
 def write_tsv(path, steps, subgraphs):
     lines = ["name\tsteps\tmedian_ms\tp10_ms\tp90_ms"]
     for name, times in steps.items():
-        lines.append("\t".join([name, str(len(times))] + [f"{percentile(times, percent):.6g}" for percent in (50, 10, 90)]))
+        lines.append(
+            "\t".join([name, str(len(times))] + [f"{percentile(times, percent):.6g}" for percent in (50, 10, 90)])
+        )
     lines += ["", "rate\tin_flight\tsteps_per_second"]
     lines += [f"{scheme}\t{in_flight}\t{percentile(found, 50):.6g}" for (scheme, in_flight), found in subgraphs.items()]
     path.write_text("\n".join(lines) + "\n")
@@ -229,13 +253,19 @@ def table(*rows):
 
 
 def write_markdown(path, options, load, steps, subgraphs, versions, done):
-    said = (f"Null step in ms: median (10th - 90th percentile) of {options.rounds} turns of {options.seconds:g} s. {os.cpu_count()} cores, "
-            f"load {load[0]:.1f} when it began and {os.getloadavg()[0]:.1f} when it ended. {versions} {options.note}")
+    said = (
+        f"Null step in ms: median (10th - 90th percentile) of {options.rounds} turns of {options.seconds:g} s. {os.cpu_count()} cores, "
+        f"load {load[0]:.1f} when it began and {os.getloadavg()[0]:.1f} when it ended. {versions} {options.note}"
+    )
     cells = [[case, str(shards)] + [spread(steps.get(f"NullStep/{side}/{case}/{shards}")) for side in SIDES] +
              [ratio(steps, case, shards, side) for side in SIDES[:2]] for case, shards in done]
-    bounds = [[name.removeprefix("Bound/"), spread(times)] for name, times in steps.items() if name.startswith("Bound/")]
+    bounds = [
+        [name.removeprefix("Bound/"), spread(times)] for name, times in steps.items() if name.startswith("Bound/")
+    ]
     in_flight = sorted({key[1] for key in subgraphs})
-    per_second = [[str(n)] + [f"{percentile(subgraphs[scheme, n], 50):,.0f}" for scheme in SIDES[:2]] for n in in_flight]
+    per_second = [
+        [str(n)] + [f"{percentile(subgraphs[scheme, n], 50):,.0f}" for scheme in SIDES[:2]] for n in in_flight
+    ]
     lines = [said.rstrip(), ""]
     lines += table(["case", "shards", "shm", "gRPC", "TensorFlow", "TensorFlow / shm", "TensorFlow / gRPC"], *cells)
     lines += table(["bound", "ms"], *bounds)
@@ -259,8 +289,11 @@ def write_svg(path, steps, done):
     def text(x, at, words, more=""):
         out.append(f'<text x="{x:.1f}" y="{at:.1f}" {more}>{words}</text>')
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + len(cases) * width + 10}" height="{base + 60}" font-size="11" '
-           'font-family="sans-serif">', '<rect width="100%" height="100%" fill="white"/>']
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + len(cases) * width + 10}" height="{base + 60}" font-size="11" '
+        'font-family="sans-serif">',
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
     for ms in decades:
         text(left - 6, y(ms) + 4, f"{ms:g} ms", 'text-anchor="end"')
     for i, side in enumerate(SIDES):
@@ -270,11 +303,18 @@ def write_svg(path, steps, done):
         x0 = left + panel * width
         xs = {n: x0 + 12 + (width - 34) * math.log2(n) / 4 for n in SHARDS}
         text(x0, top - 12, case, 'font-weight="bold"')
-        out += [f'<line x1="{x0}" x2="{x0 + width - 10}" y1="{y(ms):.1f}" y2="{y(ms):.1f}" stroke="#ddd"/>' for ms in decades]
+        out += [
+            f'<line x1="{x0}" x2="{x0 + width - 10}" y1="{y(ms):.1f}" y2="{y(ms):.1f}" stroke="#ddd"/>'
+            for ms in decades
+        ]
         for n, x in xs.items():
             text(x, base + 16, n, 'text-anchor="middle"')
         for side in SIDES:
-            points = [(xs[n], y(medians[key])) for c, n in done if c == case and (key := f"NullStep/{side}/{case}/{n}") in medians]
+            points = [
+                (xs[n], y(medians[key]))
+                for c, n in done
+                if c == case and (key := f"NullStep/{side}/{case}/{n}") in medians
+            ]
             line = " ".join(f"{x:.1f},{at:.1f}" for x, at in points)
             out.append(f'<polyline fill="none" stroke="{colors[side]}" points="{line}"/>')
             out += [f'<circle cx="{x:.1f}" cy="{at:.1f}" r="3" fill="{colors[side]}"/>' for x, at in points]
@@ -288,7 +328,9 @@ def main():
     os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
     options.out.mkdir(parents=True, exist_ok=True)
     load, steps = os.getloadavg(), collections.defaultdict(list)
-    done = [(case, shards) for case in options.cases for shards in options.shards if case != "sparse_1GB" or shards <= 2]
+    done = [
+        (case, shards) for case in options.cases for shards in options.shards if case != "sparse_1GB" or shards <= 2
+    ]
     tensorflow, versions = None, "TensorFlow is not measured: this Python has none."
     if importlib.util.find_spec("tensorflow"):
         tensorflow = TensorFlow(max(shards for _, shards in done))

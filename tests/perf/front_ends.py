@@ -4,12 +4,15 @@
 
 usage: front_ends.py --build build/release [--peers PYTHON_WITH_TENSORFLOW_AND_ONNXRUNTIME] [--rounds 5]
 
-  first     from a new process to the first answer of a small model (a dense layer): milliseconds and megabytes over those of a process that imports NumPy
-  call      one step of x + 1 with a scalar that comes and goes as NumPy arrays, prepared: microseconds (TensorFlow: a concrete function; its Session as `session`)
-  build     nodes of a chain of additions, added to a graph: thousands a second
-  digits    a training step of the network that `tenon train digits` trains: microseconds, beside the command's own, which is C++ throughout
+  first     from a new process to the first answer of a small model (a dense layer): milliseconds and megabytes over
+  those of a process that imports NumPy call      one step of x + 1 with a scalar that comes and goes as NumPy arrays,
+  prepared: microseconds (TensorFlow: a concrete function; its Session as `session`) build     nodes of a chain of
+  additions, added to a graph: thousands a second
+  digits    a training step of the network that `tenon train digits` trains: microseconds, beside the command's own,
+  which is C++ throughout
 
-Each is the least of so many rounds, in which all sides take turns. PYTHON is a Python with tensorflow, onnxruntime, onnx and numpy.
+Each is the least of so many rounds, in which all sides take turns. PYTHON is a Python with tensorflow, onnxruntime,
+onnx and numpy.
 """
 
 import argparse
@@ -36,7 +39,7 @@ FIRST = {
     "numpy": "import numpy",
     "tenon": "import numpy, tenon; tenon.load(sys.argv[1])(numpy.zeros((1, 3), numpy.float32))",
     "tensorflow": "import numpy, tensorflow as tf; m = tf.saved_model.load(sys.argv[1]); f = m.signatures['serving_default']; "
-                  "n = list(f.structured_input_signature[1])[0]; f(**{n: tf.constant(numpy.zeros((1, 3), numpy.float32))})",
+    "n = list(f.structured_input_signature[1])[0]; f(**{n: tf.constant(numpy.zeros((1, 3), numpy.float32))})",
     "onnxruntime": "import numpy, onnxruntime as o; o.InferenceSession(sys.argv[2], providers=['CPUExecutionProvider']).run(None, {'x': numpy.zeros((1, 3), numpy.float32)})",
 }
 MEMORY = "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
@@ -154,12 +157,18 @@ class Sides:
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed packages are: compiled before
         self.pythons = {"tenon": self.own, "numpy": self.own}
         for peer in ("tensorflow", "onnxruntime"):
-            if options.peers and subprocess.run([options.peers, "-c", f"import {peer}"], capture_output=True, check=False).returncode == 0:
+            if (
+                options.peers
+                and subprocess.run([options.peers, "-c", f"import {peer}"], capture_output=True, check=False).returncode
+                == 0
+            ):
                 self.pythons[peer] = options.peers
 
     def run(self, side, code, *arguments):
         python = self.pythons[side.split()[0]]
-        done = subprocess.run([python, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True, env=self.environment)
+        done = subprocess.run(
+            [python, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True, env=self.environment
+        )
         return done.stdout.split()
 
     def of(self, programs):
@@ -183,8 +192,19 @@ class Sides:
             for side, python in sides:
                 for name, code in ((side + " numpy", FIRST["numpy"]), (side, FIRST[side])):
                     begin = time.perf_counter()
-                    done = subprocess.run([python, "-c", "import sys\n" + code + MEMORY, str(self.folder / "dense"), str(self.folder / "dense.onnx")], check=True,
-                                          capture_output=True, text=True, env=self.environment)
+                    done = subprocess.run(
+                        [
+                            python,
+                            "-c",
+                            "import sys\n" + code + MEMORY,
+                            str(self.folder / "dense"),
+                            str(self.folder / "dense.onnx"),
+                        ],
+                        check=True,
+                        capture_output=True,
+                        text=True,
+                        env=self.environment,
+                    )
                     seconds, kilobytes = time.perf_counter() - begin, int(done.stdout.split()[-1])
                     before = found.get(name, (seconds, kilobytes))
                     found[name] = (min(seconds, before[0]), min(kilobytes, before[1]))
@@ -195,8 +215,24 @@ class Sides:
         script = pathlib.Path(__file__).resolve().parents[2] / "sdk" / "examples" / "python" / "digits.py"
         for i in range(self.rounds):
             python.append(float(self.run("tenon", DIGITS, script, 1500)[-1]))
-            done = subprocess.run([self.build / "bin" / "tenon", "train", "digits", "--steps", "1500", "--checkpoint-steps", "0", "--restart", "--json", "--folder",
-                                   self.folder / f"digits{i}"], check=True, capture_output=True, text=True)
+            done = subprocess.run(
+                [
+                    self.build / "bin" / "tenon",
+                    "train",
+                    "digits",
+                    "--steps",
+                    "1500",
+                    "--checkpoint-steps",
+                    "0",
+                    "--restart",
+                    "--json",
+                    "--folder",
+                    self.folder / f"digits{i}",
+                ],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
             command.append(json.loads(done.stdout)["seconds"] / 1500)
         return {"python": min(python), "c++": min(command)}
 
@@ -219,13 +255,21 @@ def main():
         print("sides:", ", ".join(side for side in sides.pythons if side != "numpy"))
         for side, (seconds, kilobytes) in sides.first().items():
             print(f"first    {side:20} {seconds * 1e3:9.1f} ms  {kilobytes / 1024:8.1f} MB")
-        for what, programs, unit in (("call", CALL, lambda s: f"{s * 1e6:9.2f} us"), ("build", BUILD, lambda s: f"{10 / s:9.1f} thousand nodes/s")):
+        for what, programs, unit in (
+            ("call", CALL, lambda s: f"{s * 1e6:9.2f} us"),
+            ("build", BUILD, lambda s: f"{10 / s:9.1f} thousand nodes/s"),
+        ):
             found = sides.least(programs, folder / "add.onnx")
             for side, seconds in found.items():
                 ratio = seconds / found["tenon"]
-                print(f"{what:8} {side:20} {unit(seconds)}" + ("" if side == "tenon" else f"  {ratio:.1f} times Tenon's time"))
+                print(
+                    f"{what:8} {side:20} {unit(seconds)}"
+                    + ("" if side == "tenon" else f"  {ratio:.1f} times Tenon's time")
+                )
         digits = sides.digits()
-        print(f"digits   {'python':20} {digits['python'] * 1e6:9.1f} us  {digits['python'] / digits['c++']:.3f} of the command's {digits['c++'] * 1e6:.1f}")
+        print(
+            f"digits   {'python':20} {digits['python'] * 1e6:9.1f} us  {digits['python'] / digits['c++']:.3f} of the command's {digits['c++'] * 1e6:.1f}"
+        )
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
 
     tests/perf/lateness.py build/release/bin/tenon [--deadline 1.0]
 
-A line a graph: milliseconds from the deadline to the command's end, and what it said. What the command takes without any graph is
-taken off. No assertion: machines are noisy; the goal is 100 ms.
+A line a graph: milliseconds from the deadline to the command's end, and what it said. What the command takes without
+any graph is taken off. No assertion: machines are noisy; the goal is 100 ms.
 """
+
 import argparse
 import os
 import subprocess
@@ -15,24 +16,36 @@ import time
 
 
 def number(name, value, dtype="DT_FLOAT", field="float_val"):
-    return (f"node {{ name: '{name}' op: 'Const' attr {{ key: 'dtype' value {{ type: {dtype} }} }} attr {{ key: 'value' value {{ tensor "
-            f"{{ dtype: {dtype} tensor_shape {{ }} {field}: {value} }} }} }} }}\n")
+    return (
+        f"node {{ name: '{name}' op: 'Const' attr {{ key: 'dtype' value {{ type: {dtype} }} }} attr {{ key: 'value' value {{ tensor "
+        f"{{ dtype: {dtype} tensor_shape {{ }} {field}: {value} }} }} }} }}\n"
+    )
 
 
 def dims(name, values):
-    return (f"node {{ name: '{name}' op: 'Const' attr {{ key: 'dtype' value {{ type: DT_INT32 }} }} attr {{ key: 'value' value {{ tensor "
-            f"{{ dtype: DT_INT32 tensor_shape {{ dim {{ size: {len(values)} }} }} " + " ".join(f"int_val: {v}" for v in values) + " } } } }\n")
+    return (
+        f"node {{ name: '{name}' op: 'Const' attr {{ key: 'dtype' value {{ type: DT_INT32 }} }} attr {{ key: 'value' value {{ tensor "
+        f"{{ dtype: DT_INT32 tensor_shape {{ dim {{ size: {len(values)} }} }} "
+        + " ".join(f"int_val: {v}" for v in values)
+        + " } } } }\n"
+    )
 
 
 def node(name, op, inputs, attrs="T: DT_FLOAT"):
     words = "".join(f" input: '{i}'" for i in inputs)
-    words += "".join(f" attr {{ key: '{key.strip()}' value {{ {'i' if value.strip().isdigit() else 'type'}: {value.strip()} }} }}"
-                     for key, value in (pair.split(":") for pair in attrs.split(",") if pair))
+    words += "".join(
+        f" attr {{ key: '{key.strip()}' value {{ {'i' if value.strip().isdigit() else 'type'}: {value.strip()} }} }}"
+        for key, value in (pair.split(":") for pair in attrs.split(",") if pair)
+    )
     return f"node {{ name: '{name}' op: '{op}'{words} }}\n"
 
 
 def products(size, count):
-    text = dims("dims", [size, size]) + number("half", 0.5) + node("m0", "Fill", ["dims", "half"], "T: DT_FLOAT,index_type: DT_INT32")
+    text = (
+        dims("dims", [size, size])
+        + number("half", 0.5)
+        + node("m0", "Fill", ["dims", "half"], "T: DT_FLOAT,index_type: DT_INT32")
+    )
     for i in range(count):
         text += node(f"m{i + 1}", "MatMul", [f"m{i}", "m0"])
     return text, f"m{count}"
@@ -40,11 +53,18 @@ def products(size, count):
 
 def tensor(name, sizes):
     """A tensor of halves: `name`, of a Fill."""
-    return dims(f"{name}/dims", sizes) + number(f"{name}/half", 0.5) + node(name, "Fill", [f"{name}/dims", f"{name}/half"], "T: DT_FLOAT,index_type: DT_INT32")
+    return (
+        dims(f"{name}/dims", sizes)
+        + number(f"{name}/half", 0.5)
+        + node(name, "Fill", [f"{name}/dims", f"{name}/half"], "T: DT_FLOAT,index_type: DT_INT32")
+    )
 
 
 def windows(name, op, inputs, **lists):
-    attrs = "".join(f" attr {{ key: '{key}' value {{ list {{ " + " ".join(f"i: {i}" for i in values) + " } } }" for key, values in lists.items())
+    attrs = "".join(
+        f" attr {{ key: '{key}' value {{ list {{ " + " ".join(f"i: {i}" for i in values) + " } } }"
+        for key, values in lists.items()
+    )
     attrs += " attr { key: 'T' value { type: DT_FLOAT } } attr { key: 'padding' value { s: 'SAME' } }"
     return f"node {{ name: '{name}' op: '{op}'" + "".join(f" input: '{i}'" for i in inputs) + attrs + " }\n"
 
@@ -53,18 +73,30 @@ def convolution(op):
     image, taps = [1, 2048, 1024, 64], [7, 7, 64, 64]
     text = tensor("x", image) + dims("x/sizes", image)
     text += tensor("filter", taps) + dims("filter/sizes", taps)
-    inputs = {"Conv2D": ["x", "filter"], "Conv2DBackpropInput": ["x/sizes", "filter", "x"], "Conv2DBackpropFilter": ["x", "filter/sizes", "x"]}[op]
+    inputs = {
+        "Conv2D": ["x", "filter"],
+        "Conv2DBackpropInput": ["x/sizes", "filter", "x"],
+        "Conv2DBackpropFilter": ["x", "filter/sizes", "x"],
+    }[op]
     return text + windows("y", op, inputs, strides=[1, 1, 1, 1]), "y"
 
 
 def pool():
-    return tensor("x", [1, 1024, 1024, 4]) + windows("y", "MaxPool", ["x"], strides=[1, 1, 1, 1], ksize=[1, 1024, 1024, 1]), "y"
+    return (
+        tensor("x", [1, 1024, 1024, 4])
+        + windows("y", "MaxPool", ["x"], strides=[1, 1, 1, 1], ksize=[1, 1024, 1024, 1]),
+        "y",
+    )
 
 
 def sort(size):
     text = number("k", size, "DT_INT32", "int_val")
     # Not all alike: a sort of those is quick.
-    text += dims("x/range", [size]) + node("noise", "StatelessRandomUniform", ["x/range", "seed"], "dtype: DT_FLOAT,T: DT_INT32,Tseed: DT_INT32") + dims("seed", [1, 2])
+    text += (
+        dims("x/range", [size])
+        + node("noise", "StatelessRandomUniform", ["x/range", "seed"], "dtype: DT_FLOAT,T: DT_INT32,Tseed: DT_INT32")
+        + dims("seed", [1, 2])
+    )
     return text + node("y", "TopKV2", ["noise", "k"]), "y"
 
 
@@ -78,21 +110,33 @@ def row(length):
 def conditionals(count):
     text = number("v0", 5) + number("p", "true", "DT_BOOL", "bool_val")
     for i in range(count):
-        text += node(f"s{i}", "Switch", [f"v{i}", "p"]) + node(f"v{i + 1}", "Merge", [f"s{i}", f"s{i}:1"], "T: DT_FLOAT,N: 2")
+        text += node(f"s{i}", "Switch", [f"v{i}", "p"]) + node(
+            f"v{i + 1}", "Merge", [f"s{i}", f"s{i}:1"], "T: DT_FLOAT,N: 2"
+        )
     return text, f"v{count}"
 
 
 def derivatives(order):
     def function(name, body, result):
-        return (f"function {{ signature {{ name: '{name}' input_arg {{ name: 'x' type: DT_FLOAT }} output_arg {{ name: 'y' type: DT_FLOAT }} }} "
-                f"{body} ret {{ key: 'y' value: '{result}' }} }}\n")
+        return (
+            f"function {{ signature {{ name: '{name}' input_arg {{ name: 'x' type: DT_FLOAT }} output_arg {{ name: 'y' type: DT_FLOAT }} }} "
+            f"{body} ret {{ key: 'y' value: '{result}' }} }}\n"
+        )
     text = number("one", 1) + "library {\n"
-    text += function("f0", "node_def { name: 'e' op: 'Exp' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } } "
-                     "node_def { name: 'm' op: 'Mul' input: 'e:y:0' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }", "m:z:0")
+    text += function(
+        "f0",
+        "node_def { name: 'e' op: 'Exp' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } } "
+        "node_def { name: 'm' op: 'Mul' input: 'e:y:0' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }",
+        "m:z:0",
+    )
     for i in range(1, order + 1):
-        text += function(f"f{i}", "node_def { name: 'g' op: 'SymbolicGradient' input: 'x' input: 'x' attr { key: 'Tin' value { list { type: DT_FLOAT "
-                         f"type: DT_FLOAT }} }} }} attr {{ key: 'Tout' value {{ list {{ type: DT_FLOAT }} }} }} attr {{ key: 'f' value {{ func "
-                         f"{{ name: 'f{i - 1}' }} }} }} }}", "g:output:0")
+        text += function(
+            f"f{i}",
+            "node_def { name: 'g' op: 'SymbolicGradient' input: 'x' input: 'x' attr { key: 'Tin' value { list { type: DT_FLOAT "
+            f"type: DT_FLOAT }} }} }} attr {{ key: 'Tout' value {{ list {{ type: DT_FLOAT }} }} }} attr {{ key: 'f' value {{ func "
+            f"{{ name: 'f{i - 1}' }} }} }} }}",
+            "g:output:0",
+        )
     return text + "}\n" + f"node {{ name: 'call' op: 'f{order}' input: 'one' }}\n", "call"
 
 
@@ -127,8 +171,13 @@ def main():
             subprocess.run([given.tenon, "run", path, "--fetch", "none"], capture_output=True, text=True, check=False)
             reading = time.monotonic() - begin
             begin = time.monotonic()
-            ran = subprocess.run([given.tenon, "run", path, "--fetch", fetch, "--deadline", f"{int(given.deadline * 1000)}ms"],
-                                 capture_output=True, text=True, check=False, timeout=600)
+            ran = subprocess.run(
+                [given.tenon, "run", path, "--fetch", fetch, "--deadline", f"{int(given.deadline * 1000)}ms"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=600,
+            )
             took = time.monotonic() - begin
             said = (ran.stderr or "it ended in time").strip().split("\n")[-1]
             late = max(0.0, took - reading - given.deadline) * 1000

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole networks, inference: Tenon beside TensorFlow, ONNX Runtime, OpenVINO and PyTorch, on the same weights and pictures.
+"""Whole networks, inference: Tenon beside TensorFlow, ONNX Runtime, OpenVINO and PyTorch, on the same weights and
+pictures.
 
-    networks.py [--only NAME]... [--batch 1 8] [--threads 1 2] [--seconds 1] [--rounds 2] [--out build/networks] [--build build/release] [--made]
+    networks.py [--only NAME]... [--batch 1 8] [--threads 1 2] [--seconds 1] [--rounds 2] [--out build/networks]
+    [--build build/release] [--made]
 
-A network of tests/models, in its published size where that is not what tests/models has, is built by TensorFlow with seeded weights and
-frozen into one GraphDef, which Tenon and TensorFlow run as it is (`tenon run --time`; a prepared callable with TensorFlow's fast kernels
-and Grappler). The others get it as ONNX, made by tf2onnx: ONNX Runtime and OpenVINO (its latency hint, in float32) run that, PyTorch the
-modules that onnx2torch makes of it (eager; with --engines pytorch_compiled also torch.compile). What an engine cannot be given is empty,
-with the reason in networks.json. Each result is compared with TensorFlow's. Every timing is the median of as many steps as fit into
---seconds, in a process of its own, the engines in turn; the least of the rounds counts.
+A network of tests/models, in its published size where that is not what tests/models has, is built by TensorFlow with
+seeded weights and frozen into one GraphDef, which Tenon and TensorFlow run as it is (`tenon run --time`; a prepared
+callable with TensorFlow's fast kernels and Grappler). The others get it as ONNX, made by tf2onnx: ONNX Runtime and
+OpenVINO (its latency hint, in float32) run that, PyTorch the modules that onnx2torch makes of it (eager; with --engines
+pytorch_compiled also torch.compile). What an engine cannot be given is empty, with the reason in networks.json. Each
+result is compared with TensorFlow's. Every timing is the median of as many steps as fit into --seconds, in a process of
+its own, the engines in turn; the least of the rounds counts.
 
-Needs a Python with tensorflow-cpu, tf2onnx, onnx, onnxruntime, openvino, torch, torchvision and onnx2torch (of which those that are missing
-are left out, and said). Writes networks.md and networks.json. Below the table: where Tenon's time goes in the three networks that stand
-worst beside the best of the others.
+Needs a Python with tensorflow-cpu, tf2onnx, onnx, onnxruntime, openvino, torch, torchvision and onnx2torch (of which
+those that are missing are left out, and said). Writes networks.md and networks.json. Below the table: where Tenon's
+time goes in the three networks that stand worst beside the best of the others.
 """
+
 import argparse
 import collections
 import json
@@ -31,9 +35,15 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 LONGEST = 900  # seconds that one program may take
 CLOSE = 1e-3  # the largest difference over the largest element
 PUBLISHED = {
-    "alexnet": {"side": 227, "width": 1.0}, "bert_encoder": {"words": 30522, "width": 768, "heads": 12, "layers": 12, "steps": 128},
-    "densenet121": {"side": 224, "growth": 32}, "inception_v3": {"side": 299, "width": 1.0}, "mobilenet_v2": {"side": 224, "width": 1.0},
-    "resnet50": {"side": 224, "width": 1.0}, "unet": {"base": 32}, "vgg_a": {"side": 224, "width": 1.0}}
+    "alexnet": {"side": 227, "width": 1.0},
+    "bert_encoder": {"words": 30522, "width": 768, "heads": 12, "layers": 12, "steps": 128},
+    "densenet121": {"side": 224, "growth": 32},
+    "inception_v3": {"side": 299, "width": 1.0},
+    "mobilenet_v2": {"side": 224, "width": 1.0},
+    "resnet50": {"side": 224, "width": 1.0},
+    "unet": {"base": 32},
+    "vgg_a": {"side": 224, "width": 1.0},
+}
 LEFT_OUT = ("kmeans", "word2vec")  # which infer nothing that takes time
 
 
@@ -49,20 +59,32 @@ def make(name, batch, folder):
     model = build(NETWORKS[name](batch=batch, **PUBLISHED.get(name, {})))
     with tf.compat.v1.Session(graph=model.graph) as session:
         session.run("init")
-        frozen = tf.compat.v1.graph_util.convert_variables_to_constants(session, model.graph.as_graph_def(), model.outputs)
+        frozen = tf.compat.v1.graph_util.convert_variables_to_constants(
+            session, model.graph.as_graph_def(), model.outputs
+        )
         inputs = [node.name for node in frozen.node if node.op == "Placeholder"]
         feeds = {key: value for key, value in model.feeds.items() if key in inputs}
-        outputs = session.run([f"{one}:0" for one in model.outputs], {f"{key}:0": value for key, value in feeds.items()})
+        outputs = session.run(
+            [f"{one}:0" for one in model.outputs], {f"{key}:0": value for key, value in feeds.items()}
+        )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "graph.pb").write_bytes(frozen.SerializeToString())
-    np.savez(folder / "feeds.npz", **{key: value.astype(bytes) if value.dtype == object else value for key, value in feeds.items()})
+    np.savez(
+        folder / "feeds.npz",
+        **{key: value.astype(bytes) if value.dtype == object else value for key, value in feeds.items()},
+    )
     np.savez(folder / "outputs.npz", **{one.replace("/", "."): value for one, value in zip(model.outputs, outputs)})
     about = {"inputs": inputs, "outputs": model.outputs}
     try:
         import tf2onnx
         spell_out(frozen)
-        tf2onnx.convert.from_graph_def(frozen, input_names=[f"{one}:0" for one in inputs], output_names=[f"{one}:0" for one in model.outputs], opset=17,
-                                       output_path=str(folder / "model.onnx"))
+        tf2onnx.convert.from_graph_def(
+            frozen,
+            input_names=[f"{one}:0" for one in inputs],
+            output_names=[f"{one}:0" for one in model.outputs],
+            opset=17,
+            output_path=str(folder / "model.onnx"),
+        )
     except Exception as error:  # whatever a converter does
         (folder / "model.onnx").unlink(missing_ok=True)
         about["onnx"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
@@ -121,8 +143,11 @@ def onnxruntime(folder, about, feeds, threads):
 def openvino(folder, about, feeds, threads):
     import openvino as ov
     core = ov.Core()
-    compiled = core.compile_model(core.read_model(str(folder / "model.onnx")), "CPU",
-                                  {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+    compiled = core.compile_model(
+        core.read_model(str(folder / "model.onnx")),
+        "CPU",
+        {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"},
+    )
     request = compiled.create_infer_request()
     given = {f"{one}:0": feeds[one] for one in about["inputs"]}
 
@@ -164,7 +189,9 @@ def check(found, folder, about):
             want = wanted[name.replace("/", ".")]
             if want.dtype.kind != "f":
                 continue
-            error = float(np.max(np.abs(value - want), initial=0.0)) / max(float(np.max(np.abs(want), initial=0.0)), 1e-30)
+            error = float(np.max(np.abs(value - want), initial=0.0)) / max(
+                float(np.max(np.abs(want), initial=0.0)), 1e-30
+            )
             if value.shape != want.shape or not error < CLOSE:
                 raise RuntimeError(f"{name} is off by {error:.1e} of its largest element")
 
@@ -188,7 +215,16 @@ def time_tenon(options, folder, seconds, guesses):
     found = {}
     for threads in options.threads:
         ends = folder / "tenon.npz"
-        command = [options.build / "bin" / "tenon", "run", folder / "graph.pb", "--feed", folder / "feeds.npz", "--time", "--threads", threads]
+        command = [
+            options.build / "bin" / "tenon",
+            "run",
+            folder / "graph.pb",
+            "--feed",
+            folder / "feeds.npz",
+            "--time",
+            "--threads",
+            threads,
+        ]
         command += [word for one in about["outputs"] for word in ("--fetch", f"{one}={ends}")]
         repeat = 5 if threads not in guesses else max(8, int(seconds * 1e6 / guesses[threads]))  # the first ones warm
         out = program([*command, "--repeat", repeat])
@@ -227,7 +263,19 @@ def measure(options, name, batch):
                 else:
                     fresh = {}
                     for threads in options.threads:
-                        out = program([sys.executable, __file__, "--peer", engine, folder, "--threads", threads, "--seconds", options.seconds])
+                        out = program(
+                            [
+                                sys.executable,
+                                __file__,
+                                "--peer",
+                                engine,
+                                folder,
+                                "--threads",
+                                threads,
+                                "--seconds",
+                                options.seconds,
+                            ]
+                        )
                         fresh[threads] = float(out.strip().splitlines()[-1])
                 for threads, value in fresh.items():
                     times[threads] = min(times.get(threads, math.inf), value)
@@ -241,7 +289,19 @@ def where(options, name, batch, threads):
     folder = options.out / f"{name}.{batch}"
     about = json.loads((folder / "model.json").read_text())
     trace = folder / "trace.json"
-    command = [options.build / "bin" / "tenon", "run", folder / "graph.pb", "--feed", folder / "feeds.npz", "--repeat", "10", "--threads", threads, "--trace", trace]
+    command = [
+        options.build / "bin" / "tenon",
+        "run",
+        folder / "graph.pb",
+        "--feed",
+        folder / "feeds.npz",
+        "--repeat",
+        "10",
+        "--threads",
+        threads,
+        "--trace",
+        trace,
+    ]
     program(command + [word for one in about["outputs"] for word in ("--fetch", f"{one}={folder / 'tenon.npz'}")])
     spent = collections.Counter()
     for event in json.loads(trace.read_text())["traceEvents"]:
@@ -258,27 +318,42 @@ def ratio(found, engine, threads):
 
 
 def report(options, results):
-    lines = ["Milliseconds a step of Tenon, and the others' time over Tenon's.", "",
-             f"| network | batch | threads | Tenon | {' | '.join(options.engines)} |", "| --- " * (4 + len(options.engines)) + "|"]
+    lines = [
+        "Milliseconds a step of Tenon, and the others' time over Tenon's.",
+        "",
+        f"| network | batch | threads | Tenon | {' | '.join(options.engines)} |",
+        "| --- " * (4 + len(options.engines)) + "|",
+    ]
     worst = []
     for (name, batch), found in results.items():
         for threads in options.threads:
             ratios = [ratio(found, engine, threads) for engine in options.engines]
             mine = found["tenon"] if isinstance(found["tenon"], str) else f"{found['tenon'][threads] / 1e3:.3g}"
-            lines.append(f"| {name} | {batch} | {threads} | {mine} | {' | '.join('' if r is None else f'{r:.2f}' for r in ratios)} |")
+            lines.append(
+                f"| {name} | {batch} | {threads} | {mine} | {' | '.join('' if r is None else f'{r:.2f}' for r in ratios)} |"
+            )
             known = [r for r in ratios if r is not None]
             if known:
                 worst.append((min(known), name, batch, threads))
     for engine in options.engines:
         known = [r for found in results.values() for threads in options.threads if (r := ratio(found, engine, threads))]
         if known:
-            lines.append(f"\nGeometric mean of {engine}: {math.exp(sum(map(math.log, known)) / len(known)):.2f} of {len(known)}.")
+            lines.append(
+                f"\nGeometric mean of {engine}: {math.exp(sum(map(math.log, known)) / len(known)):.2f} of {len(known)}."
+            )
     seen = set()
     for least, name, batch, threads in sorted(worst):
         if name not in seen and len(seen) < 3:
             seen.add(name)
-            lines.append(f"\n{name}, batch {batch}, {threads} threads ({least:.2f}): {where(options, name, batch, threads)}.")
-    reasons = {f"{name}, batch {batch}, {engine}": why for (name, batch), found in results.items() for engine, why in found.items() if isinstance(why, str)}
+            lines.append(
+                f"\n{name}, batch {batch}, {threads} threads ({least:.2f}): {where(options, name, batch, threads)}."
+            )
+    reasons = {
+        f"{name}, batch {batch}, {engine}": why
+        for (name, batch), found in results.items()
+        for engine, why in found.items()
+        if isinstance(why, str)
+    }
     lines += ["", *[f"- {which}: {why}" for which, why in reasons.items()]]
     return "\n".join(lines) + "\n"
 
@@ -290,7 +365,9 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--engines", nargs="+", choices=sorted(PEERS), default=["tensorflow", "onnxruntime", "openvino", "pytorch"])
+    parser.add_argument(
+        "--engines", nargs="+", choices=sorted(PEERS), default=["tensorflow", "onnxruntime", "openvino", "pytorch"]
+    )
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/networks"))
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--made", action="store_true", help="networks that --out holds already are not made again")
@@ -301,14 +378,19 @@ def main():
         return make(options.only[0], options.batch[0], options.make)
     if options.peer:
         return print(time_peer(options.peer[0], pathlib.Path(options.peer[1]), options.threads[0], options.seconds))
-    listed = re.findall(r'@network\("(\w+)"\)', "".join(path.read_text() for path in sorted((HERE.parent / "models" / "networks").glob("*.py"))))
+    listed = re.findall(
+        r'@network\("(\w+)"\)',
+        "".join(path.read_text() for path in sorted((HERE.parent / "models" / "networks").glob("*.py"))),
+    )
     options.out.mkdir(parents=True, exist_ok=True)
     results = {}
     for name in options.only or [each for each in sorted(listed) if each not in LEFT_OUT]:
         for batch in options.batch:
             results[name, batch] = measure(options, name, batch)
             print(name, batch, results[name, batch], flush=True)
-            (options.out / "networks.json").write_text(json.dumps({f"{name}.{batch}": found for (name, batch), found in results.items()}, indent=1) + "\n")
+            (options.out / "networks.json").write_text(
+                json.dumps({f"{name}.{batch}": found for (name, batch), found in results.items()}, indent=1) + "\n"
+            )
     text = report(options, results)
     (options.out / "networks.md").write_text(text)
     print(text)

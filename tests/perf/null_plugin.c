@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that do nothing, so that what the engine itself costs can be measured: PerfNull (x -> y), PerfNull2 (x, y -> z). */
+/* Ops that do nothing, so that what the engine itself costs can be measured: PerfNull (x -> y), PerfNull2 (x, y -> z).
+ */
 #include "tenon/plugin.h"
 
-static tenon_status* scalar_shape(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+static tenon_status* scalar_shape(tenon_plugin_self* self, const tenon_shape_services* services,
+                                  tenon_shape_context* context) {
   (void)self;
   return services->set_output_shape(context, 0, services->input_shape(context, 0));
 }
 
 /* Stateful, so that equal nodes are not merged and none is folded. */
-static const tenon_op_definition kNull = {
-    .struct_size = sizeof(tenon_op_definition), .name = TENON_SPAN("PerfNull"), .inputs = TENON_SPAN("x: float"),
-    .outputs = TENON_SPAN("y: float"), .doc = TENON_SPAN("Does nothing."), .traits = TENON_OP_STATEFUL, .shape = scalar_shape};
-static const tenon_op_definition kNull2 = {
-    .struct_size = sizeof(tenon_op_definition), .name = TENON_SPAN("PerfNull2"), .inputs = TENON_SPAN("x: float, y: float"),
-    .outputs = TENON_SPAN("z: float"), .doc = TENON_SPAN("Does nothing."), .traits = TENON_OP_STATEFUL, .shape = scalar_shape};
+static const tenon_op_definition kNull = {.struct_size = sizeof(tenon_op_definition),
+                                          .name = TENON_SPAN("PerfNull"),
+                                          .inputs = TENON_SPAN("x: float"),
+                                          .outputs = TENON_SPAN("y: float"),
+                                          .doc = TENON_SPAN("Does nothing."),
+                                          .traits = TENON_OP_STATEFUL,
+                                          .shape = scalar_shape};
+static const tenon_op_definition kNull2 = {.struct_size = sizeof(tenon_op_definition),
+                                           .name = TENON_SPAN("PerfNull2"),
+                                           .inputs = TENON_SPAN("x: float, y: float"),
+                                           .outputs = TENON_SPAN("z: float"),
+                                           .doc = TENON_SPAN("Does nothing."),
+                                           .traits = TENON_OP_STATEFUL,
+                                           .shape = scalar_shape};
 static const tenon_op_definition* const kOps[] = {&kNull, &kNull2};
 static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 2};
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of peers.py: what is timed, and how each engine does it.
 
-A row is made once, by a Python with TensorFlow: `make(folder)` writes graph.pb, feeds.npz, model.json ({"feeds", "fetches", "targets", "init"}), and what else its engines
-want. Each engine then runs in a process of its own, in its own Python, where the row's method of that name gives a step: a function that runs once and gives the fetched
-arrays (or the loss alone), which are compared with TensorFlow's. Tenon and TensorFlow run the same graph; the others get what their users would write for the same numbers.
-A new row is a class with @row; a new engine a method.
+A row is made once, by a Python with TensorFlow: `make(folder)` writes graph.pb, feeds.npz, model.json ({"feeds",
+"fetches", "targets", "init"}), and what else its engines want. Each engine then runs in a process of its own, in its
+own Python, where the row's method of that name gives a step: a function that runs once and gives the fetched arrays (or
+the loss alone), which are compared with TensorFlow's. Tenon and TensorFlow run the same graph; the others get what
+their users would write for the same numbers. A new row is a class with @row; a new engine a method.
 """
+
 import importlib.util
 import json
 import os
@@ -62,7 +64,8 @@ def graph_step(folder, threads):
 
 
 class Row:
-    """One line of the page. unit and per: a step's time over `per`, in this unit. tolerance: how far an answer may be from TensorFlow's, over its largest element."""
+    """One line of the page. unit and per: a step's time over `per`, in this unit. tolerance: how far an answer may be
+    from TensorFlow's, over its largest element."""
     unit, per, tolerance = "ms", 1, 1e-3
     precision = "strict"  # Tenon's
 
@@ -75,8 +78,13 @@ class Row:
         import numpy as np
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "graph.pb").write_bytes(graph.SerializeToString())
-        np.savez(folder / "feeds.npz", **{name: value.astype(bytes) if value.dtype == object else value for name, value in feeds.items()})
-        (folder / "model.json").write_text(json.dumps({"feeds": list(feeds), "fetches": list(fetches), "targets": list(targets), "init": list(init)}))
+        np.savez(
+            folder / "feeds.npz",
+            **{name: value.astype(bytes) if value.dtype == object else value for name, value in feeds.items()},
+        )
+        (folder / "model.json").write_text(
+            json.dumps({"feeds": list(feeds), "fetches": list(fetches), "targets": list(targets), "init": list(init)})
+        )
         np.savez(folder / "outputs.npz", *graph_step(folder, 1)())
 
     def engines(self):
@@ -88,8 +96,15 @@ class Row:
 
 
 # By engine, the library whose Python runs it.
-ENGINES = {"tensorflow": "tensorflow", "tensorflow_xla": "tensorflow", "torch": "torch", "torch_compile": "torch", "jax": "jax", "openvino": "openvino",
-           "onnxruntime": "onnxruntime"}
+ENGINES = {
+    "tensorflow": "tensorflow",
+    "tensorflow_xla": "tensorflow",
+    "torch": "torch",
+    "torch_compile": "torch",
+    "jax": "jax",
+    "openvino": "openvino",
+    "onnxruntime": "onnxruntime",
+}
 
 
 def torch_with(threads):
@@ -110,8 +125,17 @@ def openvino_step(folder, threads, precision="f32"):
     import openvino as ov
     model, feeds, core = about(folder), load(folder, "feeds.npz"), ov.Core()
     read = core.read_model(str(folder / "graph.pb"))
-    read.reshape({f"{name}:0" if any(f"{name}:0" in port.get_names() for port in read.inputs) else name: list(value.shape) for name, value in feeds.items()})
-    compiled = core.compile_model(read, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision})
+    read.reshape(
+        {
+            f"{name}:0" if any(f"{name}:0" in port.get_names() for port in read.inputs) else name: list(value.shape)
+            for name, value in feeds.items()
+        }
+    )
+    compiled = core.compile_model(
+        read,
+        "CPU",
+        {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision},
+    )
     request = compiled.create_infer_request()
     names = [next(name for name in port.get_names() if name.split(":")[0] in feeds) for port in compiled.inputs]
     given = {port.get_any_name(): feeds[name.split(":")[0]] for port, name in zip(compiled.inputs, names)}
@@ -149,7 +173,9 @@ class Loop(Row):
         tf.compat.v1.disable_control_flow_v2()
         with tf.Graph().as_default() as graph:
             x = tf.compat.v1.placeholder(tf.float32, [], "x")
-            y = tf.identity(tf.compat.v1.while_loop(lambda i, y: i < self.per, lambda i, y: (i + 1, y * 0.5 + 1.0), [0, x])[1], "y")
+            y = tf.identity(
+                tf.compat.v1.while_loop(lambda i, y: i < self.per, lambda i, y: (i + 1, y * 0.5 + 1.0), [0, x])[1], "y"
+            )
             self.save(folder, graph.as_graph_def(), {"x": np.float32(1)}, [y.op.name])
 
     def tensorflow_xla(self, folder, threads):
@@ -192,7 +218,12 @@ class FirstAnswer(Row):
             import tensorflow as tf
             with tf.Graph().as_default() as graph:
                 tf.import_graph_def(tf.compat.v1.GraphDef.FromString((folder / "graph.pb").read_bytes()), name="")
-                with tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)) as session:
+                with tf.compat.v1.Session(
+                    graph=graph,
+                    config=tf.compat.v1.ConfigProto(
+                        intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads
+                    ),
+                ) as session:
                     return session.run(["y:0"], {"x:0": feeds["x"]})
         feeds = load(folder, "feeds.npz")
         return step
@@ -211,7 +242,18 @@ class FirstAnswer(Row):
     def run(self, bench, engine, threads):
         library = "tensorflow" if engine == "tenon" else ENGINES[engine]
         environment = {"PYTHONPATH": str((bench.options.build / "python").resolve())}
-        return json.loads(bench.itself(library, "--peer", engine, self.name, bench.folder(self), threads, bench.options.seconds, environment=environment))
+        return json.loads(
+            bench.itself(
+                library,
+                "--peer",
+                engine,
+                self.name,
+                bench.folder(self),
+                threads,
+                bench.options.seconds,
+                environment=environment,
+            )
+        )
 
 
 # ---- A few ops in a row ----
@@ -226,7 +268,12 @@ class Written(Row):
         random = np.random.default_rng(1)
         feeds = {name: random.standard_normal(shape, np.float32) for name, shape in self.shapes.items()}
         with tf.Graph().as_default() as graph:
-            y = tf.identity(self.in_tensorflow(tf, *(tf.compat.v1.placeholder(tf.float32, shape, name) for name, shape in self.shapes.items())), "y")
+            y = tf.identity(
+                self.in_tensorflow(
+                    tf, *(tf.compat.v1.placeholder(tf.float32, shape, name) for name, shape in self.shapes.items())
+                ),
+                "y",
+            )
             self.save(folder, graph.as_graph_def(), feeds, [y.op.name])
 
     def tensorflow_xla(self, folder, threads):
@@ -323,14 +370,18 @@ class Norm(Written):
 # ---- Small networks, written out for each ----
 
 class Layers(Row):
-    """Dense layers and convolutions with rectifiers between; a softmax's loss, and a step of gradient descent where it trains. weights(random): [(filter, bias)]."""
+    """Dense layers and convolutions with rectifiers between; a softmax's loss, and a step of gradient descent where it
+    trains. weights(random): [(filter, bias)]."""
     rate = 0.05
 
     def __init__(self, name, batch, sizes, trains):
         self.name, self.batch, self.sizes, self.trains = name, batch, sizes, trains
 
     def weights(self, random):
-        return [(random.standard_normal((a, b)) / a ** 0.5, random.standard_normal(b) / 10) for a, b in zip(self.sizes, self.sizes[1:])]
+        return [
+            (random.standard_normal((a, b)) / a**0.5, random.standard_normal(b) / 10)
+            for a, b in zip(self.sizes, self.sizes[1:])
+        ]
 
     def input_shape(self):
         return (self.batch, self.sizes[0])
@@ -347,9 +398,15 @@ class Layers(Row):
         import tensorflow as tf
         v1, random = tf.compat.v1, np.random.default_rng(3)
         values = [[part.astype(np.float32) for part in layer] for layer in self.weights(random)]
-        feeds = {"x": random.standard_normal(self.input_shape()).astype(np.float32), "labels": random.integers(0, self.sizes[-1], self.batch).astype(np.int32)}
+        feeds = {
+            "x": random.standard_normal(self.input_shape()).astype(np.float32),
+            "labels": random.integers(0, self.sizes[-1], self.batch).astype(np.int32),
+        }
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez(folder / "weights.npz", **{f"{i}.{k}": part for i, layer in enumerate(values) for k, part in enumerate(layer)})
+        np.savez(
+            folder / "weights.npz",
+            **{f"{i}.{k}": part for i, layer in enumerate(values) for k, part in enumerate(layer)},
+        )
 
         class Lib:
             matmul, relu = tf.matmul, tf.nn.relu
@@ -363,8 +420,13 @@ class Layers(Row):
             def pool(x):
                 return tf.nn.max_pool2d(x, 2, 2, "VALID")
         with tf.Graph().as_default() as graph:
-            x, labels = v1.placeholder(tf.float32, self.input_shape(), "x"), v1.placeholder(tf.int32, [self.batch], "labels")
-            variables = [[v1.get_variable(f"w{i}_{k}", initializer=part, use_resource=True) for k, part in enumerate(layer)] for i, layer in enumerate(values)]
+            x, labels = v1.placeholder(tf.float32, self.input_shape(), "x"), v1.placeholder(
+                tf.int32, [self.batch], "labels"
+            )
+            variables = [
+                [v1.get_variable(f"w{i}_{k}", initializer=part, use_resource=True) for k, part in enumerate(layer)]
+                for i, layer in enumerate(values)
+            ]
             logits = self.forward(x, variables, Lib)
             if self.trains:
                 loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
@@ -392,7 +454,9 @@ class Layers(Row):
         torch = torch_with(threads)
         F = torch.nn.functional  # noqa: N806
         feeds = load(folder, "feeds.npz")
-        weights = [[torch.from_numpy(part).requires_grad_(self.trains) for part in layer] for layer in self.arrays(folder)]
+        weights = [
+            [torch.from_numpy(part).requires_grad_(self.trains) for part in layer] for layer in self.arrays(folder)
+        ]
         x = torch.from_numpy(feeds["x"])
 
         class Lib:
@@ -401,7 +465,9 @@ class Layers(Row):
 
             @staticmethod
             def conv(x, w, padding):  # images and filters as TensorFlow has them
-                return F.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=padding.lower()).permute(0, 2, 3, 1)
+                return F.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=padding.lower()).permute(
+                    0, 2, 3, 1
+                )
 
             @staticmethod
             def pool(x):
@@ -483,8 +549,14 @@ row("training of 784-512-512-10, batch 64", 64, (784, 512, 512, 10), True)(Layer
 class LeNet(Layers):
     def weights(self, random):
         shapes = [(5, 5, 1, 6), (5, 5, 6, 16), (400, 120), (120, 84), (84, 10)]
-        return [(random.standard_normal(shape) / (shape[0] if len(shape) == 2 else shape[0] * shape[1] * shape[2]) ** 0.5, random.standard_normal(shape[-1]) / 10)
-                for shape in shapes]
+        return [
+            (
+                random.standard_normal(shape)
+                / (shape[0] if len(shape) == 2 else shape[0] * shape[1] * shape[2]) ** 0.5,
+                random.standard_normal(shape[-1]) / 10,
+            )
+            for shape in shapes
+        ]
 
     def input_shape(self):
         return (self.batch, 28, 28, 1)
@@ -509,7 +581,12 @@ class Lstm(Row):
         shapes = [(self.units, 4 * self.units), (self.units, 4 * self.units), (4 * self.units,)] * 2
         values = [(random.standard_normal(shape) / self.units ** 0.5).astype(np.float32) for shape in shapes]
         x = random.standard_normal((self.batch, self.time, self.units)).astype(np.float32)
-        model = tf.keras.Sequential([tf.keras.layers.LSTM(self.units, return_sequences=True), tf.keras.layers.LSTM(self.units, return_sequences=True)])
+        model = tf.keras.Sequential(
+            [
+                tf.keras.layers.LSTM(self.units, return_sequences=True),
+                tf.keras.layers.LSTM(self.units, return_sequences=True),
+            ]
+        )
         model(x)
         model.set_weights(values)
         called = tf.function(lambda x: model(x)).get_concrete_function(tf.TensorSpec(x.shape, tf.float32, "x"))
@@ -525,7 +602,9 @@ class Lstm(Row):
         with torch.no_grad():
             for layer in range(2):  # the gates stand in the same order
                 for name, value in zip(("weight_ih", "weight_hh", "bias_ih"), held[3 * layer:]):
-                    getattr(lstm, f"{name}_l{layer}").copy_(torch.from_numpy(value.T.copy() if value.ndim == 2 else value))
+                    getattr(lstm, f"{name}_l{layer}").copy_(
+                        torch.from_numpy(value.T.copy() if value.ndim == 2 else value)
+                    )
                 getattr(lstm, f"bias_hh_l{layer}").zero_()
         x = torch.from_numpy(load(folder, "feeds.npz")["x"])
 
@@ -569,7 +648,9 @@ class Network(Row):
     def make(self, folder):
         networks().make(self.network, self.batch, folder)
         made = about(folder)
-        (folder / "model.json").write_text(json.dumps({**made, "feeds": made["inputs"], "fetches": made["outputs"], "targets": [], "init": []}))
+        (folder / "model.json").write_text(
+            json.dumps({**made, "feeds": made["inputs"], "fetches": made["outputs"], "targets": [], "init": []})
+        )
         import numpy as np
         outputs = load(folder, "outputs.npz")
         np.savez(folder / "outputs.npz", *[outputs[one.replace("/", ".")] for one in made["outputs"]])
@@ -602,7 +683,8 @@ class NetworkTraining(Row):
 
 
 class TrainingAsPytorchHasIt(Row):
-    """A step of a network of bench-gpu, on the CPU: gpu_bench beside gpu/peers.py, over the same weights and batch. Its first losses are compared."""
+    """A step of a network of bench-gpu, on the CPU: gpu_bench beside gpu/peers.py, over the same weights and batch. Its
+    first losses are compared."""
 
     def __init__(self, network, batch):
         self.network, self.batch, self.name = network, batch, f"training of bench-gpu's {network}, batch {batch}"
@@ -619,15 +701,38 @@ class TrainingAsPytorchHasIt(Row):
         folder = bench.folder(self)
         words = ["train", "--network", self.network, "--seconds", bench.options.seconds, "--folder", folder]
         if engine == "tenon":
-            said = bench.program([bench.options.build / "bin/gpu_bench", *words, "--device", "/device:CPU:0", "--batch", self.batch, "--threads", threads])
+            said = bench.program(
+                [
+                    bench.options.build / "bin/gpu_bench",
+                    *words,
+                    "--device",
+                    "/device:CPU:0",
+                    "--batch",
+                    self.batch,
+                    "--threads",
+                    threads,
+                ]
+            )
             (folder / "tenon.json").write_text(json.dumps(self.found(said)))
         else:
             ours = json.loads((folder / "tenon.json").read_text())
             networks = map(json.loads, bench.program([bench.options.build / "bin/gpu_bench", "networks"]).splitlines())
             ours.update(next(one for one in networks if one["network"] == self.network))
-            words += ["--device", "cpu", "--mode", "eager" if engine == "torch" else "compiled", "--optimizer", ours["optimizer"], "--rate", ours["rate"],
-                      "--losses", json.dumps(ours["losses"])]
-            said = bench.program([bench.python("torch"), "-B", HERE / "gpu/peers.py", *words], {"OMP_NUM_THREADS": str(threads)})
+            words += [
+                "--device",
+                "cpu",
+                "--mode",
+                "eager" if engine == "torch" else "compiled",
+                "--optimizer",
+                ours["optimizer"],
+                "--rate",
+                ours["rate"],
+                "--losses",
+                json.dumps(ours["losses"]),
+            ]
+            said = bench.program(
+                [bench.python("torch"), "-B", HERE / "gpu/peers.py", *words], {"OMP_NUM_THREADS": str(threads)}
+            )
         return {"least": self.found(said)["least_ms"] / 1e3, "median": self.found(said)["median_ms"] / 1e3}
 
     @staticmethod

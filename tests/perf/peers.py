@@ -2,18 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every row of peer_rows.py, Tenon beside each engine that a Python here has, in turn, on one page.
 
-    peers.py [--only WORDS]... [--threads 1 2] [--seconds 1] [--rounds 3] [--busy 0 1] [--python ENGINE=PYTHON]... [--build build/release] [--out build/peers]
+    peers.py [--only WORDS]... [--threads 1 2] [--seconds 1] [--rounds 3] [--busy 0 1] [--python ENGINE=PYTHON]...
+    [--build build/release] [--out build/peers]
              [--against peers.tsv] [--isa NAME] [--made] [--beside NAME=PLUGIN]...
 
-A row is made by the Python of `tensorflow`; each engine then runs in a process of its own, in the Python that --python names for its library (tensorflow, torch, jax,
-openvino, onnxruntime; default: this one), round after round, so that what else the machine does meets all alike. An engine that is not there, or whose answer is another than
-TensorFlow's, is left out, and the page says why. Of each process the least and the median step are taken; of the rounds the least of the least, and the median of the medians.
+A row is made by the Python of `tensorflow`; each engine then runs in a process of its own, in the Python that --python
+names for its library (tensorflow, torch, jax, openvino, onnxruntime; default: this one), round after round, so that
+what else the machine does meets all alike. An engine that is not there, or whose answer is another than TensorFlow's,
+is left out, and the page says why. Of each process the least and the median step are taken; of the rounds the least of
+the least, and the median of the medians.
 
---busy 1 runs it again beside so many processes that do nothing but take time; the page then says what the medians are over the quiet ones. --isa avx2 holds Tenon's
-kernels, oneDNN and code generator (`ninja variants` builds the kernels), and the others where they can be, to that level; JAX's products and ONNX Runtime cannot be.
---beside adds a column: Tenon with a plugin more, as tenon_onednn3=build/release/lib/tenon/onednn3/tenon_cpu_onednn3.so, of rows that the program `tenon` runs. --against names the rows whose ratio to the best peer fell by 5 % or more since that page.
-Writes peers.md and peers.tsv (a line a row, threads, busy processes and engine: microseconds) into --out.
+--busy 1 runs it again beside so many processes that do nothing but take time; the page then says what the medians are
+over the quiet ones. --isa avx2 holds Tenon's kernels, oneDNN and code generator (`ninja variants` builds the kernels),
+and the others where they can be, to that level; JAX's products and ONNX Runtime cannot be. --beside adds a column:
+Tenon with a plugin more, as tenon_onednn3=build/release/lib/tenon/onednn3/tenon_cpu_onednn3.so, of rows that the
+program `tenon` runs. --against names the rows whose ratio to the best peer fell by 5 % or more since that page. Writes
+peers.md and peers.tsv (a line a row, threads, busy processes and engine: microseconds) into --out.
 """
+
 import argparse
 import collections
 import json
@@ -33,8 +39,20 @@ LONGEST = 1800  # seconds that one program may take
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 FELL = 0.95
 
-# What holds whom to a level: variables of the environment; Tenon's kernels and its code generator. ONNX Runtime knows none, nor do JAX's products (its generated code does).
-HELD = {"avx2": ({"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}, "v3", "avx2")}
+# What holds whom to a level: variables of the environment; Tenon's kernels and its code generator. ONNX Runtime knows
+# none, nor do JAX's products (its generated code does).
+HELD = {
+    "avx2": (
+        {
+            "ONEDNN_MAX_CPU_ISA": "AVX2",
+            "ATEN_CPU_CAPABILITY": "avx2",
+            "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+            "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+        },
+        "v3",
+        "avx2",
+    )
+}
 NOT_HELD = ("jax", "onnxruntime")
 
 
@@ -79,7 +97,13 @@ def run_peer(engine, row, folder, threads, seconds):
 
 def program(command, environment=None):
     try:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LONGEST, env={**os.environ, **(environment or {})})
+        done = subprocess.run(
+            [str(word) for word in command],
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            env={**os.environ, **(environment or {})},
+        )
     except subprocess.TimeoutExpired:
         raise Left(f"took more than {LONGEST} s") from None
     if done.returncode != 0:
@@ -135,22 +159,41 @@ class Bench:
         if not kernels.exists():
             raise Left(f"{kernels} is not there: build the target variants")
         families = sorted(kernels.parent.glob(f"tenon_cpu_*_{variant}.so"))
-        return [word for each in [kernels, *families] for word in ("--plugin", each)] + ["--option", f"tenon.cpu_codegen.level={code}"]
+        return [word for each in [kernels, *families] for word in ("--plugin", each)] + [
+            "--option",
+            f"tenon.cpu_codegen.level={code}",
+        ]
 
     def tenon(self, row, threads, plugin=None):
         folder, model = self.folder(row), about(self.folder(row))
-        command = [self.options.build / "bin/tenon", "run", folder / "graph.pb", "--time", "--threads", threads, "--precision", row.precision]
+        command = [
+            self.options.build / "bin/tenon",
+            "run",
+            folder / "graph.pb",
+            "--time",
+            "--threads",
+            threads,
+            "--precision",
+            row.precision,
+        ]
         command += ["--feed", folder / "feeds.npz"] if model["feeds"] else []
         command += self.level() + (["--plugin", pathlib.Path(plugin).resolve()] if plugin else [])
         ends = folder / "tenon.npz"
-        for flag, names in (("--fetch", [f"{one}={ends}" for one in model["fetches"]]), ("--target", model["targets"]), ("--init", model["init"])):
+        for flag, names in (
+            ("--fetch", [f"{one}={ends}" for one in model["fetches"]]),
+            ("--target", model["targets"]),
+            ("--init", model["init"]),
+        ):
             command += [word for one in names for word in (flag, one)]
         if (row.name, plugin) not in self.guesses:  # one step is the one that is compared
             self.program([*command, "--repeat", 1])
             self.itself("tensorflow", "--check", row.name, folder)
         guess = self.guesses.get((row.name, plugin))
         out = self.program([*command, "--repeat", max(8, int(1.25 * self.options.seconds / guess)) if guess else 8])
-        found = {what: float(number) * SECONDS[unit] for what, number, unit in re.findall(r"(min|median) ([\d.]+) (\w+)", out)}
+        found = {
+            what: float(number) * SECONDS[unit]
+            for what, number, unit in re.findall(r"(min|median) ([\d.]+) (\w+)", out)
+        }
         self.guesses[row.name, plugin] = found["median"]
         return {"least": found["min"], "median": found["median"]}
 
@@ -167,7 +210,11 @@ class Bench:
     def run_row(self, row):
         if not (self.options.made and (self.folder(row) / "model.json").exists()):
             self.itself("tensorflow", "--make", row.name, self.folder(row))
-        engines = ["tenon", *([] if hasattr(row, "run") else self.beside), *[one for one in row.engines() if one in self.options.engines]]
+        engines = [
+            "tenon",
+            *([] if hasattr(row, "run") else self.beside),
+            *[one for one in row.engines() if one in self.options.engines],
+        ]
         self.once(row, "tenon", self.options.threads[0])  # warm, and how long it takes
         for busy in self.options.busy:
             with Busy(busy):
@@ -197,14 +244,23 @@ class Bench:
 
     def best(self, of, row, threads, busy):
         """(seconds, engine) of the best peer by least() or median(); None where there is none."""
-        known = [(took, engine) for engine in self.options.engines if (took := of(row.name, threads, busy, engine)) is not None]
+        known = [
+            (took, engine)
+            for engine in self.options.engines
+            if (took := of(row.name, threads, busy, engine)) is not None
+        ]
         return min(known) if known else None
 
     def write(self):
         keys = sorted(self.times, key=lambda key: (list(ROWS).index(key[0]), *map(str, key[1:])))
-        lines = [f"{name}\t{threads}\t{busy}\t{engine}\t{1e6 * self.least(name, threads, busy, engine):.4g}\t{1e6 * self.median(name, threads, busy, engine):.4g}"
-                 for name, threads, busy, engine in keys if self.times[name, threads, busy, engine]]
-        (self.options.out / "peers.tsv").write_text("\n".join(["row\tthreads\tbusy\tengine\tleast_us\tmedian_us", *lines]) + "\n")
+        lines = [
+            f"{name}\t{threads}\t{busy}\t{engine}\t{1e6 * self.least(name, threads, busy, engine):.4g}\t{1e6 * self.median(name, threads, busy, engine):.4g}"
+            for name, threads, busy, engine in keys
+            if self.times[name, threads, busy, engine]
+        ]
+        (self.options.out / "peers.tsv").write_text(
+            "\n".join(["row\tthreads\tbusy\tengine\tleast_us\tmedian_us", *lines]) + "\n"
+        )
         (self.options.out / "peers.md").write_text("\n".join(self.page()) + "\n")
 
     def page(self):
@@ -215,11 +271,16 @@ class Bench:
         ratios = []
         for row in ROWS.values():
             for threads in self.options.threads:
-                mine, best = self.least(row.name, threads, self.options.busy[0], "tenon"), self.best(self.least, row, threads, self.options.busy[0])
+                mine, best = self.least(row.name, threads, self.options.busy[0], "tenon"), self.best(
+                    self.least, row, threads, self.options.busy[0]
+                )
                 if mine is None:
                     continue
                 scale = 1 / SECONDS[row.unit] / row.per
-                cells = [took and f"{took * scale:.3g}" or "" for took in (self.least(row.name, threads, self.options.busy[0], one) for one in columns)]
+                cells = [
+                    took and f"{took * scale:.3g}" or ""
+                    for took in (self.least(row.name, threads, self.options.busy[0], one) for one in columns)
+                ]
                 ratio = best and best[0] / mine
                 if ratio:
                     ratios.append((ratio, row.name, threads))
@@ -238,7 +299,13 @@ class Bench:
             yield f"\n## Beside {busy} busy processes\n\nMedians over the quiet ones' medians.\n\n| row | threads | Tenon | {' | '.join(self.options.engines)} |\n| {'--- | ' * (3 + len(self.options.engines))}"
             for row in ROWS.values():
                 for threads in self.options.threads:
-                    pairs = [(self.median(row.name, threads, busy, one), self.median(row.name, threads, self.options.busy[0], one)) for one in ("tenon", *self.options.engines)]
+                    pairs = [
+                        (
+                            self.median(row.name, threads, busy, one),
+                            self.median(row.name, threads, self.options.busy[0], one),
+                        )
+                        for one in ("tenon", *self.options.engines)
+                    ]
                     if any(a and b for a, b in pairs):
                         yield f"| {row.name} | {threads} | {' | '.join(f'{a / b:.2f}' if a and b else '' for a, b in pairs)} |"
 
@@ -272,18 +339,34 @@ def processor():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], metavar="WORDS", help="rows whose names hold these words; may be repeated")
-    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), help="default: all; with --isa those that can be held to it")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="rows whose names hold these words; may be repeated",
+    )
+    parser.add_argument(
+        "--engines", nargs="+", choices=list(ENGINES), help="default: all; with --isa those that can be held to it"
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--busy", type=int, nargs="+", default=[0], help="the first is what the page's first table shows")
+    parser.add_argument(
+        "--busy", type=int, nargs="+", default=[0], help="the first is what the page's first table shows"
+    )
     parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PYTHON")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--against", type=pathlib.Path, help="an earlier peers.tsv")
     parser.add_argument("--isa", choices=list(HELD), help="the level that all are held to")
-    parser.add_argument("--beside", action="append", default=[], metavar="NAME=PLUGIN", help="a column of Tenon with this plugin, too; may be repeated")
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="NAME=PLUGIN",
+        help="a column of Tenon with this plugin, too; may be repeated",
+    )
     parser.add_argument("--made", action="store_true", help="rows that --out holds already are not made again")
     parser.add_argument("--list", action="store_true", help="the rows' names, and nothing else")
     parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
@@ -297,7 +380,11 @@ def main():
     if options.check:
         folder = pathlib.Path(options.check[1])
         found = load(folder, "tenon.npz")
-        return check(ROWS[options.check[0]], folder, [found[one if one in found else f"{one}:0"] for one in about(folder)["fetches"]])
+        return check(
+            ROWS[options.check[0]],
+            folder,
+            [found[one if one in found else f"{one}:0"] for one in about(folder)["fetches"]],
+        )
     if options.peer:
         engine, name, folder, threads, seconds = options.peer
         return print(json.dumps(run_peer(engine, ROWS[name], pathlib.Path(folder), int(threads), float(seconds))))

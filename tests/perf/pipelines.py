@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines of input (tf.data) beside TensorFlow's own, on the same graphs and files in the same run, and beside bare loops.
+"""Pipelines of input (tf.data) beside TensorFlow's own, on the same graphs and files in the same run, and beside bare
+loops.
 
 usage: pipelines.py --build build/release [--rounds 5] [--only PART_OF_A_NAME ...] [--cores 0,1]
 
-A case is a graph with an initializable iterator, written once; a pass begins it anew and takes elements, many in a step (each step
-gives the last of so many batches, so that what a client's call costs is nothing). Both engines run passes in turn, and so does the bare loop
-where there is one; the least of the rounds counts. On one thread each process is pinned to one core, and it is the CPU time of all its threads
-that counts, which another program on the core does not lengthen; with more threads it is the time on the clock. A case of `overlap` is a training step on one
-thread with its input made on another: its time, beside those of the step alone (its input is a batch in memory) and of the input alone;
-and the CPU time of both over the sum of the two's, which says what the meeting costs where other programs take the second core.
+A case is a graph with an initializable iterator, written once; a pass begins it anew and takes elements, many in a step
+(each step gives the last of so many batches, so that what a client's call costs is nothing). Both engines run passes in
+turn, and so does the bare loop where there is one; the least of the rounds counts. On one thread each process is pinned
+to one core, and it is the CPU time of all its threads that counts, which another program on the core does not lengthen;
+with more threads it is the time on the clock. A case of `overlap` is a training step on one thread with its input made
+on another: its time, beside those of the step alone (its input is a batch in memory) and of the input alone; and the
+CPU time of both over the sum of the two's, which says what the meeting costs where other programs take the second core.
 
 Run with a Python that has TensorFlow 2.21. Prints a table, and with --out writes it there.
 """
+
 import argparse
 import json
 import math
@@ -35,7 +38,8 @@ CASES = {}
 
 
 class Case:
-    """build(files): the dataset. items: in a pass, of which `unit` says what they are; steps: in a pass. bare: the bare loop's command."""
+    """build(files): the dataset. items: in a pass, of which `unit` says what they are; steps: in a pass. bare: the bare
+    loop's command."""
 
     def __init__(self, build, items, unit, steps=1, threads=1, goal="", bare=None, theirs=True):
         self.build, self.items, self.unit, self.steps, self.threads = build, items, unit, steps, threads
@@ -56,9 +60,15 @@ def mask(crc):
 
 def example(**features):
     make = tf.train.Feature
-    value = {bytes: lambda v: make(bytes_list=tf.train.BytesList(value=[v])), list: lambda v: make(int64_list=tf.train.Int64List(value=v)),
-             float: lambda v: make(float_list=tf.train.FloatList(value=[v])), int: lambda v: make(int64_list=tf.train.Int64List(value=[v]))}
-    return tf.train.Example(features=tf.train.Features(feature={k: value[type(v)](v) for k, v in features.items()})).SerializeToString()
+    value = {
+        bytes: lambda v: make(bytes_list=tf.train.BytesList(value=[v])),
+        list: lambda v: make(int64_list=tf.train.Int64List(value=v)),
+        float: lambda v: make(float_list=tf.train.FloatList(value=[v])),
+        int: lambda v: make(int64_list=tf.train.Int64List(value=[v])),
+    }
+    return tf.train.Example(
+        features=tf.train.Features(feature={k: value[type(v)](v) for k, v in features.items()})
+    ).SerializeToString()
 
 
 def picture(seed):
@@ -86,7 +96,9 @@ class Files:
         self.pictures = self.write("pictures", [picture(seed) for seed in range(32)] * (PICTURES // 32))
         rows = np.random.default_rng(2).integers(0, 256, (2_000, 784), np.uint8)
         self.digits = self.write("digits", [example(image=row.tobytes(), label=int(row[0]) % 10) for row in rows])
-        print(f"records: {len(small)} bytes, 100,000 bytes, pictures of {sum(map(len, (picture(s) for s in range(4)))) // 4:,} bytes")
+        print(
+            f"records: {len(small)} bytes, 100,000 bytes, pictures of {sum(map(len, (picture(s) for s in range(4)))) // 4:,} bytes"
+        )
 
     def write(self, name, records):
         path = str(self.folder / name)
@@ -98,7 +110,11 @@ class Files:
 
 # ---- Cases ----
 
-FEATURES = {"image": tf.io.FixedLenFeature([60], tf.int64), "label": tf.io.FixedLenFeature([], tf.int64), "w": tf.io.FixedLenFeature([], tf.float32)}
+FEATURES = {
+    "image": tf.io.FixedLenFeature([60], tf.int64),
+    "label": tf.io.FixedLenFeature([], tf.int64),
+    "w": tf.io.FixedLenFeature([], tf.float32),
+}
 
 
 def records(path, buffer=1 << 20):
@@ -125,17 +141,40 @@ for _batch in (128, 1024):
     CASES[f"small records, raw, batches of {_batch}"] = Case(
         lambda files, n=_batch: last_of(records(files.small).batch(n), SMALL // n), SMALL, "record", goal="5 tf.data")
     CASES[f"small records, parsed, batches of {_batch}"] = Case(
-        lambda files, n=_batch: last_of(records(files.small).batch(n).map(parse), SMALL // n), SMALL, "record", goal="4 tf.data")
+        lambda files, n=_batch: last_of(records(files.small).batch(n).map(parse), SMALL // n),
+        SMALL,
+        "record",
+        goal="4 tf.data",
+    )
 CASES["records of 100 kB"] = Case(lambda files: last_of(records(files.large), LARGE), LARGE, "record", goal="0.9 bare",
                                   bare=lambda files: {"bare": "records", "file": files.large, "passes": 1})
-CASES["records of 100 kB, default buffer"] = Case(lambda files: last_of(records(files.large, None), LARGE), LARGE, "record", goal="0.9 bare",
-                                                  bare=lambda files: {"bare": "records", "file": files.large, "passes": 1})
-CASES["range, x + 1, batches of 1024"] = Case(lambda files: last_of(tf.data.Dataset.range(102_400).map(one_more).batch(1024), 100), 102_400, "element", goal="10 tf.data")
-CASES["range, batches of 1024"] = Case(lambda files: last_of(tf.data.Dataset.range(1_024_000).batch(1024), 1000), 1_024_000, "element")
+CASES["records of 100 kB, default buffer"] = Case(
+    lambda files: last_of(records(files.large, None), LARGE),
+    LARGE,
+    "record",
+    goal="0.9 bare",
+    bare=lambda files: {"bare": "records", "file": files.large, "passes": 1},
+)
+CASES["range, x + 1, batches of 1024"] = Case(
+    lambda files: last_of(tf.data.Dataset.range(102_400).map(one_more).batch(1024), 100),
+    102_400,
+    "element",
+    goal="10 tf.data",
+)
+CASES["range, batches of 1024"] = Case(
+    lambda files: last_of(tf.data.Dataset.range(1_024_000).batch(1024), 1000), 1_024_000, "element"
+)
 CASES["range, three functions and a filter"] = Case(
-    lambda files: last_of(tf.data.Dataset.range(51_200).map(one_more).filter(even).map(with_half).batch(256), 100), 51_200, "element")
-CASES["shuffle of a million"] = Case(lambda files: last_of(tf.data.Dataset.range(1_000_000).shuffle(1_000_000, seed=7), 1_000_000), 1_000_000, "element")
-CASES["shuffle of 10,000 out of a million"] = Case(lambda files: last_of(tf.data.Dataset.range(1_000_000).shuffle(10_000, seed=7), 1_000_000), 1_000_000, "element")
+    lambda files: last_of(tf.data.Dataset.range(51_200).map(one_more).filter(even).map(with_half).batch(256), 100),
+    51_200,
+    "element",
+)
+CASES["shuffle of a million"] = Case(
+    lambda files: last_of(tf.data.Dataset.range(1_000_000).shuffle(1_000_000, seed=7), 1_000_000), 1_000_000, "element"
+)
+CASES["shuffle of 10,000 out of a million"] = Case(
+    lambda files: last_of(tf.data.Dataset.range(1_000_000).shuffle(10_000, seed=7), 1_000_000), 1_000_000, "element"
+)
 
 
 def ragged(files):
@@ -145,8 +184,18 @@ def ragged(files):
 
 
 CASES["padded batches of ragged rows"] = Case(lambda files: last_of(ragged(files), 320), 20_480, "row")
-CASES["padded batches alone"] = Case(lambda files: last_of(
-    tf.data.Dataset.range(20_480).window(16, drop_remainder=True).flat_map(lambda w: w.batch(16)).repeat(16).padded_batch(64, [20]), 320), 20_480, "row")
+CASES["padded batches alone"] = Case(
+    lambda files: last_of(
+        tf.data.Dataset.range(20_480)
+        .window(16, drop_remainder=True)
+        .flat_map(lambda w: w.batch(16))
+        .repeat(16)
+        .padded_batch(64, [20]),
+        320,
+    ),
+    20_480,
+    "row",
+)
 
 
 def decode(text):
@@ -167,14 +216,29 @@ BATCH = 32
 
 def pictures(files, threads):
     dataset = records(files.pictures)
-    return last_of((dataset.map(distort) if threads == 1 else dataset.map(distort, threads)).batch(BATCH), PICTURES // BATCH)
+    return last_of(
+        (dataset.map(distort) if threads == 1 else dataset.map(distort, threads)).batch(BATCH), PICTURES // BATCH
+    )
 
 
 for _threads in (1, 2):
     CASES[f"pictures, {_threads} thread{'s' * (_threads > 1)}"] = Case(
-        lambda files, n=_threads: pictures(files, n), PICTURES, "picture", threads=_threads, goal="0.95 bare, 1 tf.data",
-        bare=lambda files, n=_threads: {"bare": "pictures", "file": files.pictures, "batch": BATCH, "batches": PICTURES // BATCH, "threads": n})
-CASES["pictures, decoded alone"] = Case(lambda files: last_of(records(files.pictures).map(decode), PICTURES), PICTURES, "picture")
+        lambda files, n=_threads: pictures(files, n),
+        PICTURES,
+        "picture",
+        threads=_threads,
+        goal="0.95 bare, 1 tf.data",
+        bare=lambda files, n=_threads: {
+            "bare": "pictures",
+            "file": files.pictures,
+            "batch": BATCH,
+            "batches": PICTURES // BATCH,
+            "threads": n,
+        },
+    )
+CASES["pictures, decoded alone"] = Case(
+    lambda files: last_of(records(files.pictures).map(decode), PICTURES), PICTURES, "picture"
+)
 
 
 # ---- A step and its input ----
@@ -193,10 +257,16 @@ def digits_input(path):
 
 def train_op(pixels, labels):
     draws = np.random.default_rng(5)
-    layers = [tf.compat.v1.get_variable(f"v{i}", initializer=tf.constant(draws.normal(0, 0.05, shape).astype(np.float32)), use_resource=True)
-              for i, shape in enumerate(((784, 160), (160,), (160, 10), (10,)))]
+    layers = [
+        tf.compat.v1.get_variable(
+            f"v{i}", initializer=tf.constant(draws.normal(0, 0.05, shape).astype(np.float32)), use_resource=True
+        )
+        for i, shape in enumerate(((784, 160), (160,), (160, 10), (10,)))
+    ]
     hidden = tf.nn.relu(pixels @ layers[0] + layers[1])
-    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=hidden @ layers[2] + layers[3]))
+    loss = tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=hidden @ layers[2] + layers[3])
+    )
     return tf.compat.v1.train.GradientDescentOptimizer(0.01).minimize(loss)
 
 
@@ -254,8 +324,13 @@ class Engine:
     """A process of pipelines_bench on these cores."""
 
     def __init__(self, build, cores, plugins=()):
-        self.process = subprocess.Popen([build / "bin" / "pipelines_bench", *plugins], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        self.process = subprocess.Popen(
+            [build / "bin" / "pipelines_bench", *plugins],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+        )
 
     def ask(self, **what):
         self.process.stdin.write(json.dumps(what) + "\n")
@@ -269,7 +344,14 @@ class Engine:
         return answer
 
     def open(self, name, made, threads, folder):
-        self.ask(open=name, graph=str(made.write(folder, name)), init=made.init, begin=made.begin, target=made.target, threads=threads)
+        self.ask(
+            open=name,
+            graph=str(made.write(folder, name)),
+            init=made.init,
+            begin=made.begin,
+            target=made.target,
+            threads=threads,
+        )
         return lambda steps: self.ask(time=name, steps=steps)
 
     def close(self):
@@ -281,7 +363,9 @@ class TensorFlow:
     """In this process, which its threads are pinned with."""
 
     def __init__(self, made, threads):
-        config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads, use_per_session_threads=True)
+        config = tf.compat.v1.ConfigProto(
+            intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads, use_per_session_threads=True
+        )
         self.session = tf.compat.v1.Session(graph=made.graph, config=config)
         for name in made.init:
             self.session.run(name)
@@ -353,7 +437,11 @@ def overlap(options, name, files):
     scheme, theirs = OVERLAPS[name]
     pinned(options.cores)
     graphs = overlap_graphs(scheme + files.digits)
-    engine = Engine(options.build, options.cores, [options.build / "tests" / "plugins" / "tenon_perf_slow_files.so"] if scheme else [])
+    engine = Engine(
+        options.build,
+        options.cores,
+        [options.build / "tests" / "plugins" / "tenon_perf_slow_files.so"] if scheme else [],
+    )
     sides = {"tenon " + kind: engine.open(f"{name}, {kind}", made, 1, options.folder) for kind, made in graphs.items()}
     if theirs and not options.alone:
         sides.update({"tf.data " + kind: TensorFlow(made, 1) for kind, made in graphs.items()})
@@ -363,11 +451,16 @@ def overlap(options, name, files):
     for engine_name in ("tenon", "tf.data"):
         if engine_name + " both" not in took:
             continue
-        (both, step, feed), (both_cpu, step_cpu, feed_cpu) = ([min(times[clock] for times in took[f"{engine_name} {kind}"]) / STEPS for kind in ("both", "step", "input")] for clock in (0, 1))
+        (both, step, feed), (both_cpu, step_cpu, feed_cpu) = (
+            [min(times[clock] for times in took[f"{engine_name} {kind}"]) / STEPS for kind in ("both", "step", "input")]
+            for clock in (0, 1)
+        )
         walls = [times[0] for times in took[engine_name + " both"]]
         noise = statistics.median(walls) / min(walls)
-        lines.append(f"| {name}, {engine_name} | {time_of(both)} a step | {time_of(step)} | {time_of(feed)} | {both / max(step, feed):.2f} | "
-                     f"{both_cpu / (step_cpu + feed_cpu):.2f} | {noise:.2f} |")
+        lines.append(
+            f"| {name}, {engine_name} | {time_of(both)} a step | {time_of(step)} | {time_of(feed)} | {both / max(step, feed):.2f} | "
+            f"{both_cpu / (step_cpu + feed_cpu):.2f} | {noise:.2f} |"
+        )
     return lines
 
 
@@ -377,7 +470,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", action="append", default=[], help="cases whose names hold this")
     parser.add_argument("--cores", type=lambda text: [int(core) for core in text.split(",")], default=[0, 1])
-    parser.add_argument("--graphs", action="store_true", help="writes the graphs into the folder of --keep, and runs nothing")
+    parser.add_argument(
+        "--graphs", action="store_true", help="writes the graphs into the folder of --keep, and runs nothing"
+    )
     parser.add_argument("--alone", action="store_true", help="without TensorFlow's side")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the graphs and files; else they go")
     parser.add_argument("--out", type=pathlib.Path)
@@ -395,10 +490,16 @@ def main():
             lines.append(line)
 
         for title, names, each in (
-            ("| pipeline | Tenon | tf.data 2.21 | tf.data over Tenon | bare | bare over Tenon | goal | median over least |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
-             CASES, lambda name: [row(options, name, files)]),
-            ("\n| step on one thread, input on another | both | step alone | input alone | both over the larger | CPU time of both over the sum | median over least |\n| --- | --- | --- | --- | --- | --- | --- |",
-             OVERLAPS, lambda name: overlap(options, name, files)),
+            (
+                "| pipeline | Tenon | tf.data 2.21 | tf.data over Tenon | bare | bare over Tenon | goal | median over least |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
+                CASES,
+                lambda name: [row(options, name, files)],
+            ),
+            (
+                "\n| step on one thread, input on another | both | step alone | input alone | both over the larger | CPU time of both over the sum | median over least |\n| --- | --- | --- | --- | --- | --- | --- |",
+                OVERLAPS,
+                lambda name: overlap(options, name, files),
+            ),
         ):
             found = list(filter(wanted, names))
             if found:

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's side of pipelines.py, and the bare one: a line of JSON comes in, one goes out.
 //
-//   {"open": "NAME", "graph": FILE, "init": [NODES], "begin": [NODES], "target": NODE, "threads": 1}   a session, whose init has run
+//   {"open": "NAME", "graph": FILE, "init": [NODES], "begin": [NODES], "target": NODE, "threads": 1}   a session, whose
+//   init has run
 //   {"time": "NAME", "steps": 100}                 begins a pass and runs so many steps
 //   {"close": "NAME"}
-//   {"bare": "records", "file": FILE, "passes": 1}  {"bare": "pictures", "file": FILE, "batch": 32, "batches": 4, "threads": 1}
+//   {"bare": "records", "file": FILE, "passes": 1}  {"bare": "pictures", "file": FILE, "batch": 32, "batches": 4,
+//   "threads": 1}
 //
-// What is timed answers {"wall": S, "cpu": S}, in seconds, the latter of all threads of this process; what fails {"error": WHY}.
+// What is timed answers {"wall": S, "cpu": S}, in seconds, the latter of all threads of this process; what fails
+// {"error": WHY}.
 #include <ctime>
 
 #include <fstream>
@@ -58,7 +61,8 @@ std::vector<Name> Names(const json& list) {
 }
 
 struct Pipeline {
-  Pipeline(const json& from, const std::vector<std::string>& plugins) : runtime(Take(Runtime::Create(Options(from, plugins)))), session(Take(Session::Create(runtime))) {
+  Pipeline(const json& from, const std::vector<std::string>& plugins)
+      : runtime(Take(Runtime::Create(Options(from, plugins)))), session(Take(Session::Create(runtime))) {
     std::ifstream file(from.at("graph").get<std::string>(), std::ios::binary);
     Check(session.Extend(std::string(std::istreambuf_iterator<char>(file), {})));
     if (!from.at("init").empty()) Check(session.RunTargets(Names(from.at("init"))));
@@ -82,7 +86,8 @@ struct Pipeline {
   std::unique_ptr<Callable> begin, step;
 };
 
-json Answer(const json& asked, const std::vector<std::string>& plugins, std::map<std::string, std::unique_ptr<Pipeline>>* pipelines) {
+json Answer(const json& asked, const std::vector<std::string>& plugins,
+            std::map<std::string, std::unique_ptr<Pipeline>>* pipelines) {
   if (asked.contains("open")) {
     (*pipelines)[asked["open"].get<std::string>()] = std::make_unique<Pipeline>(asked, plugins);
     return json::object();
@@ -91,14 +96,18 @@ json Answer(const json& asked, const std::vector<std::string>& plugins, std::map
     pipelines->erase(asked["close"].get<std::string>());
     return json::object();
   }
-  if (asked.contains("time")) return pipelines->at(asked["time"].get<std::string>())->Time(asked.at("steps").get<int64_t>());
+  if (asked.contains("time"))
+    return pipelines->at(asked["time"].get<std::string>())->Time(asked.at("steps").get<int64_t>());
   const auto file = asked.at("file").get<std::string>();
   if (asked.at("bare") == "records") {
     return Timed([&] {
       for (int64_t i = 0; i < asked.at("passes").get<int64_t>(); ++i) (void)BareRecords(file);
     });
   }
-  return Timed([&] { (void)BarePictures(file, asked.at("batch").get<int64_t>(), asked.at("batches").get<int64_t>(), asked.at("threads").get<int>()); });
+  return Timed([&] {
+    (void)BarePictures(file, asked.at("batch").get<int64_t>(), asked.at("batches").get<int64_t>(),
+                       asked.at("threads").get<int>());
+  });
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long placing and partitioning take: graphs from 1,000 to 300,000 nodes on a host and two accelerators.
 //
-// Nodes read one to three of the last 200; one in eight is bound to a device by name, one in ten is of a colocation class.
+// Nodes read one to three of the last 200; one in eight is bound to a device by name, one in ten is of a colocation
+// class.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -21,11 +22,14 @@ std::unique_ptr<fakes::PlaceMaker> MakeGraph(int64_t count) {
   std::vector<graph::Edge> nodes;
   for (int64_t i = 0; i < count; ++i) {
     fakes::GraphMaker::Edges inputs;
-    for (size_t k = 0; k < 1 + random() % 3 && !nodes.empty(); ++k) inputs.push_back(nodes[nodes.size() - 1 - random() % std::min<size_t>(nodes.size(), 200)]);
-    nodes.push_back(made->Work(std::move(inputs), static_cast<float>(random() % 100), {static_cast<int64_t>(random() % 4096)}, StrCat("n", i)));
+    for (size_t k = 0; k < 1 + random() % 3 && !nodes.empty(); ++k)
+      inputs.push_back(nodes[nodes.size() - 1 - random() % std::min<size_t>(nodes.size(), 200)]);
+    nodes.push_back(made->Work(std::move(inputs), static_cast<float>(random() % 100),
+                               {static_cast<int64_t>(random() % 4096)}, StrCat("n", i)));
     if (random() % 8 == 0) made->Pin(nodes.back(), random() % 2 == 0 ? "/host:0" : "/device:FAST:*");
     if (random() % 10 == 0)
-      made->graph.mutable_node(nodes.back().node).attrs["_class"] = graph::AttrValue::Strings({StrCat("loc:@n", random() % nodes.size())});
+      made->graph.mutable_node(nodes.back().node).attrs["_class"] =
+          graph::AttrValue::Strings({StrCat("loc:@n", random() % nodes.size())});
   }
   made->request.fetches = {nodes.back()};
   made->request.soft_placement = true;
@@ -43,7 +47,15 @@ void Place(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
   state.SetComplexityN(state.range(0));
 }
-BENCHMARK(Place)->Arg(1000)->Arg(3000)->Arg(10000)->Arg(36000)->Arg(100000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+BENCHMARK(Place)
+    ->Arg(1000)
+    ->Arg(3000)
+    ->Arg(10000)
+    ->Arg(36000)
+    ->Arg(100000)
+    ->Arg(300000)
+    ->Unit(benchmark::kMillisecond)
+    ->Complexity(benchmark::oN);
 
 // Names, kernels, union-find.
 void Groups(benchmark::State& state) {
@@ -99,7 +111,15 @@ void Partition(benchmark::State& state) {
   }
   state.SetComplexityN(state.range(0));
 }
-BENCHMARK(Partition)->Arg(1000)->Arg(3000)->Arg(10000)->Arg(36000)->Arg(100000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+BENCHMARK(Partition)
+    ->Arg(1000)
+    ->Arg(3000)
+    ->Arg(10000)
+    ->Arg(36000)
+    ->Arg(100000)
+    ->Arg(300000)
+    ->Unit(benchmark::kMillisecond)
+    ->Complexity(benchmark::oN);
 
 void PlaceAndPartition(benchmark::State& state) {
   const auto made = MakeGraph(state.range(0));
@@ -114,7 +134,12 @@ void PlaceAndPartition(benchmark::State& state) {
   }
   state.SetComplexityN(state.range(0));
 }
-BENCHMARK(PlaceAndPartition)->Arg(1000)->Arg(36000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+BENCHMARK(PlaceAndPartition)
+    ->Arg(1000)
+    ->Arg(36000)
+    ->Arg(300000)
+    ->Unit(benchmark::kMillisecond)
+    ->Complexity(benchmark::oN);
 
 }  // namespace
 }  // namespace tenon

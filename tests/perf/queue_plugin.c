@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device whose queues do all at once, so that what the engine's asynchronous path costs the host can be measured: device
- * type "QUEUE", with a null kernel of PerfNull. Its memory is the host's, which the engine is not told. */
+/* A device whose queues do all at once, so that what the engine's asynchronous path costs the host can be measured:
+ * device type "QUEUE", with a null kernel of PerfNull. Its memory is the host's, which the engine is not told. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ static tenon_status* memory_kind(tenon_device* device, uint32_t index, tenon_mem
   out->alignment = 64;
   return NULL;
 }
-static tenon_status* allocate(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment, tenon_queue* queue, void** out) {
+static tenon_status* allocate(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
+                              tenon_queue* queue, void** out) {
   (void)device, (void)kind, (void)alignment, (void)queue;
   *out = aligned_alloc(64, (bytes + 64) / 64 * 64);
   return *out != NULL ? NULL : tenon_plugin_error(TENON_RESOURCE_EXHAUSTED, "no memory");
@@ -63,7 +64,8 @@ static tenon_status* queue_copy(tenon_queue* queue, const tenon_copy_args* args,
   memcpy(args->target, args->source, args->bytes);
   return submit(queue, submission);
 }
-static tenon_status* queue_host_call(tenon_queue* queue, tenon_notify_function function, void* argument, const tenon_submission* submission) {
+static tenon_status* queue_host_call(tenon_queue* queue, tenon_notify_function function, void* argument,
+                                     const tenon_submission* submission) {
   function(argument, NULL);
   return submit(queue, submission);
 }
@@ -112,8 +114,11 @@ static tenon_status* run_null(tenon_kernel* kernel, const tenon_prepared* prepar
   ++frame->queue->submitted;
   return NULL;
 }
-static const tenon_kernel_registration kNull = {.struct_size = sizeof(tenon_kernel_registration), .op = TENON_SPAN("PerfNull"),
-    .device_type = TENON_SPAN("QUEUE"), .priority = 1, .run = run_null};
+static const tenon_kernel_registration kNull = {.struct_size = sizeof(tenon_kernel_registration),
+                                                .op = TENON_SPAN("PerfNull"),
+                                                .device_type = TENON_SPAN("QUEUE"),
+                                                .priority = 1,
+                                                .run = run_null};
 static const tenon_kernel_registration* const kKernels[] = {&kNull};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 1};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What receive scheduling saves: the most memory that a simulated accelerator has in use in a step, of five named graphs, when
-// values go to it as soon as they are there and when they go as they are needed; the results are compared. Printed as a table, for an
-// accelerator of 8 MiB and for one of 1 GiB: where all that a step brings is less than a sixteenth of the memory, values lie apart, lest
-// copies wait for one another, and nothing is saved.
+// What receive scheduling saves: the most memory that a simulated accelerator has in use in a step, of five named
+// graphs, when values go to it as soon as they are there and when they go as they are needed; the results are compared.
+// Printed as a table, for an accelerator of 8 MiB and for one of 1 GiB: where all that a step brings is less than a
+// sixteenth of the memory, values lie apart, lest copies wait for one another, and nothing is saved.
 //
 //   receive_bench            one program for all devices
 //   receive_bench --parts    one part for each device
@@ -60,7 +60,8 @@ void Layers(Model& m) {
 void Recurrence(Model& m) {
   const Output weights = m.Feed({128, 128});
   Output state = m.Feed({64, 128});
-  for (int step = 0; step < 24; ++step) state = m.graph.Op("Tanh", {m.Add(m.MatMul(state, weights), m.Feed({64, 128}))});
+  for (int step = 0; step < 24; ++step)
+    state = m.graph.Op("Tanh", {m.Add(m.MatMul(state, weights), m.Feed({64, 128}))});
   m.fetches = {state};
 }
 
@@ -96,7 +97,8 @@ void Training(Model& m) {
   for (int layer = 5; layer >= 0; --layer) {
     const auto at = static_cast<size_t>(layer);
     back = m.graph.Op("Mul", {back, masks[at]});
-    m.fetches.push_back(m.graph.Op("Sum", {m.graph.Op("MatMul", {inputs[at], back}, {{"transpose_a", true}}), m.graph.Const({0, 1})}));
+    m.fetches.push_back(
+        m.graph.Op("Sum", {m.graph.Op("MatMul", {inputs[at], back}, {{"transpose_a", true}}), m.graph.Const({0, 1})}));
     back = m.graph.Op("MatMul", {back, weights[at]}, {{"transpose_b", true}});
   }
 }
@@ -128,10 +130,15 @@ bool Same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 // Of how many graphs the step takes less.
 int Compare(int64_t memory_bytes, bool parts) {
   RuntimeOptions options;
-  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "memory_bytes", std::to_string(memory_bytes)}};
+  options.plugin_options = {{"tenon.tpu_sim", "devices", "1"},
+                            {"tenon.tpu_sim", "precision", "exact"},
+                            {"tenon.tpu_sim", "memory_bytes", std::to_string(memory_bytes)}};
   Runtime runtime = Checked(Runtime::Create(options));
-  const std::pair<const char*, std::function<void(Model&)>> models[] = {
-      {"layers", Layers}, {"recurrence", Recurrence}, {"blocks", Blocks}, {"attention", Attention}, {"training", Training}};
+  const std::pair<const char*, std::function<void(Model&)>> models[] = {{"layers", Layers},
+                                                                        {"recurrence", Recurrence},
+                                                                        {"blocks", Blocks},
+                                                                        {"attention", Attention},
+                                                                        {"training", Training}};
   std::printf("an accelerator of %lld MiB\n", static_cast<long long>(memory_bytes >> 20));
   std::printf("%-12s %14s %14s %7s  %s\n", "graph", "early, bytes", "as needed", "ratio", "results");
   int less = 0;
@@ -141,7 +148,8 @@ int Compare(int64_t memory_bytes, bool parts) {
     const Run early = RunIt(runtime, model, true, parts), late = RunIt(runtime, model, false, parts);
     const bool same = Same(early.values, late.values);
     less += late.peak < early.peak && same;
-    std::printf("%-12s %14llu %14llu %7.2f  %s\n", name, static_cast<unsigned long long>(early.peak), static_cast<unsigned long long>(late.peak),
+    std::printf("%-12s %14llu %14llu %7.2f  %s\n", name, static_cast<unsigned long long>(early.peak),
+                static_cast<unsigned long long>(late.peak),
                 static_cast<double>(late.peak) / static_cast<double>(early.peak), same ? "equal" : "DIFFERENT");
   }
   std::printf("less memory in %d of 5\n", less);

@@ -35,14 +35,18 @@ std::string Record() {
   std::string image;
   for (char i = 0; i < 60; ++i) image += i;
   const float one = 1;
-  const auto entry = [](std::string_view key, const std::string& feature) { return Field(1, Field(1, key) + Field(2, feature)); };
-  return Field(1, entry("image", Field(3, Field(1, image))) + entry("label", Field(3, Field(1, "\3"))) +
-                      entry("w", Field(2, Field(1, std::string_view(reinterpret_cast<const char*>(&one), sizeof one)))));
+  const auto entry = [](std::string_view key, const std::string& feature) {
+    return Field(1, Field(1, key) + Field(2, feature));
+  };
+  return Field(1,
+               entry("image", Field(3, Field(1, image))) + entry("label", Field(3, Field(1, "\3"))) +
+                   entry("w", Field(2, Field(1, std::string_view(reinterpret_cast<const char*>(&one), sizeof one)))));
 }
 
 // A file of records, gone with it.
 struct RecordFile {
-  RecordFile() : path((std::filesystem::temp_directory_path() / ("records_bench_" + std::to_string(getpid()))).string()) {
+  RecordFile()
+      : path((std::filesystem::temp_directory_path() / ("records_bench_" + std::to_string(getpid()))).string()) {
     const std::string data = Record();
     std::string record;
     sdk::PutFixed64(record, data.size());
@@ -64,10 +68,18 @@ struct Pipeline {
     const Output reader = graph.Op("TFRecordReaderV2", {}, {});
     const Operation read = graph.AddNode("ReaderReadUpToV2", {reader, queue, graph.Const(batch)}, {}, "read");
     const Output none = graph.StringConst(std::vector<std::string>());
-    const Output no_number = graph.Const(std::vector<int64_t>(), Shape{0}), no_weight = graph.Const(std::vector<float>(), Shape{0});
-    graph.AddNode("ParseExampleV2", {Output(read.graph(), read.node(), 1), none, none, graph.StringConst(std::vector<std::string>{"image", "label", "w"}), none, no_number, no_number, no_weight},
-                  {{"num_sparse", int64_t{0}}, {"sparse_types", std::vector<DType>()}, {"ragged_value_types", std::vector<DType>()}, {"ragged_split_types", std::vector<DType>()},
-                   {"dense_shapes", std::vector<Shape>{{60}, Shape(), Shape()}}}, "parse");
+    const Output no_number = graph.Const(std::vector<int64_t>(), Shape{0}),
+                 no_weight = graph.Const(std::vector<float>(), Shape{0});
+    graph.AddNode(
+        "ParseExampleV2",
+        {Output(read.graph(), read.node(), 1), none, none,
+         graph.StringConst(std::vector<std::string>{"image", "label", "w"}), none, no_number, no_number, no_weight},
+        {{"num_sparse", int64_t{0}},
+         {"sparse_types", std::vector<DType>()},
+         {"ragged_value_types", std::vector<DType>()},
+         {"ragged_split_types", std::vector<DType>()},
+         {"dense_shapes", std::vector<Shape>{{60}, Shape(), Shape()}}},
+        "parse");
     auto opened = Session::Create(TheRuntime(), graph);
     if (opened.ok()) session = std::make_unique<Session>(std::move(*opened));
     else problem = opened.status().message();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.perf.slow_files: the system's files as "slow://PATH", to be read alone; each read waits 5 ms before it begins, as one from far away does.
+// The plugin tenon.perf.slow_files: the system's files as "slow://PATH", to be read alone; each read waits 5 ms before
+// it begins, as one from far away does.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +32,8 @@ class SlowFile {
   tenon_status* ReadAt(uint64_t offset, void* target, uint64_t bytes) {
     std::this_thread::sleep_for(kWait);
     for (uint64_t done = 0; done < bytes;) {
-      const ssize_t read = pread(descriptor_, static_cast<char*>(target) + done, bytes - done, static_cast<off_t>(offset + done));
+      const ssize_t read =
+          pread(descriptor_, static_cast<char*>(target) + done, bytes - done, static_cast<off_t>(offset + done));
       if (read <= 0) return Failure(TENON_OUT_OF_RANGE, "there are no ", bytes, " bytes at byte ", offset);
       done += static_cast<uint64_t>(read);
     }
@@ -74,4 +76,5 @@ const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &sdk::kFile
 }  // namespace
 }  // namespace tenon::perf
 
-TENON_PLUGIN("tenon.perf.slow_files", "0.1.0", "The system's files, each read 5 ms late, slow://PATH.", tenon::perf::kCapabilities)
+TENON_PLUGIN("tenon.perf.slow_files", "0.1.0", "The system's files, each read 5 ms late, slow://PATH.",
+             tenon::perf::kCapabilities)

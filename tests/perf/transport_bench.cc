@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transports cost: null round trips, calls a second and bandwidth, beside a bare Unix socketpair and memcpy in the same run.
-// The other side of shm is another process; of loopback another endpoint.
+// What transports cost: null round trips, calls a second and bandwidth, beside a bare Unix socketpair and memcpy in the
+// same run. The other side of shm is another process; of loopback another endpoint.
 #include <benchmark/benchmark.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@ class Lean {
     events_.call = [](void* self, tenon_peer*, const tenon_incoming* call, tenon_reply* reply) {
       static_cast<Lean*>(self)->transport_.table->respond(reply, nullptr, &call->request, 1, [](void*) {}, nullptr);
     };
-    events_.place = [](void* self, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* out_memory, void**) {
+    events_.place = [](void* self, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* out_memory,
+                       void**) {
       std::vector<char>& memory = static_cast<Lean*>(self)->memory_;
       if (memory.size() < bytes) memory.resize(bytes);
       *out_memory = {memory.data(), bytes};
@@ -96,7 +97,8 @@ struct Chain {
       if (left >= self->in_flight && self->failed.empty()) return self->Start();
       if (left == 0 || !self->failed.empty()) self->finished.set_value();
     };
-    if (std::string refused = Text(path->transport.table->call(path->peer, &args, nullptr)); !refused.empty()) failed = refused;
+    if (std::string refused = Text(path->transport.table->call(path->peer, &args, nullptr)); !refused.empty())
+      failed = refused;
   }
   double Run(int64_t calls) {
     left = calls;
@@ -127,8 +129,8 @@ void BM_Calls(benchmark::State& state, const std::string& name) {
   if (!chain.failed.empty()) state.SkipWithError(chain.failed.c_str());
   state.SetItemsProcessed(state.iterations() * kCalls);
   state.counters["best_call"] = best / kCalls;
-  state.counters["one_call"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * kCalls), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["one_call"] = benchmark::Counter(static_cast<double>(state.iterations() * kCalls),
+                                                  benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 double SecondsOfMemcpy(uint64_t bytes) {
@@ -151,7 +153,9 @@ void BM_Send(benchmark::State& state, const std::string& name) {
   const tenon_span piece = Span(data);
   Mailbox<std::string> done;
   tenon_send_args args = {TENON_HEAD(tenon_send_args), Span("key"), {}, &piece, 1, 0, nullptr, &done};
-  args.done = [](void* argument, tenon_status* status) { static_cast<Mailbox<std::string>*>(argument)->Put(Text(status)); };
+  args.done = [](void* argument, tenon_status* status) {
+    static_cast<Mailbox<std::string>*>(argument)->Put(Text(status));
+  };
   const auto run = [&] {
     const auto begin = Clock::now();
     for (int i = 0; i < sends; ++i) Text(path.transport.table->send(path.peer, &args));
@@ -267,7 +271,8 @@ int main(int argc, char** argv) {
     benchmark::RegisterBenchmark("Send/socketpair", BM_BareSend)->Arg(bytes)->UseRealTime();
   }
   for (const std::string name : {"loopback", "shm", "grpc"}) {
-    if (access((std::string(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_") + name + ".so").c_str(), R_OK) != 0) continue;
+    if (access((std::string(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_") + name + ".so").c_str(), R_OK) != 0)
+      continue;
     for (int64_t in_flight : {1, 64}) {
       benchmark::RegisterBenchmark(("Calls/" + name).c_str(), BM_Calls, name)->Arg(in_flight)->UseManualTime();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands before the C library's functions for threads, locks, time and random numbers. On a simulated thread they are the scheduler's; on
-// others they are what they were.
+// Stands before the C library's functions for threads, locks, time and random numbers. On a simulated thread they are
+// the scheduler's; on others they are what they were.
 //
 // A program's own definition goes before a shared library's, for all libraries that are in the process. Locks are the
 // scheduler's alone: a simulated thread never touches what the C library keeps in them.
@@ -34,7 +34,9 @@ Function* Real(const char* name) {
     return function;                                     \
   }())
 
-uint64_t Nanoseconds(const timespec& time) { return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec); }
+uint64_t Nanoseconds(const timespec& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
 bool IsRecursive(const pthread_mutex_t* mutex) { return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE; }
 
 uint64_t Until(clockid_t clock, const timespec& time) {
@@ -61,15 +63,20 @@ extern "C" {
 
 int pthread_create(pthread_t* out, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) {
   Scheduler* const here = Scheduler::Here();
-  return here == nullptr ? REAL(pthread_create)(out, attributes, body, argument) : here->Create(out, attributes, body, argument);
+  return here == nullptr ? REAL(pthread_create)(out, attributes, body, argument)
+                         : here->Create(out, attributes, body, argument);
 }
 int pthread_join(pthread_t thread, void** out_result) {
   Scheduler* const here = Scheduler::Here();
   return here == nullptr ? REAL(pthread_join)(thread, out_result) : here->Join(thread, out_result);
 }
-pthread_t pthread_self() noexcept { return Scheduler::Here() == nullptr ? REAL(pthread_self)() : Scheduler::HandleOf(Scheduler::Self()); }
+pthread_t pthread_self() noexcept {
+  return Scheduler::Here() == nullptr ? REAL(pthread_self)() : Scheduler::HandleOf(Scheduler::Self());
+}
 // It is joined all the same, by the scheduler.
-int pthread_detach(pthread_t thread) noexcept { return Scheduler::Here() == nullptr ? REAL(pthread_detach)(thread) : 0; }
+int pthread_detach(pthread_t thread) noexcept {
+  return Scheduler::Here() == nullptr ? REAL(pthread_detach)(thread) : 0;
+}
 int pthread_once(pthread_once_t* control, void (*routine)()) {
   Scheduler* const here = Scheduler::Here();
   if (here == nullptr) return REAL(pthread_once)(control, routine);
@@ -163,19 +170,22 @@ long syscall(long number, ...) noexcept {
   va_end(list);
   Scheduler* const here = Scheduler::Here();
   const long operation = words[1] & 127;
-  if (here == nullptr || number != SYS_futex) return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  if (here == nullptr || number != SYS_futex)
+    return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
   auto* const word = reinterpret_cast<int*>(words[0]);
   if (operation == FUTEX_WAKE) {
     here->Wake(word);
     return 1;
   }
-  if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET) return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET)
+    return REAL(syscall)(number, words[0], words[1], words[2], words[3], words[4], words[5]);
   if (*word != static_cast<int>(words[2])) {
     errno = EAGAIN;
     return -1;
   }
   uint64_t until = kNever;
-  if (words[3] != 0) until = (operation == FUTEX_WAIT ? here->now() : 0) + Nanoseconds(*reinterpret_cast<const timespec*>(words[3]));
+  if (words[3] != 0)
+    until = (operation == FUTEX_WAIT ? here->now() : 0) + Nanoseconds(*reinterpret_cast<const timespec*>(words[3]));
   if (here->Wait(word, until)) return 0;
   errno = ETIMEDOUT;
   return -1;
@@ -185,7 +195,8 @@ long syscall(long number, ...) noexcept {
 
 int clock_gettime(clockid_t clock, timespec* out) noexcept {
   Scheduler* const here = Scheduler::Here();
-  if (here == nullptr || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME && clock != CLOCK_THREAD_CPUTIME_ID)) return REAL(clock_gettime)(clock, out);
+  if (here == nullptr || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME && clock != CLOCK_THREAD_CPUTIME_ID))
+    return REAL(clock_gettime)(clock, out);
   const uint64_t now = here->now() + (clock == CLOCK_REALTIME ? kWallClockAhead : 0);
   out->tv_sec = static_cast<time_t>(now / 1'000'000'000u);
   out->tv_nsec = static_cast<long>(now % 1'000'000'000u);

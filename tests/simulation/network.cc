@@ -17,14 +17,16 @@ Scheduler& Here() { return *Scheduler::Here(); }
 
 class End final : public WireEnd {
  public:
-  End(Network* network, std::shared_ptr<Network::Wire> wire, std::shared_ptr<Network::Lane> in, std::shared_ptr<Network::Lane> out)
+  End(Network* network, std::shared_ptr<Network::Wire> wire, std::shared_ptr<Network::Lane> in,
+      std::shared_ptr<Network::Lane> out)
       : network_(network), wire_(std::move(wire)), in_(std::move(in)), out_(std::move(out)) {}
 
   bool Write(std::string_view head, std::string body) override {
     if (closed_ || out_->closed) return false;
     if (wire_->silent) {
       // The machine came back, or never will: what is written vanishes, or is answered by a reset.
-      if (!network_->dead_silently_.contains(out_->to) && !network_->dead_silently_.contains(out_->from)) network_->Push(in_.get(), Frame{{}, {}, 0, true});
+      if (!network_->dead_silently_.contains(out_->to) && !network_->dead_silently_.contains(out_->from))
+        network_->Push(in_.get(), Frame{{}, {}, 0, true});
       return true;
     }
     network_->Push(out_.get(), {std::string(head), std::move(body), 0, false});

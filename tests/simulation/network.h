@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network: simulated connections between nodes, which delay, are cut, and break, by the scheduler's seed.
 //
-// It promises what TCP does: each direction is in order and without loss, until it breaks. What is sent over a cut link stays under way until
-// the link heals. A process that dies closes its connections; a machine that dies says nothing, and whoever writes to it later finds
-// the connection broken once it is back. The plugin sim (transport_plugin.cc) makes a transport of it, with the code that
-// every transport shares.
-// Rules. Simulated threads alone; the node is the calling thread's. Nothing is locked, because one thread runs at a time.
+// It promises what TCP does: each direction is in order and without loss, until it breaks. What is sent over a cut link
+// stays under way until the link heals. A process that dies closes its connections; a machine that dies says nothing,
+// and whoever writes to it later finds the connection broken once it is back. The plugin sim (transport_plugin.cc)
+// makes a transport of it, with the code that every transport shares. Rules. Simulated threads alone; the node is the
+// calling thread's. Nothing is locked, because one thread runs at a time.
 #ifndef TENON_TESTS_SIMULATION_NETWORK_H_
 #define TENON_TESTS_SIMULATION_NETWORK_H_
 

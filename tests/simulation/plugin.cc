@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.tests.sim: connections over the simulated network of the process, "sim://NAME", and its disk, "simdisk://PATH".
+// The plugin tenon.tests.sim: connections over the simulated network of the process, "sim://NAME", and its disk,
+// "simdisk://PATH".
 #include <dlfcn.h>
 
 #include <thread>
@@ -26,7 +27,8 @@ class SimPipe final : public sdk::Pipe {
   void Start(sdk::FrameSink* sink) override {
     thread_ = std::thread([this, sink] { Read(sink); });
   }
-  void Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok), void* argument) override {
+  void Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok),
+             void* argument) override {
     std::string bytes;
     for (const tenon_span& piece : body) bytes.append(piece.data, piece.size);
     written(argument, end_->Write(head, std::move(bytes)));
@@ -57,10 +59,12 @@ class SimDoor final : public sdk::Door {
  public:
   explicit SimDoor(Fabric* fabric) : fabric_(fabric) {}
   tenon_status* Listen(std::string_view address, Accept accept, std::string* out_address) override {
-    if (!fabric_->Listen(std::string(address))) return sdk::Failure(TENON_ALREADY_EXISTS, "somebody listens at sim://", address);
+    if (!fabric_->Listen(std::string(address)))
+      return sdk::Failure(TENON_ALREADY_EXISTS, "somebody listens at sim://", address);
     *out_address = address_ = address;
     thread_ = std::thread([this, accept = std::move(accept)] {
-      while (std::shared_ptr<WireEnd> end = fabric_->Accept(address_)) accept(std::make_unique<SimPipe>(std::move(end), "sim://" + address_ + "#"));
+      while (std::shared_ptr<WireEnd> end = fabric_->Accept(address_))
+        accept(std::make_unique<SimPipe>(std::move(end), "sim://" + address_ + "#"));
     });
     return nullptr;
   }
@@ -102,4 +106,5 @@ const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &sdk::kTrans
 }  // namespace
 }  // namespace tenon::simulation
 
-TENON_PLUGIN("tenon.tests.sim", "0.1.0", "The network and the disk of a simulated cluster.", tenon::simulation::kCapabilities)
+TENON_PLUGIN("tenon.tests.sim", "0.1.0", "The network and the disk of a simulated cluster.",
+             tenon::simulation::kCapabilities)

@@ -131,10 +131,11 @@ std::string Scheduler::Describe() const {
   std::string out;
   for (const Thread* thread : living_) {
     char line[160];
-    std::snprintf(line, sizeof line, "  thread %d of node %d: %s%s%s, %d locks, wakes in %.3f s\n", thread->id, thread->node,
-                  thread->ready ? "ready" : "waits", frozen_.contains(thread->node) ? ", frozen" : "",
-                  killed_.contains(thread->node) ? ", killed" : "", thread->locks,
-                  thread->wake_ns == kNever ? -1.0 : static_cast<double>(static_cast<int64_t>(thread->wake_ns - now_)) * 1e-9);
+    std::snprintf(
+        line, sizeof line, "  thread %d of node %d: %s%s%s, %d locks, wakes in %.3f s\n", thread->id, thread->node,
+        thread->ready ? "ready" : "waits", frozen_.contains(thread->node) ? ", frozen" : "",
+        killed_.contains(thread->node) ? ", killed" : "", thread->locks,
+        thread->wake_ns == kNever ? -1.0 : static_cast<double>(static_cast<int64_t>(thread->wake_ns - now_)) * 1e-9);
     out += line;
   }
   return out;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scheduler: runs the threads of a whole cluster one at a time, in an order and on a clock that one seed decides.
 //
-// Idea: everything that is simulated is the real code with its real threads. Where a thread locks, waits, sleeps, starts or joins, it
-// comes here (intercept.cc stands before the C library's functions), and the scheduler decides who goes on. A thread that is not at
-// such a place runs alone, so a run is a sequence of choices, and the same seed makes the same ones. Time stands still while a thread
-// runs, and leaps to the next deadline when all threads wait.
-// A thread belongs to a node (a process of the cluster), as the thread that made it did. A frozen node's threads do not run, a killed one's
-// never again; but who holds a lock runs until it holds none, because nodes share this process's own (its pools, its log).
-// Rules. One simulation at a time; a process that has killed nodes keeps their memory, so let each be a process of its own.
+// Idea: everything that is simulated is the real code with its real threads. Where a thread locks, waits, sleeps,
+// starts or joins, it comes here (intercept.cc stands before the C library's functions), and the scheduler decides who
+// goes on. A thread that is not at such a place runs alone, so a run is a sequence of choices, and the same seed makes
+// the same ones. Time stands still while a thread runs, and leaps to the next deadline when all threads wait. A thread
+// belongs to a node (a process of the cluster), as the thread that made it did. A frozen node's threads do not run, a
+// killed one's never again; but who holds a lock runs until it holds none, because nodes share this process's own (its
+// pools, its log). Rules. One simulation at a time; a process that has killed nodes keeps their memory, so let each be
+// a process of its own.
 #ifndef TENON_TESTS_SIMULATION_SCHEDULER_H_
 #define TENON_TESTS_SIMULATION_SCHEDULER_H_
 

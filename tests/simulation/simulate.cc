@@ -30,15 +30,18 @@ int main(int argc, char** argv) {
     steps += static_cast<uint64_t>(outcome.steps);
     faults += static_cast<uint64_t>(outcome.faults);
     if (count == 1)
-      std::printf("trace %016llx, %lld steps, %d sessions, %d faults, %llu switches, %llu frames, %.3f s simulated\n", static_cast<unsigned long long>(outcome.trace),
-                  static_cast<long long>(outcome.steps), outcome.sessions, outcome.faults, static_cast<unsigned long long>(outcome.switches),
+      std::printf("trace %016llx, %lld steps, %d sessions, %d faults, %llu switches, %llu frames, %.3f s simulated\n",
+                  static_cast<unsigned long long>(outcome.trace), static_cast<long long>(outcome.steps),
+                  outcome.sessions, outcome.faults, static_cast<unsigned long long>(outcome.switches),
                   static_cast<unsigned long long>(outcome.frames), static_cast<double>(outcome.simulated_ns) * 1e-9);
     if (outcome.violation.empty()) continue;
     ++bad;
     std::printf("seed %llu: %s\n", static_cast<unsigned long long>(options.seed), outcome.violation.c_str());
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::printf("%llu of %llu runs bad; %llu steps, %llu faults, %llu switches, %.1f s\n", static_cast<unsigned long long>(bad), static_cast<unsigned long long>(count),
-              static_cast<unsigned long long>(steps), static_cast<unsigned long long>(faults), static_cast<unsigned long long>(switches), seconds);
+  std::printf("%llu of %llu runs bad; %llu steps, %llu faults, %llu switches, %.1f s\n",
+              static_cast<unsigned long long>(bad), static_cast<unsigned long long>(count),
+              static_cast<unsigned long long>(steps), static_cast<unsigned long long>(faults),
+              static_cast<unsigned long long>(switches), seconds);
   return bad == 0 ? 0 : 1;
 }

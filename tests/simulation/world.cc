@@ -83,7 +83,10 @@ struct ClientState {
 
 class World {
  public:
-  explicit World(const RunOptions& options) : options_(options), scheduler_(*Scheduler::Here()), network_(DrawWeather()) { active_ = this; }
+  explicit World(const RunOptions& options)
+      : options_(options), scheduler_(*Scheduler::Here()), network_(DrawWeather()) {
+    active_ = this;
+  }
   ~World() { active_ = nullptr; }
 
   Outcome Run();
@@ -130,7 +133,8 @@ class World {
   double ExpectedAfter(int64_t steps, size_t server) const {
     double sum = 0;
     for (int64_t step = 0; step < steps; ++step)
-      for (size_t worker = 0; worker < workers_; ++worker) sum += static_cast<double>(Input(step) * static_cast<int64_t>(worker + 2) + static_cast<int64_t>(server));
+      for (size_t worker = 0; worker < workers_; ++worker)
+        sum += static_cast<double>(Input(step) * static_cast<int64_t>(worker + 2) + static_cast<int64_t>(server));
     return sum;
   }
 
@@ -240,8 +244,13 @@ void World::Client(ClientState* state) {
   for (size_t w = 0; w < workers_ && !way_.empty(); ++w) {
     const auto on = graph.Device("/job:worker/task:" + std::to_string(w));
     sums.push_back(graph.Op("CollectiveReduce", {parts[w]},
-                            {{"group_size", static_cast<int64_t>(workers_)}, {"group_key", int64_t{1}}, {"instance_key", int64_t{1}}, {"merge_op", std::string("Add")},
-                             {"final_op", std::string("Id")}, {"subdiv_offsets", std::vector<int64_t>{}}, {"communication_hint", way_}},
+                            {{"group_size", static_cast<int64_t>(workers_)},
+                             {"group_key", int64_t{1}},
+                             {"instance_key", int64_t{1}},
+                             {"merge_op", std::string("Add")},
+                             {"final_op", std::string("Id")},
+                             {"subdiv_offsets", std::vector<int64_t>{}},
+                             {"communication_hint", way_}},
                             "sum_" + std::to_string(w)));
   }
   std::vector<train::Operation> updates;
@@ -250,13 +259,15 @@ void World::Client(ClientState* state) {
     const auto on = graph.Device(server_devices[i]);
     const train::Variable& variable = model.State("v" + std::to_string(i), host::Shape({2}), 0, server_devices[i]);
     variables.push_back(&variable);
-    Output sum = sums.empty() ? graph.Op("AddN", parts, {{"N", static_cast<int64_t>(parts.size())}}) : sums[i % sums.size()];
+    Output sum =
+        sums.empty() ? graph.Op("AddN", parts, {{"N", static_cast<int64_t>(parts.size())}}) : sums[i % sums.size()];
     sum = graph.Op("Add", {sum, graph.Const(static_cast<float>(i * workers_))});
     updates.push_back(graph.AddNode("AssignAddVariableOp", {variable.handle, sum}, {{"dtype", host::DType::kFloat}}));
   }
   train::TrainingStep step;
   std::vector<train::Operation> all = updates;
-  for (const Output& sum : sums) all.emplace_back(sum.graph(), sum.node());  // also those that no server reads: all members come
+  for (const Output& sum : sums)
+    all.emplace_back(sum.graph(), sum.node());  // also those that no server reads: all members come
   step.update = train::Group(graph, all, "update");
   {
     const auto after = graph.ControlDependencies(updates);
@@ -297,8 +308,9 @@ void World::Client(ClientState* state) {
       const double found = i == 0 ? static_cast<double>(report.loss) : static_cast<double>(report.metrics[i - 1]);
       const double expected = 2 * ExpectedAfter(report.step, i);
       if (found != expected)
-        Violate("after step " + std::to_string(report.step) + " variable v" + std::to_string(i) + " is " + std::to_string(found) + " instead of " +
-                std::to_string(expected) + (found > expected ? ": an update was applied twice" : ": an update was lost"));
+        Violate("after step " + std::to_string(report.step) + " variable v" + std::to_string(i) + " is " +
+                std::to_string(found) + " instead of " + std::to_string(expected) +
+                (found > expected ? ": an update was applied twice" : ": an update was lost"));
     }
   };
   std::optional<Session> session;
@@ -364,7 +376,8 @@ void World::Visit(ClientState* state) {
     const std::string failure = Visit(*runtime, state);
     if (failure.empty()) continue;
     Tell("visitor %d: %s", state->id, failure.c_str());
-    if (failure.find("/job:") == std::string::npos && failure.find("sim://") == std::string::npos) Violate("a failure names no task: " + failure);
+    if (failure.find("/job:") == std::string::npos && failure.find("sim://") == std::string::npos)
+      Violate("a failure names no task: " + failure);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   state->done = true;
@@ -382,14 +395,24 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
   train::Operation initial;
   {
     const auto on = graph.Device("/job:ps/task:0");
-    Output handle = graph.Op("VarHandleOp", {}, {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"shared_name", std::string("visits")}}, "visits");
-    Output latest = graph.Op("VarHandleOp", {}, {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"shared_name", std::string("latest")}}, "latest");
-    initial = train::Group(graph, {graph.AddNode("AssignVariableOp", {handle, graph.Const(0.0f)}, {{"dtype", host::DType::kFloat}}),
-                                   graph.AddNode("AssignVariableOp", {latest, graph.Const(0.0f)}, {{"dtype", host::DType::kFloat}})}, "initial");
-    const train::Operation reading = graph.AddNode("ReadVariableOp", {latest}, {{"dtype", host::DType::kFloat}}, "last");
+    Output handle = graph.Op(
+        "VarHandleOp", {},
+        {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"shared_name", std::string("visits")}}, "visits");
+    Output latest = graph.Op(
+        "VarHandleOp", {},
+        {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"shared_name", std::string("latest")}}, "latest");
+    initial =
+        train::Group(graph,
+                     {graph.AddNode("AssignVariableOp", {handle, graph.Const(0.0f)}, {{"dtype", host::DType::kFloat}}),
+                      graph.AddNode("AssignVariableOp", {latest, graph.Const(0.0f)}, {{"dtype", host::DType::kFloat}})},
+                     "initial");
+    const train::Operation reading =
+        graph.AddNode("ReadVariableOp", {latest}, {{"dtype", host::DType::kFloat}}, "last");
     const auto read = graph.ControlDependencies({reading});
-    const auto noted = graph.ControlDependencies({graph.AddNode("AssignVariableOp", {latest, there}, {{"dtype", host::DType::kFloat}})});
-    const auto after = graph.ControlDependencies({graph.AddNode("AssignAddVariableOp", {handle, graph.Const(1.0f)}, {{"dtype", host::DType::kFloat}})});
+    const auto noted = graph.ControlDependencies(
+        {graph.AddNode("AssignVariableOp", {latest, there}, {{"dtype", host::DType::kFloat}})});
+    const auto after = graph.ControlDependencies(
+        {graph.AddNode("AssignAddVariableOp", {handle, graph.Const(1.0f)}, {{"dtype", host::DType::kFloat}})});
     echo = graph.Op("Add", {there, graph.Const(0.5f)}, {}, "echo");
     count = graph.Op("ReadVariableOp", {handle}, {{"dtype", host::DType::kFloat}}, "count");
   }
@@ -398,7 +421,12 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
   for (const ClusterTask& task : {tasks_.front(), tasks_.back()}) {
     const auto on = graph.Device(task.name);
     const std::string name = "mark_" + std::to_string(marks.size());
-    const Output handle = graph.Op("VarHandleOp", {}, {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"container", std::string("visitors")}, {"shared_name", name}}, name);
+    const Output handle = graph.Op("VarHandleOp", {},
+                                   {{"dtype", host::DType::kFloat},
+                                    {"shape", host::Shape()},
+                                    {"container", std::string("visitors")},
+                                    {"shared_name", name}},
+                                   name);
     marks.push_back(graph.AddNode("AssignVariableOp", {handle, graph.Const(1.0f)}, {{"dtype", host::DType::kFloat}}));
   }
   train::Group(graph, marks, "mark");
@@ -433,20 +461,25 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
     }
     const uint64_t began = scheduler_.now();
     auto values = callable->Run({host::View(std::span<const float>(&number, 1), host::Shape())}, run);
-    if (scheduler_.now() > began + 2500 * kMillisecond + kNamedWithin && !scheduler_.IsFrozen(state->id) && began > troubled_ns_)
-      Violate("a step with a deadline of " + std::to_string(run.timeout.count() / 1000000) + " ms took " + std::to_string((scheduler_.now() - began) / kMillisecond));
+    if (scheduler_.now() > began + 2500 * kMillisecond + kNamedWithin && !scheduler_.IsFrozen(state->id) &&
+        began > troubled_ns_)
+      Violate("a step with a deadline of " + std::to_string(run.timeout.count() / 1000000) + " ms took " +
+              std::to_string((scheduler_.now() - began) / kMillisecond));
     const int64_t before = std::exchange(well, values.ok() ? asked : 0);
     if (!values.ok() && values.status().code() == Code::kDeadlineExceeded) continue;
-    if (values.status().code() == Code::kFailedPrecondition) Violate("a visitor's state is gone: " + values.status().message());
+    if (values.status().code() == Code::kFailedPrecondition)
+      Violate("a visitor's state is gone: " + values.status().message());
     if (!values.ok()) return values.status().message();
     ++answered;
     const auto found = static_cast<int64_t>((*values)[0].scalar<float>(-1));
     if (const float said = (*values)[1].scalar<float>(-1); said != number + 0.5f)
       Violate("a visitor asked with " + std::to_string(number) + " and was answered " + std::to_string(said));
     if (const float latest = (*values)[2].scalar<float>(-1); before != 0 && latest != static_cast<float>(before))
-      Violate("a visitor's step " + std::to_string(before) + " ended well, and then step " + std::to_string(latest) + " was done, which had been given up");
+      Violate("a visitor's step " + std::to_string(before) + " ended well, and then step " + std::to_string(latest) +
+              " was done, which had been given up");
     if (found < answered || found > asked)
-      Violate("a visitor's count is " + std::to_string(found) + " after " + std::to_string(asked) + " steps, of which " + std::to_string(answered) + " ended well");
+      Violate("a visitor's count is " + std::to_string(found) + " after " + std::to_string(asked) +
+              " steps, of which " + std::to_string(answered) + " ended well");
   }
   return "";
 }
@@ -464,7 +497,10 @@ std::string World::Reset(const Session& session) {
     if (!dropped.ok()) return dropped.status().message();
     const uint64_t least = marked.ok() && !again ? 2 : 0, most = again ? 0 : 2;
     if (*dropped < least || *dropped > most)
-      Violate("a reset dropped " + std::to_string(*dropped) + " variables; " + (again ? "it came after another" : marked.ok() ? "two were there" : "two may have been there"));
+      Violate("a reset dropped " + std::to_string(*dropped) + " variables; " +
+              (again         ? "it came after another"
+               : marked.ok() ? "two were there"
+                             : "two may have been there"));
   }
   return "";
 }
@@ -560,7 +596,8 @@ void World::OneFault() {
     const int from = ids[scheduler_.Draw(ids.size())], to = ids[scheduler_.Draw(ids.size())];
     if (from == to) return;
     const bool both = scheduler_.Chance(0.7);
-    Tell("nodes %d and %d are cut off%s for %.1f s", from, to, both ? "" : ", one way,", static_cast<double>(lasts) * 1e-9);
+    Tell("nodes %d and %d are cut off%s for %.1f s", from, to, both ? "" : ", one way,",
+         static_cast<double>(lasts) * 1e-9);
     network_.Cut(from, to);
     if (both) network_.Cut(to, from);
     SleepAndWatch(lasts);
@@ -579,8 +616,10 @@ Outcome World::Run() {
   checkpoint_steps_ = 1 + static_cast<int64_t>(scheduler_.Draw(4));
   const uint64_t faults = options_.calm ? 0 : scheduler_.Draw(5) + (options_.focus == Focus::kAll ? 0 : 4);
   folder_ = "simdisk://training";
-  for (size_t i = 0; i < servers_; ++i) tasks_.push_back({"/job:ps/task:" + std::to_string(i), "sim://ps" + std::to_string(i)});
-  for (size_t i = 0; i < workers_; ++i) tasks_.push_back({"/job:worker/task:" + std::to_string(i), "sim://worker" + std::to_string(i)});
+  for (size_t i = 0; i < servers_; ++i)
+    tasks_.push_back({"/job:ps/task:" + std::to_string(i), "sim://ps" + std::to_string(i)});
+  for (size_t i = 0; i < workers_; ++i)
+    tasks_.push_back({"/job:worker/task:" + std::to_string(i), "sim://worker" + std::to_string(i)});
   for (const ClusterTask& task : tasks_) nodes_.push_back({task, 0, nullptr, nullptr});
   for (Node& node : nodes_) StartNode(&node);
   StartClient();
@@ -607,7 +646,8 @@ void World::CheckWorkers(std::initializer_list<const char*> names, double most) 
     const auto metrics = node.worker->Metrics();
     if (!metrics.ok()) return Violate("a worker has no metrics: " + metrics.status().message());
     for (const char* name : names)
-      if (const double value = Sum(*metrics, name); value > most) Violate(node.task.name + " is left with " + std::to_string(value) + " of " + name);
+      if (const double value = Sum(*metrics, name); value > most)
+        Violate(node.task.name + " is left with " + std::to_string(value) + " of " + name);
   }
 }
 
@@ -624,7 +664,8 @@ void World::End() {
   CheckWorkers({"tenon_worker_sessions"});
   for (Node& node : nodes_) {
     const Status stopped = node.worker->Stop(std::chrono::seconds(1));
-    if (!stopped.ok() && stopped.code() != Code::kDeadlineExceeded) Violate("a worker cannot stop: " + stopped.message());
+    if (!stopped.ok() && stopped.code() != Code::kDeadlineExceeded)
+      Violate("a worker cannot stop: " + stopped.message());
     node.worker.reset();
     node.runtime.reset();
   }
@@ -634,8 +675,9 @@ void World::End() {
 std::string Encode(const Outcome& outcome) {
   char head[200];
   std::snprintf(head, sizeof head, "%llu %lld %d %d %llu %llu %llu\n", static_cast<unsigned long long>(outcome.trace),
-                static_cast<long long>(outcome.steps), outcome.faults, outcome.sessions, static_cast<unsigned long long>(outcome.switches),
-                static_cast<unsigned long long>(outcome.frames), static_cast<unsigned long long>(outcome.simulated_ns));
+                static_cast<long long>(outcome.steps), outcome.faults, outcome.sessions,
+                static_cast<unsigned long long>(outcome.switches), static_cast<unsigned long long>(outcome.frames),
+                static_cast<unsigned long long>(outcome.simulated_ns));
   return head + outcome.violation;
 }
 
@@ -643,7 +685,8 @@ Outcome Decode(const std::string& text) {
   Outcome outcome;
   unsigned long long trace = 0, switches = 0, frames = 0, time = 0;
   long long steps = 0;
-  if (std::sscanf(text.c_str(), "%llu %lld %d %d %llu %llu %llu", &trace, &steps, &outcome.faults, &outcome.sessions, &switches, &frames, &time) != 7) {
+  if (std::sscanf(text.c_str(), "%llu %lld %d %d %llu %llu %llu", &trace, &steps, &outcome.faults, &outcome.sessions,
+                  &switches, &frames, &time) != 7) {
     outcome.violation = "the process of the run ended early";
     return outcome;
   }
@@ -710,7 +753,9 @@ Outcome Simulate(const RunOptions& options) {
   int status = 0;
   waitpid(child, &status, 0);
   Outcome outcome = Decode(text);
-  if (WIFSIGNALED(status)) outcome.violation = "the process of the run ended by signal " + std::to_string(WTERMSIG(status)) + "; " + outcome.violation;
+  if (WIFSIGNALED(status))
+    outcome.violation =
+        "the process of the run ended by signal " + std::to_string(WTERMSIG(status)) + "; " + outcome.violation;
   return outcome;
 }
 

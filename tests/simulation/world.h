@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // World: one run of a simulated cluster, from a seed.
 //
-// Parameter servers and workers are the real ones, over the simulated network; a client trains on them with the real trainer, and
-// begins again from its newest checkpoint whenever a step fails; visitors count in state of their own, under deadlines. Meanwhile tasks and the client are killed and started again, frozen,
-// and cut off from each other. The model is such that every value after a step is known: an update that is lost, or applied
-// twice, shows in the next step. Checked all the time: values, that every failure names a task, that no step outlasts its bound; at the
-// end: the last values, that nothing waits any more, and that memory is given back.
+// Parameter servers and workers are the real ones, over the simulated network; a client trains on them with the real
+// trainer, and begins again from its newest checkpoint whenever a step fails; visitors count in state of their own,
+// under deadlines. Meanwhile tasks and the client are killed and started again, frozen, and cut off from each other.
+// The model is such that every value after a step is known: an update that is lost, or applied twice, shows in the next
+// step. Checked all the time: values, that every failure names a task, that no step outlasts its bound; at the end: the
+// last values, that nothing waits any more, and that memory is given back.
 #ifndef TENON_TESTS_SIMULATION_WORLD_H_
 #define TENON_TESTS_SIMULATION_WORLD_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The digit classifier trains unchanged on the CPU, on one simulated TPU, and on the CPU and two TPUs placed by the engine:
-// the losses agree. In bfloat16 it still learns. Covers E2, P1, P3, R9.
+// The digit classifier trains unchanged on the CPU, on one simulated TPU, and on the CPU and two TPUs placed by the
+// engine: the losses agree. In bfloat16 it still learns. Covers E2, P1, P3, R9.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,8 @@ Outcome Train(const Setting& setting) {
   host::RuntimeOptions runtime_options;
   if (setting.device == "GPU" || !setting.replica_devices.empty()) {
     runtime_options = device_test::GpuOptions(std::max(1, static_cast<int>(setting.replica_devices.size())));
-    if (device_test::GpuIsEmulated()) runtime_options.plugin_options.push_back({device_test::GpuPlugin(), "collectives", setting.collectives});
+    if (device_test::GpuIsEmulated())
+      runtime_options.plugin_options.push_back({device_test::GpuPlugin(), "collectives", setting.collectives});
   }
   runtime_options.plugin_options.push_back({"tenon.tpu_sim", "devices", setting.devices});
   Result<host::Runtime> runtime = host::Runtime::Create(runtime_options);
@@ -112,7 +113,8 @@ void ExpectAgree(const Outcome& a, const Outcome& b) {
   for (size_t step = 0; step < a.losses.size(); ++step) {
     const double difference = std::fabs(a.losses[step] - b.losses[step]) / std::fabs(a.losses[step]);
     // Later a sum within rounding of a rectifier's kink may fall on either side of it.
-    ASSERT_LE(difference, step < 20 ? 1e-5 : 1e-2) << "step " << step << ": " << a.losses[step] << " and " << b.losses[step];
+    ASSERT_LE(difference, step < 20 ? 1e-5 : 1e-2)
+        << "step " << step << ": " << a.losses[step] << " and " << b.losses[step];
   }
 }
 
@@ -140,7 +142,8 @@ TEST(TrainingOnDevices, GivesTheLossesOfTheCpuOnAGpu) {
   const Outcome cpu = Train(setting);
   setting.device = "GPU";
   const Outcome gpu = Train(setting);
-  EXPECT_GE(Count(gpu.explanation, "\"kernel_plugin\":\"" + device_test::GpuPlugin() + "\""), 40) << "nodes of a step on the GPU";
+  EXPECT_GE(Count(gpu.explanation, "\"kernel_plugin\":\"" + device_test::GpuPlugin() + "\""), 40)
+      << "nodes of a step on the GPU";
   EXPECT_GT(gpu.captured_launches, 0u);
   ExpectAgree(cpu, gpu);
 }
@@ -150,7 +153,9 @@ TEST(TrainingOnDevices, GivesTheLossesOfTheCpuByTheLibrariesOfAGpu) {
   if (device_test::GpuLibraries().empty()) GTEST_SKIP() << "TENON_TEST_LIBRARIES names no folder";
   int (*plans)() = nullptr;  // of the emulated cuDNN there
   for (const auto& file : std::filesystem::directory_iterator(device_test::GpuLibraries())) {
-    void* const cudnn = file.path().filename().string().starts_with("libcudnn.so.") ? dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    void* const cudnn = file.path().filename().string().starts_with("libcudnn.so.")
+                            ? dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL)
+                            : nullptr;
     if (cudnn != nullptr) plans = reinterpret_cast<int (*)()>(dlsym(cudnn, "tenon_emulated_cudnn_plans"));
   }
   ASSERT_NE(plans, nullptr) << "there is no emulated cuDNN in " << device_test::GpuLibraries();
@@ -171,12 +176,15 @@ std::vector<float> FitALine(const host::Runtime& runtime, const std::string& dev
   Model model(graph, 1);
   const Dataset points = Dataset::Range(graph, 0, 90).Repeat(2).Map([](Graph& g, const std::vector<Output>& n) {
     const Output x = g.Op("Mul", {g.Op("Cast", {n[0]}, {{"DstT", DType::kFloat}}), g.Const(0.01f)});
-    return std::vector<Output>{g.Op("Reshape", {x, g.Const({1})}), g.Op("AddV2", {g.Op("Mul", {x, g.Const(3.0f)}), g.Op("Cos", {x})})};
+    return std::vector<Output>{g.Op("Reshape", {x, g.Const({1})}),
+                               g.Op("AddV2", {g.Op("Mul", {x, g.Const(3.0f)}), g.Op("Cos", {x})})};
   });
   const DatasetIterator input = points.Batch(8).Prefetch().MakeIterator("points");  // the last batch is a short one
-  const Output guess = graph.Op("Reshape", {model.Dense("line", input.next[0], 1, 1, Initializer::He(1)), graph.Const({-1})});
+  const Output guess =
+      graph.Op("Reshape", {model.Dense("line", input.next[0], 1, 1, Initializer::He(1)), graph.Const({-1})});
   TrainingStep step;
-  step.loss = graph.Op("Mean", {graph.Op("Square", {graph.Op("Sub", {guess, input.next[1]})}), graph.Const({0})}, {}, "loss");
+  step.loss =
+      graph.Op("Mean", {graph.Op("Square", {graph.Op("Sub", {guess, input.next[1]})}), graph.Const({0})}, {}, "loss");
   step.update = Minimize(model, step.loss, graph.Const(0.1f));
   step.Reads(input);
   TrainingOptions options;
@@ -234,7 +242,8 @@ void ExpectMirrored(Setting setting, const Outcome& whole) {
   for (const auto& mirror : mirrored.mirrors) EXPECT_TRUE(mirror == mirrored.weights);
   for (size_t i = 0; i < whole.weights.size(); ++i) {
     ASSERT_EQ(mirrored.weights[i].size(), whole.weights[i].size());
-    for (size_t j = 0; j < whole.weights[i].size(); ++j) ASSERT_NEAR(mirrored.weights[i][j], whole.weights[i][j], 1e-4) << i << ", " << j;
+    for (size_t j = 0; j < whole.weights[i].size(); ++j)
+      ASSERT_NEAR(mirrored.weights[i][j], whole.weights[i][j], 1e-4) << i << ", " << j;
   }
 }
 
@@ -253,7 +262,8 @@ TEST(TrainingOnDevices, MirroredReplicasOnGpusGiveTheWeightsOfTheWholeBatch) {
   if (const std::string why = device_test::WhyNoGpu(); !why.empty()) GTEST_SKIP() << why;
   // The CPU's speed, by the vectors that it has, decides what the placer leaves to it.
   if (!__builtin_cpu_supports("avx512f"))
-    GTEST_SKIP() << "not mended yet: with work of a slower CPU between them, the host waits for one GPU's part of a collective before it submits the other's";
+    GTEST_SKIP() << "not mended yet: with work of a slower CPU between them, the host waits for one GPU's part of a "
+                    "collective before it submits the other's";
   Setting setting{"0", "", OptimizerOptions::Kind::kMomentum, 0.02f, 30};
   const Outcome whole = Train(setting);
   setting.replicas = 2;
@@ -297,7 +307,8 @@ TEST(TrainingOnDevices, MirroredReplicasGoOnFromACheckpoint) {
 }
 
 TEST(TrainingOnDevices, LearnsInBfloat16) {
-  const Outcome outcome = Train({"1", "TPU", OptimizerOptions::Kind::kAdam, 0.002f, 1200, host::Precision::kAllowBfloat16});
+  const Outcome outcome =
+      Train({"1", "TPU", OptimizerOptions::Kind::kAdam, 0.002f, 1200, host::Precision::kAllowBfloat16});
   EXPECT_GE(outcome.accuracy, 0.98);
 }
 

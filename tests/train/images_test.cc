@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon train images`: it learns from a folder of pictures and from records of them, with all of its input in the graph; killed at random moments, in the middle of a pass, it ends with the
-// very weights of a run that nobody disturbed, so that no example was lost or seen twice. Covers A1, M1, M2, M11, P16, R7.
+// `tenon train images`: it learns from a folder of pictures and from records of them, with all of its input in the
+// graph; killed at random moments, in the middle of a pass, it ends with the very weights of a run that nobody
+// disturbed, so that no example was lost or seen twice. Covers A1, M1, M2, M11, P16, R7.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -39,8 +40,10 @@ const std::string& Pictures() {
       for (int i = 0; i < kPictures; ++i) {
         const int64_t height = 20 + i % 7, width = 24;
         std::vector<uint8_t> values(static_cast<size_t>(height * width * 3));
-        for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<uint8_t>(random() % 120 + (k % 3 == 2 - label ? 130 : 0));
-        const auto bytes = session.Run({{pixels, View(values, {height, width, 3})}}, {encoded[static_cast<size_t>(i % 2)]});
+        for (size_t k = 0; k < values.size(); ++k)
+          values[k] = static_cast<uint8_t>(random() % 120 + (k % 3 == 2 - label ? 130 : 0));
+        const auto bytes =
+            session.Run({{pixels, View(values, {height, width, 3})}}, {encoded[static_cast<size_t>(i % 2)]});
         EXPECT_TRUE(bytes.ok()) << bytes.status();
         const std::string file = made + "/" + names[label] + "/" + std::to_string(i) + (i % 2 == 0 ? ".png" : ".jpg");
         EXPECT_TRUE(data::ReplaceFile(file, {(*bytes)[0].string(0)}, data::Durability::kQuick).ok());
@@ -52,8 +55,24 @@ const std::string& Pictures() {
   return folder;
 }
 
-std::vector<std::string> Arguments(const std::string& source, const std::string& folder, const std::string& checkpoint_steps) {
-  return {"images", source, "--folder", folder, "--steps", std::to_string(kSteps), "--batch", "16", "--side", "16", "--checkpoint-steps", checkpoint_steps, "--keep", "2", "--threads", "1"};
+std::vector<std::string> Arguments(const std::string& source, const std::string& folder,
+                                   const std::string& checkpoint_steps) {
+  return {"images",
+          source,
+          "--folder",
+          folder,
+          "--steps",
+          std::to_string(kSteps),
+          "--batch",
+          "16",
+          "--side",
+          "16",
+          "--checkpoint-steps",
+          checkpoint_steps,
+          "--keep",
+          "2",
+          "--threads",
+          "1"};
 }
 
 std::string LastCheckpoint(const std::string& folder) {
@@ -97,7 +116,8 @@ TEST(TrainImages, KilledInTheMiddleOfAPassItSeesWhatAWholeRunSees) {
     for (int kills = 0; kills < kKills; ++kills) {
       Child child(Arguments(source, folder, "1"));
       ASSERT_TRUE(child.ReadUntil("Teaching")) << child.output();
-      for (auto left = static_cast<int>(random() % 300); left > 0 && NewestStep(folder) < newest + 8; left -= 5) child.ReadFor(5);
+      for (auto left = static_cast<int>(random() % 300); left > 0 && NewestStep(folder) < newest + 8; left -= 5)
+        child.ReadFor(5);
       child.Kill();
       if (child.Wait() == 0) break;  // it was done before it could be killed
       newest = NewestStep(folder);
@@ -113,20 +133,25 @@ TEST(TrainImages, KilledInTheMiddleOfAPassItSeesWhatAWholeRunSees) {
 
 TEST(TrainImages, SaysWhatIsWrongWithAFolder) {
   const std::string empty = fakes::TemporaryFolder("empty");
-  for (const auto& [source, said] : std::vector<std::pair<std::string, std::string>>{{empty, "has 0 classes of pictures"}, {empty + "/gone", "there is no folder or file"}}) {
+  for (const auto& [source, said] : std::vector<std::pair<std::string, std::string>>{
+           {empty, "has 0 classes of pictures"}, {empty + "/gone", "there is no folder or file"}}) {
     const auto opened = ImageSource::Open(source);
     ASSERT_FALSE(opened.ok());
     EXPECT_NE(opened.status().message().find(said), std::string::npos) << opened.status();
   }
   ASSERT_TRUE(data::ReplaceFile(empty + "/alone.tfrecord", {"x"}).ok());
-  EXPECT_NE(ImageSource::Open(empty + "/alone.tfrecord").status().message().find("names of the classes"), std::string::npos);
+  EXPECT_NE(ImageSource::Open(empty + "/alone.tfrecord").status().message().find("names of the classes"),
+            std::string::npos);
 }
 
 TEST(TrainImages, APictureThatIsNoneIsNamedWithItsFile) {
   const std::string folder = fakes::TemporaryFolder("broken");
   for (const char* name : {"a", "b"}) {
     ASSERT_TRUE(data::MakeFolder(folder + "/" + name).ok());
-    for (int i = 0; i < 30; ++i) ASSERT_TRUE(data::ReplaceFile(folder + "/" + name + "/" + std::to_string(i) + ".png", {"no picture"}, data::Durability::kQuick).ok());
+    for (int i = 0; i < 30; ++i)
+      ASSERT_TRUE(data::ReplaceFile(folder + "/" + name + "/" + std::to_string(i) + ".png", {"no picture"},
+                                    data::Durability::kQuick)
+                      .ok());
   }
   Child child(Arguments(folder, fakes::TemporaryFolder("images"), "0"));
   EXPECT_EQ(1, child.Wait()) << child.output();

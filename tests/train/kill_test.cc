@@ -28,8 +28,8 @@ const int kSteps = 16 * kKills + 40;  // more than the killed runs get through t
 std::string TemporaryFolder() { return fakes::TemporaryFolder("kill"); }
 
 std::vector<std::string> Arguments(const std::string& folder, const std::string& checkpoint_steps) {
-  return {"digits", "--folder", folder,      "--steps", std::to_string(kSteps), "--checkpoint-steps", checkpoint_steps, "--keep",
-          "2",        "--threads", "1"};
+  return {"digits", "--folder", folder,      "--steps", std::to_string(kSteps), "--checkpoint-steps", checkpoint_steps,
+          "--keep", "2",        "--threads", "1"};
 }
 
 void ExpectReadableEvents(const std::string& folder) {

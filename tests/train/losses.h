@@ -15,7 +15,8 @@
 
 namespace tenon::train {
 
-// By step, of one tag. A run that resumed wrote a file of its own, which begins anew after its checkpoint: what a killed run wrote beyond that does not count, as in TensorBoard.
+// By step, of one tag. A run that resumed wrote a file of its own, which begins anew after its checkpoint: what a
+// killed run wrote beyond that does not count, as in TensorBoard.
 inline std::map<int64_t, float> ValuesOfEvents(const std::string& folder, const std::string& wanted = "loss") {
   constexpr uint32_t kStep = 2, kSummary = 5, kSession = 7, kValue = 1, kTag = 1, kSimple = 2;
   std::map<int64_t, float> values;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transports under faults: whatever is dropped, delayed, reordered, duplicated, cut or partitioned ends in a clear status.
+// Transports under faults: whatever is dropped, delayed, reordered, duplicated, cut or partitioned ends in a clear
+// status.
 #include "tests/fakes/fault_transport.h"
 #include "tests/transport/suite.h"
 
@@ -44,7 +45,8 @@ class Faults : public Suite {
     CallOptions options;
     options.time = time;
     for (int i = 0; i < count; ++i) texts.push_back("call " + std::to_string(1000 + i));
-    for (size_t i = 0; i < done.size(); ++i) EXPECT_EQ(to_->Start("echo", {Span(texts[i])}, &done[i], nullptr, options), "");
+    for (size_t i = 0; i < done.size(); ++i)
+      EXPECT_EQ(to_->Start("echo", {Span(texts[i])}, &done[i], nullptr, options), "");
     Ends ends;
     for (size_t i = 0; i < done.size(); ++i) {
       const Answer outcome = done[i].Take();
@@ -115,7 +117,9 @@ TEST_P(Faults, OfDataReachItsSenderInOrder) {
   constexpr int kSends = 200;
   std::vector<Mailbox<std::string>> done(kSends);
   for (int i = 0; i < kSends; ++i) {
-    EXPECT_EQ(to_->StartSend(std::to_string(1000 + i), "", {Span(text)}, &done[static_cast<size_t>(i)], milliseconds(500)), "");
+    EXPECT_EQ(
+        to_->StartSend(std::to_string(1000 + i), "", {Span(text)}, &done[static_cast<size_t>(i)], milliseconds(500)),
+        "");
   }
   int good = 0;
   for (auto& each : done) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that shakes hands over shm and then breaks the rules of its ring: it loses its connection, and nobody else does.
+// A process that shakes hands over shm and then breaks the rules of its ring: it loses its connection, and nobody else
+// does.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -97,7 +98,12 @@ TEST_F(HostileRing, OfRandomBytesDoesNoHarmToOthers) {
     for (int k = 0; k < 20; ++k) {
       std::string payload(random() % 200, '\0');
       for (char& byte : payload) byte = static_cast<char>(random());
-      Record record = {static_cast<RecordKind>(random() % 7), static_cast<uint32_t>(payload.size()), 0, 0, random() % 300, random() % 3};
+      Record record = {static_cast<RecordKind>(random() % 7),
+                       static_cast<uint32_t>(payload.size()),
+                       0,
+                       0,
+                       random() % 300,
+                       random() % 3};
       record.head_bytes = static_cast<uint32_t>(random() % (payload.size() + 2));
       Put(&ring, record, payload);
     }
@@ -117,9 +123,14 @@ TEST_F(HostileRing, OfOneWhoNeverReadsItsAnswersEnds) {
       std::this_thread::yield();
       continue;
     }
-    const std::string head(sdk::HeadWriter(sdk::FrameKind::kCall).Number(id++).Number(0).Text(Span("fail")).Number(0).view());
-    const Record record = {RecordKind::kWhole, static_cast<uint32_t>(head.size() + request.size()), static_cast<uint32_t>(head.size()), 0,
-                           request.size(), 0};
+    const std::string head(
+        sdk::HeadWriter(sdk::FrameKind::kCall).Number(id++).Number(0).Text(Span("fail")).Number(0).view());
+    const Record record = {RecordKind::kWhole,
+                           static_cast<uint32_t>(head.size() + request.size()),
+                           static_cast<uint32_t>(head.size()),
+                           0,
+                           request.size(),
+                           0};
     Put(&ring, record, head + request);
     if (meeting.bell->TakeSleeper()) Wake(meeting);
   }

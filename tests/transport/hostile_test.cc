@@ -16,7 +16,8 @@ using sdk::HeadWriter;
 class TestPipe final : public sdk::Pipe {
  public:
   void Start(sdk::FrameSink* sink) override { sink_ = sink; }
-  void Write(std::string_view head, std::span<const tenon_span>, void (*written)(void*, bool), void* argument) override {
+  void Write(std::string_view head, std::span<const tenon_span>, void (*written)(void*, bool),
+             void* argument) override {
     {
       const std::lock_guard guard(lock_);
       heads_.emplace_back(head);
@@ -56,7 +57,8 @@ class Victim {
     events.call = [](void*, tenon_peer*, const tenon_incoming* call, tenon_reply* reply) {
       sdk::Connection::Respond(reinterpret_cast<sdk::OpenReply*>(reply), nullptr, &call->request, 1, nullptr, nullptr);
     };
-    events.stream = [](void*, tenon_peer*, const tenon_incoming*, tenon_stream* stream, tenon_stream_events* out_events) {
+    events.stream = [](void*, tenon_peer*, const tenon_incoming*, tenon_stream* stream,
+                       tenon_stream_events* out_events) {
       out_events->message = [](void*, tenon_span) {};
       out_events->end = [](void* argument, tenon_status* status) {
         if (status != nullptr) Host()->status_release(status);
@@ -65,7 +67,8 @@ class Victim {
       out_events->argument = stream;
       return static_cast<tenon_status*>(nullptr);
     };
-    events.place = [](void*, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* out_memory, void** out_token) {
+    events.place = [](void*, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* out_memory,
+                      void** out_token) {
       auto* memory = new std::string(bytes, '?');
       *out_memory = {memory->data(), bytes};
       *out_token = memory;
@@ -102,7 +105,8 @@ class Victim {
 
 std::vector<std::string> HonestHeads() {
   const tenon_metadata pair = {Span("key"), Span("value")};
-  return {Victim::Head(HeadWriter(FrameKind::kCall).Number(3).Number(1'000'000'000).Text(Span("method")).Metadata(&pair, 1)),
+  return {Victim::Head(
+              HeadWriter(FrameKind::kCall).Number(3).Number(1'000'000'000).Text(Span("method")).Metadata(&pair, 1)),
           Victim::Head(HeadWriter(FrameKind::kReply).Number(uint64_t{1} << 32).Number(0).Text({})),
           Victim::Head(HeadWriter(FrameKind::kCancel).Number(3)),
           Victim::Head(HeadWriter(FrameKind::kData).Number(7).Text(Span("key")).Text(Span("header"))),
@@ -126,7 +130,8 @@ TEST(HostileHeads, ThatAreCutShortOrTooLongBreakTheConnection) {
   EXPECT_EQ(live_statuses, statuses);
 }
 
-// Requests of which the end never comes, over connections of one endpoint: together they have so much memory, and no more.
+// Requests of which the end never comes, over connections of one endpoint: together they have so much memory, and no
+// more.
 TEST(HalfRequests, HaveABoundTogetherAndGiveBackWhatTheyHad) {
   constexpr uint64_t kLarge = uint64_t{40} << 20;
   Victim victim(kLarge);
@@ -142,7 +147,8 @@ TEST(HalfRequests, HaveABoundTogetherAndGiveBackWhatTheyHad) {
   const std::string call = HonestHeads()[0];
   const auto refused = [](TestPipe* pipe) {
     for (const std::string& head : pipe->Heads())
-      if (head.find("requests that are not all there yet take as much memory as they may") != std::string::npos) return true;
+      if (head.find("requests that are not all there yet take as much memory as they may") != std::string::npos)
+        return true;
     return false;
   };
   for (TestPipe* pipe : pipes) pipe->Begin(call, kLarge);
@@ -152,7 +158,10 @@ TEST(HalfRequests, HaveABoundTogetherAndGiveBackWhatTheyHad) {
   pipes[0]->GiveUp();
   for (size_t i = 1; i < pipes.size(); ++i) pipes[i]->GiveUp();
   for (int i = 0; i < 3; ++i) {  // whole ones give back theirs too
-    pipes[1]->Give(Victim::Head(HeadWriter(FrameKind::kCall).Number(static_cast<uint64_t>(10 + i)).Number(0).Text(Span("m")).Number(0)), kLarge);
+    pipes[1]->Give(
+        Victim::Head(
+            HeadWriter(FrameKind::kCall).Number(static_cast<uint64_t>(10 + i)).Number(0).Text(Span("m")).Number(0)),
+        kLarge);
     EXPECT_FALSE(refused(pipes[1])) << i;
   }
   for (const auto& connection : connections) connection->End("the test is over", false);
@@ -203,7 +212,8 @@ TEST(HostileHeads, MadeAtRandomDoNoHarm) {
     Victim victim;
     for (int i = 0; i < 2000; ++i, ++frames) {
       std::string head = honest[random() % honest.size()];
-      for (uint32_t change = random() % 3; change > 0; --change) head[random() % head.size()] = static_cast<char>(random());
+      for (uint32_t change = random() % 3; change > 0; --change)
+        head[random() % head.size()] = static_cast<char>(random());
       if (random() % 50 == 0) head.resize(random() % (head.size() + 8));
       victim.pipe->Give(head, random() % 3 == 0 ? random() % 5000 : 0, random() % 20 != 0);
       if (i % 10 == 9 && !victim.Lives()) break;

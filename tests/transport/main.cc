@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests, or (--serve TRANSPORT ADDRESS) the other process of some: a server that says where it listens and ends with its input.
+// The tests, or (--serve TRANSPORT ADDRESS) the other process of some: a server that says where it listens and ends
+// with its input.
 #include <cstdio>
 
 #include "tests/transport/tested.h"

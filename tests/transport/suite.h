@@ -40,8 +40,9 @@ class Suite : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Meeting> meeting_;
 };
 
-#define TENON_TRANSPORT_SUITE(suite) \
-  INSTANTIATE_TEST_SUITE_P(All, suite, ::testing::ValuesIn(BuiltTransports()), [](const auto& info) { return info.param; })
+#define TENON_TRANSPORT_SUITE(suite)                                           \
+  INSTANTIATE_TEST_SUITE_P(All, suite, ::testing::ValuesIn(BuiltTransports()), \
+                           [](const auto& info) { return info.param; })
 
 }  // namespace tenon::transport_testing
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller gets wrong, by the types of a call's arguments: each slip changes one thing in arguments that are right, also in what they point to."""
+"""What a caller gets wrong, by the types of a call's arguments: each slip changes one thing in arguments that are
+right, also in what they point to."""
 
 import ctypes
 from dataclasses import dataclass
@@ -14,12 +15,26 @@ INVALID = "INVALID_ARGUMENT"
 UNIMPLEMENTED = "UNIMPLEMENTED"
 
 # Pointers in structs that may be NULL whatever the counts: the struct says so.
-MAY_BE_NULL = {("tenon_run_options", "cancellation"), ("tenon_run_options", "out_trace"), ("tenon_run_options", "watch"), ("tenon_run_options", "watch_argument"),
-               ("tenon_callable_options", "cancellation"), ("tenon_callable_options", "feed_devices"), ("tenon_callable_options", "fetch_devices"),
-               ("tenon_session_options", "debug"), ("tenon_model_load_options", "session"), ("tenon_elements_spec", "turns"),
-               ("tenon_rnn_options", "sequence_length"), ("tenon_sampled_loss_options", "candidates"),
-               ("tenon_dl_tensor", "strides"), ("tenon_tensor_view", "buffer"), ("tenon_dl_managed_tensor", "manager_ctx"),
-               ("tenon_dl_managed_tensor", "deleter"), ("tenon_dl_managed_tensor_versioned", "manager_ctx"), ("tenon_dl_managed_tensor_versioned", "deleter")}
+MAY_BE_NULL = {
+    ("tenon_run_options", "cancellation"),
+    ("tenon_run_options", "out_trace"),
+    ("tenon_run_options", "watch"),
+    ("tenon_run_options", "watch_argument"),
+    ("tenon_callable_options", "cancellation"),
+    ("tenon_callable_options", "feed_devices"),
+    ("tenon_callable_options", "fetch_devices"),
+    ("tenon_session_options", "debug"),
+    ("tenon_model_load_options", "session"),
+    ("tenon_elements_spec", "turns"),
+    ("tenon_rnn_options", "sequence_length"),
+    ("tenon_sampled_loss_options", "candidates"),
+    ("tenon_dl_tensor", "strides"),
+    ("tenon_tensor_view", "buffer"),
+    ("tenon_dl_managed_tensor", "manager_ctx"),
+    ("tenon_dl_managed_tensor", "deleter"),
+    ("tenon_dl_managed_tensor_versioned", "manager_ctx"),
+    ("tenon_dl_managed_tensor_versioned", "deleter"),
+}
 # Structs that somebody else checks: a plugin's descriptor (tests/wrong_plugins), and what a function writes.
 NOT_LOOKED_INTO = {"tenon_plugin"}
 
@@ -50,7 +65,13 @@ class Place:
     parent: object = None  # of a member
 
     def member(self, name):
-        return Place(f"{self.words}.{name}", name, lambda args: getattr(self.get(args), name), lambda args, value: setattr(self.get(args), name, value), self)
+        return Place(
+            f"{self.words}.{name}",
+            name,
+            lambda args: getattr(self.get(args), name),
+            lambda args, value: setattr(self.get(args), name, value),
+            self,
+        )
 
     def element(self, index):
         """Of the array that the pointer leads to."""
@@ -69,17 +90,36 @@ def argument(index, name):
 
 
 def of_span(place):
-    yield Slip(f"{place.words} = {{NULL, 5}}", place.names, INVALID, lambda args: (place.member("data").put(args, None), place.member("size").put(args, 5)))
+    yield Slip(
+        f"{place.words} = {{NULL, 5}}",
+        place.names,
+        INVALID,
+        lambda args: (place.member("data").put(args, None), place.member("size").put(args, 5)),
+    )
     for size in HUGE:
-        yield Slip(f"{place.words}.size = {size}", place.names, INVALID, lambda args, size=size: (place.member("data").put(args, ctypes.addressof(SOMETHING)),
-                                                                                              place.member("size").put(args, size)))
+        yield Slip(
+            f"{place.words}.size = {size}",
+            place.names,
+            INVALID,
+            lambda args, size=size: (
+                place.member("data").put(args, ctypes.addressof(SOMETHING)),
+                place.member("size").put(args, size),
+            ),
+        )
 
 
 def of_shape(place, least):
     rank, dims = place.member("rank"), place.member("dims")
     for value in (*range(least - 2, least), 255, 100_000, 2**31 - 1):
-        yield Slip(f"{place.words}.rank = {value}", place.names, INVALID, lambda args, value=value: rank.put(args, value))
-    yield Slip(f"{place.words} of rank 2 without dims", place.names, INVALID, lambda args: (rank.put(args, 2), dims.put(args, None)))
+        yield Slip(
+            f"{place.words}.rank = {value}", place.names, INVALID, lambda args, value=value: rank.put(args, value)
+        )
+    yield Slip(
+        f"{place.words} of rank 2 without dims",
+        place.names,
+        INVALID,
+        lambda args: (rank.put(args, 2), dims.put(args, None)),
+    )
 
 
 def of_output(place):
@@ -94,14 +134,28 @@ def of_dl_tensor(place):
     yield place.member("data").slip("NULL", None)
     yield place.member("byte_offset").slip("2^63", 2**63)
     strides = (ctypes.c_int64 * 254)(*[2**61] * 254)
-    yield Slip(f"{place.words}.strides of 2^61", "", INVALID, lambda args: place.member("strides").put(args, ctypes.addressof(strides)))
+    yield Slip(
+        f"{place.words}.strides of 2^61",
+        "",
+        INVALID,
+        lambda args: place.member("strides").put(args, ctypes.addressof(strides)),
+    )
 
 
 def of_view(place):
     yield from of_dl_tensor(place.member("dl"))
     yield place.member("byte_size").slip("2^62", 2**62)
-    for member, value in (("byte_size", 1), ("dtype", 21), ("dtype", 97)):  # what does not go with the others may be named by any of them
-        yield Slip(f"{place.words}.{member} = {value}", "", INVALID, lambda args, member=member, value=value: place.member(member).put(args, value))
+    for member, value in (
+        ("byte_size", 1),
+        ("dtype", 21),
+        ("dtype", 97),
+    ):  # what does not go with the others may be named by any of them
+        yield Slip(
+            f"{place.words}.{member} = {value}",
+            "",
+            INVALID,
+            lambda args, member=member, value=value: place.member(member).put(args, value),
+        )
 
 
 ELEMENTS_OF_KIND = {1: "tenon_span", 6: "tenon_shape", 7: "tenon_tensor_view", 8: "tenon_span"}
@@ -111,8 +165,21 @@ def of_attr_value(place, args):
     kind = place.get(args).kind
     yield place.member("data").slip("NULL", None)
     for count in HUGE:
-        yield Slip(f"{place.words}: {count} values", place.names, INVALID, lambda args, count=count: place.member("count").put(args, count))
-        yield Slip(f"{place.words}: a list of {count}", place.names, INVALID, lambda args, count=count: (place.member("kind").put(args, kind | 0x100), place.member("count").put(args, count)))
+        yield Slip(
+            f"{place.words}: {count} values",
+            place.names,
+            INVALID,
+            lambda args, count=count: place.member("count").put(args, count),
+        )
+        yield Slip(
+            f"{place.words}: a list of {count}",
+            place.names,
+            INVALID,
+            lambda args, count=count: (
+                place.member("kind").put(args, kind | 0x100),
+                place.member("count").put(args, count),
+            ),
+        )
     yield place.member("kind").slip("77", 77, ERROR)
     if kind & 0xff in ELEMENTS_OF_KIND:
         yield from of_struct(place.member("data").element(0), ELEMENTS_OF_KIND[kind & 0xff], args)
@@ -124,7 +191,12 @@ def of_head(place, args):
         yield place.member("struct_size").slip("0", 0)
     for size in (4, 12, 7):
         yield place.member("struct_size").slip(str(size), size)
-    yield Slip(f"{place.words}.must_understand", "", UNIMPLEMENTED, lambda args: place.member("must_understand").put(args, 1 << 30))
+    yield Slip(
+        f"{place.words}.must_understand",
+        "",
+        UNIMPLEMENTED,
+        lambda args: place.member("must_understand").put(args, 1 << 30),
+    )
 
 
 def of_struct(place, struct, args):
@@ -164,7 +236,12 @@ def of_pointer_member(member, struct, name, kind, args):
         pass
     elif count in dict(MEMBERS[struct]):
         counter = member.parent.member(count)
-        yield Slip(f"{counter.words} = 3, and {name} NULL", name, INVALID, lambda args: (member.put(args, None), counter.put(args, 3)))
+        yield Slip(
+            f"{counter.words} = 3, and {name} NULL",
+            name,
+            INVALID,
+            lambda args: (member.put(args, None), counter.put(args, 3)),
+        )
         for value in HUGE:
             yield Slip(f"{counter.words} = {value}", name, INVALID, lambda args, value=value: counter.put(args, value))
     else:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every function of app.h, model.h and train.h, called as it should be, and then with each thing wrong that its types allow: NULL, spans and lists that are not where they say,
-ranks, sizes and counts that cannot be, in arguments and in what they point to. Each must say INVALID_ARGUMENT and what is wrong, or, without a status, give nothing.
+"""Every function of app.h, model.h and train.h, called as it should be, and then with each thing wrong that its types
+allow: NULL, spans and lists that are not where they say, ranks, sizes and counts that cannot be, in arguments and in
+what they point to. Each must say INVALID_ARGUMENT and what is wrong, or, without a status, give nothing.
 
 Usage: wrong_calls_test.py BUILD [FUNCTION ...]
-The table is in calls.py. A function of the headers that is not in it fails, and so does one of it that the headers do not have. Calls are made in a process of their own, which begins
-again behind a call that ends it.
+The table is in calls.py. A function of the headers that is not in it fails, and so does one of it that the headers do
+not have. Calls are made in a process of their own, which begins again behind a call that ends it.
 """
 
 import ctypes
@@ -93,8 +94,15 @@ def answers(build, names):
     begin, wrong = 0, []
     while True:
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([sys.executable, __file__, "--calls", build, str(begin), *names], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
-                                  check=False, timeout=BOUND_SECONDS)
+            done = subprocess.run(
+                [sys.executable, __file__, "--calls", build, str(begin), *names],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=folder,
+                check=False,
+                timeout=BOUND_SECONDS,
+            )
         lines = done.stdout.splitlines()
         wrong += [line.removeprefix("wrong ") for line in lines if line.startswith("wrong ")]
         if lines and lines[-1].startswith("end "):
@@ -102,7 +110,11 @@ def answers(build, names):
         last = [line for line in lines if line.startswith("call ")]
         if not last:
             raise RuntimeError(f"no call was made ({done.returncode}):\n{done.stdout}{done.stderr}")
-        how = signal.Signals(-done.returncode).name if done.returncode < 0 else f"exit {done.returncode}: {done.stderr[-2000:]}"
+        how = (
+            signal.Signals(-done.returncode).name
+            if done.returncode < 0
+            else f"exit {done.returncode}: {done.stderr[-2000:]}"
+        )
         wrong.append(f"{last[-1].split(' ', 2)[2]}: {how}")
         begin = int(last[-1].split()[1])
 
@@ -112,11 +124,15 @@ class WrongCalls(unittest.TestCase):
     names = ()
 
     def test_the_table_is_the_headers(self):
-        self.assertEqual(sorted(set(FUNCTIONS) - set(CALLS)), [], "functions of the headers that calls.py does not have")
+        self.assertEqual(
+            sorted(set(FUNCTIONS) - set(CALLS)), [], "functions of the headers that calls.py does not have"
+        )
         self.assertEqual(sorted(set(CALLS) - set(FUNCTIONS)), [], "functions of calls.py that no header has")
 
     def test_the_structs_are_as_the_compiler_has_them(self):
-        layout = (Path(__file__).resolve().parents[2] / "plugin_api" / "check" / "layout.txt").read_text(encoding="utf-8")
+        layout = (Path(__file__).resolve().parents[2] / "plugin_api" / "check" / "layout.txt").read_text(
+            encoding="utf-8"
+        )
         for name, struct in STRUCTS.items():
             self.assertIn(f"struct {name} size {ctypes.sizeof(struct)} ", layout)
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for the gradient of the op of the plugin that is named, and prints how it went: "OK", or the error, with status 1.
+// Asks for the gradient of the op of the plugin that is named, and prints how it went: "OK", or the error, with
+// status 1.
 #include <cstdio>
 
 #include "tenon/tenon.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin that breaks one rule of the ABI: the environment's WRONG says which. Its op Wrong gives x again, WrongText a string;
-// without WRONG, or with WRONG=nothing, it is a good one. The runner (wrong_plugins_test.py) has a case for each.
+// A plugin that breaks one rule of the ABI: the environment's WRONG says which. Its op Wrong gives x again, WrongText a
+// string; without WRONG, or with WRONG=nothing, it is a good one. The runner (wrong_plugins_test.py) has a case for
+// each.
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -78,13 +79,15 @@ tenon_status* Gradient(const tenon_gradient_args* args) {
   return nullptr;
 }
 
-tenon_status* Cost(tenon_plugin_self*, const tenon_node_services*, const tenon_node*, const tenon_shape*, const tenon_shape*, tenon_cost* out_cost) {
+tenon_status* Cost(tenon_plugin_self*, const tenon_node_services*, const tenon_node*, const tenon_shape*,
+                   const tenon_shape*, tenon_cost* out_cost) {
   Misbehave("cost");
   out_cost->flops = Is("cost.nan") ? std::numeric_limits<double>::quiet_NaN() : 1;
   return nullptr;
 }
 
-tenon_status* Decompose(tenon_plugin_self*, const tenon_graph_builder*, const tenon_node_services*, const tenon_node*, const tenon_output* inputs, tenon_output* out_outputs) {
+tenon_status* Decompose(tenon_plugin_self*, const tenon_graph_builder*, const tenon_node_services*, const tenon_node*,
+                        const tenon_output* inputs, tenon_output* out_outputs) {
   Misbehave("decompose");
   if (Is("decompose.fails")) return tenon_plugin_error(TENON_FAILED_PRECONDITION, "no others");
   if (Is("decompose.node")) out_outputs[0] = {99999, 0, 0};
@@ -135,7 +138,8 @@ tenon_status* Background(tenon_frame* frame) {
   if (Is("background.nothing")) return services.schedule(work, 0, 0, nullptr, nullptr, nullptr);
   if (Is("background.flags")) return services.schedule(work, 0, 64, drop, nullptr, nullptr);
   if (Is("background.events")) return services.await_descriptor(work, 0, 8, 0, drop, nullptr, nullptr);
-  if (Is("background.descriptor")) return services.await_descriptor(work, 12345, TENON_WORK_READABLE, 0, drop, nullptr, nullptr);
+  if (Is("background.descriptor"))
+    return services.await_descriptor(work, 12345, TENON_WORK_READABLE, 0, drop, nullptr, nullptr);
   if (Is("background.left")) return services.schedule(work, kHour, TENON_WORK_MAY_WAIT, drop, nullptr, nullptr);
   tenon_tensor_view view{};
   if (Is("background.null_dims")) return services.alloc_tensor(work, TENON_DT_FLOAT, {nullptr, 2, 0}, 0, &view);
@@ -165,7 +169,9 @@ tenon_status* Give(tenon_frame* frame, tenon_tensor_view view) { return frame->s
 tenon_status* SetOutput(tenon_frame* frame) {
   const int64_t four = 4;
   tenon_tensor_view own{};
-  if (tenon_status* bad = frame->services->alloc_tensor(frame, Is("set_output.dtype") ? TENON_DT_INT8 : TENON_DT_FLOAT, {&four, 1, 0}, 0, &own)) return bad;
+  if (tenon_status* bad = frame->services->alloc_tensor(frame, Is("set_output.dtype") ? TENON_DT_INT8 : TENON_DT_FLOAT,
+                                                        {&four, 1, 0}, 0, &own))
+    return bad;
   int64_t negative = -4, strides = 2;
   if (Is("set_output.byte_size")) own.byte_size = 4096;
   if (Is("set_output.outside")) own.dl.byte_offset = 4096;
@@ -196,7 +202,8 @@ tenon_status* Run(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Misbehave("run");
   if (Is("throw.int")) throw 7;
   if (Is("throw.parallel_for"))
-    frame->services->parallel_for(frame, 1000, 10000, [](void*, int64_t, int64_t) { throw std::runtime_error("thrown in a share"); }, nullptr);
+    frame->services->parallel_for(
+        frame, 1000, 10000, [](void*, int64_t, int64_t) { throw std::runtime_error("thrown in a share"); }, nullptr);
   if (Is("crash.parallel_for"))
     frame->services->parallel_for(frame, 1000, 10000, [](void*, int64_t, int64_t) { StoreToNowhere(); }, nullptr);
   if (Is("crash.abort")) abort();
@@ -232,7 +239,8 @@ tenon_status* Run(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   return nullptr;
 }
 
-tenon_status* RunAsync(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done, void* argument) {
+tenon_status* RunAsync(tenon_kernel*, const tenon_prepared*, tenon_frame* frame, tenon_done_function done,
+                       void* argument) {
   Misbehave("run_async");
   if (Is("done.never")) return nullptr;
   if (Is("done.late")) {
@@ -317,7 +325,8 @@ tenon_op_definition OpOf(tenon_span name, tenon_span outputs) {
 }
 
 const tenon_op_package* Ops() {
-  static tenon_op_definition wrong = OpOf(Text("Wrong"), Text("y: T")), text = OpOf(Text("WrongText"), Text("y: string"));
+  static tenon_op_definition wrong = OpOf(Text("Wrong"), Text("y: T")),
+                             text = OpOf(Text("WrongText"), Text("y: string"));
   static const tenon_op_definition* ops[] = {&wrong, &text};
   static tenon_op_package package = {TENON_HEAD(tenon_op_package), ops, 2};
   wrong.shape = &SameShape;
@@ -417,7 +426,8 @@ void QueueDestroy(tenon_queue*) {
 }
 bool IsHung() { return Is("device.hung"); }
 tenon_status* Submit(tenon_queue*, const tenon_submission* submission) {
-  if (submission->signal != 0 && !IsHung()) reinterpret_cast<Semaphore*>(submission->timeline)->value = submission->signal;
+  if (submission->signal != 0 && !IsHung())
+    reinterpret_cast<Semaphore*>(submission->timeline)->value = submission->signal;
   return nullptr;
 }
 tenon_status* QueueCopy(tenon_queue* queue, const tenon_copy_args* args, const tenon_submission* submission) {
@@ -429,7 +439,8 @@ tenon_status* QueueBarrier(tenon_queue* queue, const tenon_submission* submissio
   Misbehave("queue_barrier");
   return Submit(queue, submission);
 }
-tenon_status* QueueHostCall(tenon_queue* queue, tenon_notify_function function, void* argument, const tenon_submission* submission) {
+tenon_status* QueueHostCall(tenon_queue* queue, tenon_notify_function function, void* argument,
+                            const tenon_submission* submission) {
   if (!IsHung()) function(argument, nullptr);
   return Submit(queue, submission);
 }
@@ -508,10 +519,13 @@ tenon_status* Reaches(tenon_plugin_self*, const tenon_device_pair*, uint32_t* ou
   *out_reaches = 0;
   return nullptr;
 }
-tenon_status* CopyBetween(tenon_plugin_self*, tenon_queue*, const tenon_copy_args*, const tenon_submission*) { return nullptr; }
+tenon_status* CopyBetween(tenon_plugin_self*, tenon_queue*, const tenon_copy_args*, const tenon_submission*) {
+  return nullptr;
+}
 
 const tenon_device_copy* Copies() {
-  static tenon_device_copy copies = {TENON_HEAD(tenon_device_copy), Text("WRONG"), Text("OTHER"), 1e-6, 1e10, &Reaches, &CopyBetween};
+  static tenon_device_copy copies = {
+      TENON_HEAD(tenon_device_copy), Text("WRONG"), Text("OTHER"), 1e-6, 1e10, &Reaches, &CopyBetween};
   if (Is("copies.nan")) copies.seconds = std::numeric_limits<double>::quiet_NaN();
   if (Is("copies.negative")) copies.seconds = -1;
   if (Is("copies.infinite")) copies.bytes_per_second = std::numeric_limits<double>::infinity();
@@ -540,8 +554,9 @@ bool BringsDevice() {
   const std::string_view rule = getenv("WRONG") == nullptr ? "" : getenv("WRONG");
   for (std::string_view of_devices : {"device.", "driver.", "cost."})
     if (rule.starts_with(of_devices)) return true;
-  for (std::string_view function : {"cost", "count", "open", "properties", "memory_kind", "allocate", "queue_create", "queue_destroy", "queue_copy", "queue_barrier",
-                                    "semaphore_create", "semaphore_wait"})
+  for (std::string_view function :
+       {"cost", "count", "open", "properties", "memory_kind", "allocate", "queue_create", "queue_destroy", "queue_copy",
+        "queue_barrier", "semaphore_create", "semaphore_wait"})
     if (Throws(function) || Crashes(function)) return true;
   return false;
 }
@@ -561,7 +576,8 @@ const tenon_plugin* Describe() {
     capabilities[count++] = TENON_PROVIDES(KERNELS, &package);
     capabilities[count++] = TENON_PROVIDES(DEVICE, Driver());
   }
-  if (getenv("WRONG") != nullptr && std::string_view(getenv("WRONG")).starts_with("copies.")) capabilities[count++] = TENON_PROVIDES(DEVICE_COPY, Copies());
+  if (getenv("WRONG") != nullptr && std::string_view(getenv("WRONG")).starts_with("copies."))
+    capabilities[count++] = TENON_PROVIDES(DEVICE_COPY, Copies());
   if (Is("transport.short")) {
     static tenon_transport transport{};
     transport.struct_size = 40;

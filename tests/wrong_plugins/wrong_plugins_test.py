@@ -3,8 +3,8 @@
 """Runs the command `tenon` with a plugin that breaks one rule, a process a case, and compares what it says.
 
 Usage: wrong_plugins_test.py TENON PLUGIN GRADIENT [CASE ...]
-Each case names what the plugin does (WRONG of wrong_plugin.cc), the exit status, and texts that the output must hold. A case that
-takes longer than its bound has failed; so has one that a signal ends, unless the plugin's crash is the case.
+Each case names what the plugin does (WRONG of wrong_plugin.cc), the exit status, and texts that the output must hold. A
+case that takes longer than its bound has failed; so has one that a signal ends, unless the plugin's crash is the case.
 """
 
 import os
@@ -52,7 +52,12 @@ def node(name, op, inputs=(), device="", attrs=b""):
 FLOAT = 1
 X = node("x", "Placeholder", attrs=type_attr("dtype", FLOAT))
 # Four floats: dtype, shape [4], bytes.
-FOUR = (varint(1 << 3) + varint(FLOAT) + message(2, message(2, varint(1 << 3) + varint(4))) + message(4, struct.pack("<4f", 1, 2, 3, 4)))
+FOUR = (
+    varint(1 << 3)
+    + varint(FLOAT)
+    + message(2, message(2, varint(1 << 3) + varint(4)))
+    + message(4, struct.pack("<4f", 1, 2, 3, 4))
+)
 CONSTANT = node("x", "Const", attrs=type_attr("dtype", FLOAT) + attr("value", message(8, FOUR)))
 GRAPHS = {
     "wrong.pb": X + node("y", "Wrong", ["x"]),
@@ -140,25 +145,48 @@ CASES = [
     Case("prepare.value", (NODE, "a value of 1048576 bytes; at most 65536 are kept")),
     Case("background.nothing", (NODE, "there is no function to call")),
     Case("background.flags", (NODE, "the flags 64 of schedule(); TENON_WORK_MAY_WAIT is known")),
-    Case("background.events", (NODE, "the events 8 of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both")),
+    Case(
+        "background.events",
+        (NODE, "the events 8 of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both"),
+    ),
     Case("background.descriptor", (NODE, "12345 is no open descriptor")),
     Case("background.null_dims", (PLUGIN + " called alloc_tensor with rank 2 and dims NULL",)),
     Case("background.left", ("[1, 2, 3, 4]",), status=0),
-    Case("background.throws", ("[1, 2, 3, 4]", PLUGIN, "its scheduled function() threw an exception (thrown on purpose)"), status=0),
+    Case(
+        "background.throws",
+        ("[1, 2, 3, 4]", PLUGIN, "its scheduled function() threw an exception (thrown on purpose)"),
+        status=0,
+    ),
     Case("text.offset", ("node 'y' (WrongText): " + PLUGIN, "gave output 0 the string 1 at byte"), graph="text.pb"),
     Case("text.size", ("node 'y' (WrongText): " + PLUGIN, "gave output 0 the string 1 at byte"), graph="text.pb"),
     Case("text.overflow", ("node 'y' (WrongText): " + PLUGIN, "gave output 0 the string 1 at byte"), graph="text.pb"),
-    Case("text.offset", ("gave output 0 the string 1 at byte",), graph="text.pb", arguments=("--executor", "dynamic"), name="text.offset.dynamic"),
+    Case(
+        "text.offset",
+        ("gave output 0 the string 1 at byte",),
+        graph="text.pb",
+        arguments=("--executor", "dynamic"),
+        name="text.offset.dynamic",
+    ),
     Case("shape.null_dims", (NODE, PLUGIN + ": its shape() called set_output_shape with dims NULL and rank 2")),
     Case("shape.output_9", (NODE, "output 9, which does not exist")),
     Case("shape.value_type", (NODE, PLUGIN + ": its shape() gave set_output_value a int64 where the op says float")),
     Case("prepare.workspace", ("1152921504606846976",)),
     Case("cost.nan", (NODE, PLUGIN + ": its cost() gave nan")),
     # What a plugin registers.
-    refused("kernel.async_without_trait", "a kernel of op 'Wrong' has run_async alone, without the trait TENON_KERNEL_ASYNC", "test.wrong"),
-    refused("kernel.trait_without_async", "a kernel of op 'Wrong' has the trait TENON_KERNEL_ASYNC and no run_async", "test.wrong"),
+    refused(
+        "kernel.async_without_trait",
+        "a kernel of op 'Wrong' has run_async alone, without the trait TENON_KERNEL_ASYNC",
+        "test.wrong",
+    ),
+    refused(
+        "kernel.trait_without_async",
+        "a kernel of op 'Wrong' has the trait TENON_KERNEL_ASYNC and no run_async",
+        "test.wrong",
+    ),
     refused("kernel.no_run", "a kernel of op 'Wrong' has no run function", "test.wrong"),
-    refused("kernel.trait", "a kernel of op 'Wrong' has the traits 1048576, which this host does not know", "test.wrong"),
+    refused(
+        "kernel.trait", "a kernel of op 'Wrong' has the traits 1048576, which this host does not know", "test.wrong"
+    ),
     refused("kernel.must_understand", "a kernel of op 'Wrong' needs a feature of a newer host (must_understand 4)"),
     refused("kernel.size_0", "a kernel's registration has the struct_size 0"),
     refused("kernel.size_24", "a kernel of op 'Wrong' has the struct_size 24"),
@@ -209,16 +237,65 @@ CASES = [
     refused("placer.empty", "a placer lacks place"),
     refused("load.fails", "its load() failed: no licence"),
     # One op that another package has: it alone is refused.
-    Case("op.builtin", ("op 'Relu' of plugin 'test.wrong' differs in its", "the one of plugin 'tenon.ops.nn'", "[1, 2, 3, 4]"), status=0),
-    Case("op.builtin", ("op 'Relu' of plugin 'test.wrong' differs in its", "[1, 2, 3, 4]"), status=0, graph="relu.pb", name="op.builtin.other"),
+    Case(
+        "op.builtin",
+        ("op 'Relu' of plugin 'test.wrong' differs in its", "the one of plugin 'tenon.ops.nn'", "[1, 2, 3, 4]"),
+        status=0,
+    ),
+    Case(
+        "op.builtin",
+        ("op 'Relu' of plugin 'test.wrong' differs in its", "[1, 2, 3, 4]"),
+        status=0,
+        graph="relu.pb",
+        name="op.builtin.other",
+    ),
     # Options.
-    Case("nothing", ("it has no option 'bogus'", "known options: size"), arguments=("--option", "test.wrong.bogus=1"), name="option.unknown"),
-    Case("nothing", ("option 'size' is 'many', not a whole number",), arguments=("--option", "test.wrong.size=many"), name="option.misfit"),
-    Case("nothing", ("option 'size' is 0; it must be at least 1",), arguments=("--option", "test.wrong.size=0"), name="option.range"),
-    Case("nothing", ("[1, 2, 3, 4]",), status=0, arguments=("--option", "test.wrong.size=7"), name="option.reaches_a_file"),
-    Case("nothing", ("'tenon.cpu.foo=1'", "it has no option 'foo'"), status=2, arguments=("--option", "tenon.cpu.foo=1"), name="option.of_an_installed_one"),
-    Case("nothing", ("there is no package 'test.absent'",), status=2, arguments=("--option", "test.absent.foo=1"), name="option.of_none"),
-    Case("nothing", ("there is no package 'tenon.absent'",), status=2, arguments=("--devices", "absent:2"), name="devices.absent"),
+    Case(
+        "nothing",
+        ("it has no option 'bogus'", "known options: size"),
+        arguments=("--option", "test.wrong.bogus=1"),
+        name="option.unknown",
+    ),
+    Case(
+        "nothing",
+        ("option 'size' is 'many', not a whole number",),
+        arguments=("--option", "test.wrong.size=many"),
+        name="option.misfit",
+    ),
+    Case(
+        "nothing",
+        ("option 'size' is 0; it must be at least 1",),
+        arguments=("--option", "test.wrong.size=0"),
+        name="option.range",
+    ),
+    Case(
+        "nothing",
+        ("[1, 2, 3, 4]",),
+        status=0,
+        arguments=("--option", "test.wrong.size=7"),
+        name="option.reaches_a_file",
+    ),
+    Case(
+        "nothing",
+        ("'tenon.cpu.foo=1'", "it has no option 'foo'"),
+        status=2,
+        arguments=("--option", "tenon.cpu.foo=1"),
+        name="option.of_an_installed_one",
+    ),
+    Case(
+        "nothing",
+        ("there is no package 'test.absent'",),
+        status=2,
+        arguments=("--option", "test.absent.foo=1"),
+        name="option.of_none",
+    ),
+    Case(
+        "nothing",
+        ("there is no package 'tenon.absent'",),
+        status=2,
+        arguments=("--devices", "absent:2"),
+        name="devices.absent",
+    ),
     # Devices.
     Case("device.nan", (PLUGIN + ": its properties() gave flops nan",), **ELSEWHERE),
     Case("device.infinite", (PLUGIN + ": its properties() gave bytes_per_second inf",), **ELSEWHERE),
@@ -226,19 +303,50 @@ CASES = [
     Case("device.count", (PLUGIN + ": its count() gave 4000000000 devices",), **ELSEWHERE),
     Case("device.memory_kinds", (PLUGIN + ": its properties() gave memory_kind_count 1000000000",), **ELSEWHERE),
     Case("device.null", (PLUGIN + ": its open() gave success and no device",), **ELSEWHERE),
-    Case("device.null_name", (PLUGIN + ": the name that its properties() gave is a span of 100 bytes at NULL",), **ELSEWHERE),
+    Case(
+        "device.null_name",
+        (PLUGIN + ": the name that its properties() gave is a span of 100 bytes at NULL",),
+        **ELSEWHERE,
+    ),
     Case("device.null_queue", (PLUGIN + ": its queue_create() gave success and no queue",), **ELSEWHERE),
     Case("device.null_semaphore", (PLUGIN + ": its semaphore_create() gave success and no semaphore",), **ON_DEVICE),
     Case("device.null_memory", (PLUGIN + ": its allocate() gave success and no memory",), **ON_DEVICE),
     Case("device.misaligned", (PLUGIN + ": its allocate() gave memory that is not aligned",), **ON_DEVICE),
-    Case("device.far_memory", (PLUGIN + ": its properties() gave synchronous 1, and its allocate() gives memory that is not the host's",), **ELSEWHERE),
-    Case("device.not_host_visible", (PLUGIN + ": its properties() gave synchronous 1, and its memory 0 is not",), **ELSEWHERE),
-    Case("device.no_queues", (PLUGIN + ": its properties() gave synchronous 0, and the driver has no queues",), **ELSEWHERE),
-    Case("device.nan", ("its properties() gave flops nan", "node 'y' (Wrong) wants /device:WRONG:0"), graph="device.pb",
-         arguments=("--hard-placement",), name="device.nan.hard_placement"),
-    Case("device.nan", ("there is no device 'WRONG'", "its properties() gave flops nan"), arguments=("--device", "WRONG"), name="device.nan.asked_for"),
+    Case(
+        "device.far_memory",
+        (PLUGIN + ": its properties() gave synchronous 1, and its allocate() gives memory that is not the host's",),
+        **ELSEWHERE,
+    ),
+    Case(
+        "device.not_host_visible",
+        (PLUGIN + ": its properties() gave synchronous 1, and its memory 0 is not",),
+        **ELSEWHERE,
+    ),
+    Case(
+        "device.no_queues",
+        (PLUGIN + ": its properties() gave synchronous 0, and the driver has no queues",),
+        **ELSEWHERE,
+    ),
+    Case(
+        "device.nan",
+        ("its properties() gave flops nan", "node 'y' (Wrong) wants /device:WRONG:0"),
+        graph="device.pb",
+        arguments=("--hard-placement",),
+        name="device.nan.hard_placement",
+    ),
+    Case(
+        "device.nan",
+        ("there is no device 'WRONG'", "its properties() gave flops nan"),
+        arguments=("--device", "WRONG"),
+        name="device.nan.asked_for",
+    ),
     refused("driver.size_0", "tenon.device/1 has the struct_size 0"),
-    refused("driver.short", "the driver of WRONG, which has queues, lacks queue_destroy", "its struct_size of", "ends before"),
+    refused(
+        "driver.short",
+        "the driver of WRONG, which has queues, lacks queue_destroy",
+        "its struct_size of",
+        "ends before",
+    ),
     refused("driver.no_count", "the driver of WRONG lacks count"),
     refused("driver.no_wait", "the driver of WRONG, which has queues, lacks semaphore_wait"),
     refused("driver.no_type", "the device_type of a driver is empty"),
@@ -246,53 +354,124 @@ CASES = [
     refused("driver.must_understand", "tenon.device/1 needs a feature of a newer host (must_understand 2)"),
     refused("copies.nan", "the copies from WRONG to OTHER have the seconds nan", "a number from 0 on is wanted"),
     refused("copies.negative", "the copies from WRONG to OTHER have the seconds -1", "a number from 0 on is wanted"),
-    refused("copies.infinite", "the copies from WRONG to OTHER have the bytes_per_second inf", "a number from 0 on is wanted"),
+    refused(
+        "copies.infinite",
+        "the copies from WRONG to OTHER have the bytes_per_second inf",
+        "a number from 0 on is wanted",
+    ),
     refused("copies.no_copy", "the copies from WRONG to OTHER lacks copy"),
     # Exceptions.
     Case("throw.query", ("tenon_plugin_query threw an exception",)),
     Case("throw.load", ("its load() threw an exception (thrown on purpose)",)),
     Case("throw.unload", (PLUGIN + ": its unload() threw an exception", "[1, 2, 3, 4]"), status=0),
-    thrown("shape"), thrown("cost"), thrown("supports"), thrown("create"), thrown("prepare"), thrown("run"), thrown("run_async"),
-    Case("throw.run", (NODE, PLUGIN + ": its run() threw"), arguments=("--executor", "dynamic"), name="throw.run.dynamic"),
+    thrown("shape"),
+    thrown("cost"),
+    thrown("supports"),
+    thrown("create"),
+    thrown("prepare"),
+    thrown("run"),
+    thrown("run_async"),
+    Case(
+        "throw.run", (NODE, PLUGIN + ": its run() threw"), arguments=("--executor", "dynamic"), name="throw.run.dynamic"
+    ),
     Case("throw.destroy", (PLUGIN + ": its destroy() threw", "[1, 2, 3, 4]"), status=0),
     Case("throw.int", (NODE, PLUGIN + ": its run() threw an exception (something that is no std::exception)")),
     Case("throw.parallel_for", (NODE, PLUGIN + ": its run() threw an exception (thrown in a share)")),
-    thrown("count", **ELSEWHERE), thrown("open", **ELSEWHERE), thrown("properties", **ELSEWHERE), thrown("queue_create", **ELSEWHERE),
-    thrown("allocate", **ON_DEVICE), thrown("queue_copy", **ON_DEVICE), thrown("queue_barrier", **ON_DEVICE),
-    thrown("semaphore_create", **ON_DEVICE), thrown("semaphore_wait", **ON_DEVICE),
+    thrown("count", **ELSEWHERE),
+    thrown("open", **ELSEWHERE),
+    thrown("properties", **ELSEWHERE),
+    thrown("queue_create", **ELSEWHERE),
+    thrown("allocate", **ON_DEVICE),
+    thrown("queue_copy", **ON_DEVICE),
+    thrown("queue_barrier", **ON_DEVICE),
+    thrown("semaphore_create", **ON_DEVICE),
+    thrown("semaphore_wait", **ON_DEVICE),
     Case("throw.queue_destroy", (PLUGIN + ": its queue_destroy() threw",), status=0, graph="wrong.pb"),
     # What never ends.
-    Case("done.never", ("DEADLINE_EXCEEDED", NODE + ": " + PLUGIN + ": its run_async() has not called done", "the runtime is kept"),
-         arguments=("--deadline", "300ms")),
-    Case("done.late", ("DEADLINE_EXCEEDED", NODE + ": " + PLUGIN + ": its run_async() has not called done"), arguments=("--deadline", "300ms")),
+    Case(
+        "done.never",
+        ("DEADLINE_EXCEEDED", NODE + ": " + PLUGIN + ": its run_async() has not called done", "the runtime is kept"),
+        arguments=("--deadline", "300ms"),
+    ),
+    Case(
+        "done.late",
+        ("DEADLINE_EXCEEDED", NODE + ": " + PLUGIN + ": its run_async() has not called done"),
+        arguments=("--deadline", "300ms"),
+    ),
     Case("done.twice", (PLUGIN + ": its run_async() of node 'y' called done twice", "[1, 2, 3, 4]"), status=0),
-    Case("run.late", (PLUGIN + ": its run of node 'y' (Wrong) still runs", "after the deadline of 300 ms", "DEADLINE_EXCEEDED", "it was done too late"),
-         arguments=("--deadline", "300ms")),
+    Case(
+        "run.late",
+        (
+            PLUGIN + ": its run of node 'y' (Wrong) still runs",
+            "after the deadline of 300 ms",
+            "DEADLINE_EXCEEDED",
+            "it was done too late",
+        ),
+        arguments=("--deadline", "300ms"),
+    ),
     Case("device.hung", ("DEADLINE_EXCEEDED", "WRONG:0", PLUGIN), arguments=("--deadline", "2s"), **ON_DEVICE),
-    Case("device.hung", ("DEADLINE_EXCEEDED", "a constant", PLUGIN), arguments=("--deadline", "2s"), graph="constant.pb", feed=False,
-         name="device.hung.constant"),
+    Case(
+        "device.hung",
+        ("DEADLINE_EXCEEDED", "a constant", PLUGIN),
+        arguments=("--deadline", "2s"),
+        graph="constant.pb",
+        feed=False,
+        name="device.hung.constant",
+    ),
     Case("device.hung_destroy", (PLUGIN + ": its queue_destroy() of", "has not returned"), status=0),
     # Crashes: named, and the signal does what it does.
     Case("supports.nothing", (NODE + ": no kernel takes it: test.wrong: nothing at all",)),
-    crash("constructor", "its library's constructors"), crash("query", "tenon_plugin_query"), crash("load", "load"),
-    crash("shape", "shape of " + NODE), crash("supports", "supports of " + NODE), crash("create", "create of " + NODE), crash("prepare", "prepare of " + NODE),
-    crash("run", "run of " + NODE), crash("run", "run of " + NODE, arguments=("--executor", "dynamic"), name="crash.run.dynamic"),
-    crash("run_async", "run_async of " + NODE), crash("destroy", "destroy"), crash("unload", "unload"), crash("parallel_for", "run of " + NODE),
-    crash("abort", "run of " + NODE, signal.SIGABRT), crash("fpe", "run of " + NODE, signal.SIGFPE), crash("bus", "run of " + NODE, signal.SIGBUS),
-    crash("ill", "run of " + NODE, signal.SIGILL), crash("stack", "run of " + NODE), crash("properties", "properties", **ON_DEVICE),
-    crash("queue_copy", "queue_copy", **ON_DEVICE), crash("semaphore_wait", "semaphore_wait", **ON_DEVICE),
-    Case("exit.0", (PLUGIN + " called exit(0) in run of " + NODE,)), Case("exit.5", (PLUGIN + " called exit(5) in run of " + NODE,), status=5),
-    Case("exit.load", (PLUGIN + " called exit(0) in load",)), Case("exit.query", ("called exit(0) in tenon_plugin_query",)),
+    crash("constructor", "its library's constructors"),
+    crash("query", "tenon_plugin_query"),
+    crash("load", "load"),
+    crash("shape", "shape of " + NODE),
+    crash("supports", "supports of " + NODE),
+    crash("create", "create of " + NODE),
+    crash("prepare", "prepare of " + NODE),
+    crash("run", "run of " + NODE),
+    crash("run", "run of " + NODE, arguments=("--executor", "dynamic"), name="crash.run.dynamic"),
+    crash("run_async", "run_async of " + NODE),
+    crash("destroy", "destroy"),
+    crash("unload", "unload"),
+    crash("parallel_for", "run of " + NODE),
+    crash("abort", "run of " + NODE, signal.SIGABRT),
+    crash("fpe", "run of " + NODE, signal.SIGFPE),
+    crash("bus", "run of " + NODE, signal.SIGBUS),
+    crash("ill", "run of " + NODE, signal.SIGILL),
+    crash("stack", "run of " + NODE),
+    crash("properties", "properties", **ON_DEVICE),
+    crash("queue_copy", "queue_copy", **ON_DEVICE),
+    crash("semaphore_wait", "semaphore_wait", **ON_DEVICE),
+    Case("exit.0", (PLUGIN + " called exit(0) in run of " + NODE,)),
+    Case("exit.5", (PLUGIN + " called exit(5) in run of " + NODE,), status=5),
+    Case("exit.load", (PLUGIN + " called exit(0) in load",)),
+    Case("exit.query", ("called exit(0) in tenon_plugin_query",)),
     # Other ops that stand for one without a kernel.
-    *(Case("decompose." + what, ("the decomposition of " + NODE + " gives no float for output 0: an error of package 'test.wrong'",), status=1)
-      for what in ("nothing", "node", "negative_node", "output")),
+    *(
+        Case(
+            "decompose." + what,
+            ("the decomposition of " + NODE + " gives no float for output 0: an error of package 'test.wrong'",),
+            status=1,
+        )
+        for what in ("nothing", "node", "negative_node", "output")
+    ),
     Case("decompose.fails", ("the decomposition of " + NODE + ": no others",)),
-    Case("throw.decompose", (PLUGIN + ": its decompose() threw an exception (thrown on purpose)",)), crash("decompose", "decompose of " + NODE),
+    Case("throw.decompose", (PLUGIN + ": its decompose() threw an exception (thrown on purpose)",)),
+    crash("decompose", "decompose of " + NODE),
     # Gradients, which the command does not ask for.
-    *(Case("gradient." + what, (PLUGIN + ": its gradient() gave input 0: " + says, "Wrong"), command=("gradient",)) for what, says in (
-        ("node", "the gradient at node 99999; the graph has"), ("negative_node", "the gradient at node -7"),
-        ("output", "the gradient at output 5 of node"), ("kind", "a gradient of kind 77"), ("slices", "the indices at node -1"))),
-    Case("throw.gradient", (PLUGIN + ": its gradient() threw an exception (thrown on purpose)",), command=("gradient",)),
+    *(
+        Case("gradient." + what, (PLUGIN + ": its gradient() gave input 0: " + says, "Wrong"), command=("gradient",))
+        for what, says in (
+            ("node", "the gradient at node 99999; the graph has"),
+            ("negative_node", "the gradient at node -7"),
+            ("output", "the gradient at output 5 of node"),
+            ("kind", "a gradient of kind 77"),
+            ("slices", "the indices at node -1"),
+        )
+    ),
+    Case(
+        "throw.gradient", (PLUGIN + ": its gradient() threw an exception (thrown on purpose)",), command=("gradient",)
+    ),
     Case("nothing", ("OK",), status=0, command=("gradient",), name="gradient.nothing"),
 ]
 
@@ -311,8 +490,15 @@ def run(case, tenon, plugin, gradient, folder):
     command = command_of(case, tenon, plugin, gradient, folder)
     environment = {**os.environ, "WRONG": case.wrong}
     try:
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=BOUND_SECONDS, check=False)
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=BOUND_SECONDS,
+            check=False,
+        )
     except subprocess.TimeoutExpired as late:
         return "did not end; it said: " + (late.stdout or b"").decode(errors="replace")
     said = done.stdout.decode(errors="replace")
@@ -331,7 +517,9 @@ def main(tenon, plugin, gradient, names):
         write_files(folder)
         # What takes long by itself begins first.
         slow = sorted(cases, key=lambda case: not case.name.startswith(("device.hung", "done.", "run.")))
-        outcomes = dict(zip((case.name for case in slow), pool.map(lambda case: run(case, tenon, plugin, gradient, folder), slow)))
+        outcomes = dict(
+            zip((case.name for case in slow), pool.map(lambda case: run(case, tenon, plugin, gradient, folder), slow))
+        )
     for name, outcome in outcomes.items():
         if outcome:
             failed += 1

@@ -4,9 +4,11 @@
 
     pack.py --build build/release --out build/gpu-kit.tar.gz [--plugin tenon.cuda] [--most-mib 60]
 
-The archive holds a folder gpu-kit: first.sh, and tree, a stripped copy of the source tree as far as tests and measurements read it, with the
-build's programs, its plugins and the Debian libraries that these need (tree/debian). Fails where a file is missing, or the archive is larger.
+The archive holds a folder gpu-kit: first.sh, and tree, a stripped copy of the source tree as far as tests and
+measurements read it, with the build's programs, its plugins and the Debian libraries that these need (tree/debian).
+Fails where a file is missing, or the archive is larger.
 """
+
 import argparse
 import pathlib
 import re
@@ -17,13 +19,32 @@ import tarfile
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TESTS = ("gpu_test", "capture_test", "gpu_attention_test", "gpu_attention_gradient_test", "gpu_chain_test", "golden_cases_test", "random_placement_test", "dlpack_test", "train_devices_test")
+TESTS = (
+    "gpu_test",
+    "capture_test",
+    "gpu_attention_test",
+    "gpu_attention_gradient_test",
+    "gpu_chain_test",
+    "golden_cases_test",
+    "random_placement_test",
+    "dlpack_test",
+    "train_devices_test",
+)
 PROGRAMS = ("bin/tenon", "bin/gpu_bench", *(f"tests/bin/{name}" for name in TESTS))
 READ = ("tests/plugins/tenon_cpu_whole.so", "tests/plugins/tenon_test_variant.so", "share/tenon/digits.npy")
 # No part of any test or measurement of a GPU: other GPUs, another library of the CPU's, networks of machines.
 LEFT_OUT = ("tenon_cpu_onednn", "tenon_cuda", "tenon_rocm", "tenon_grpc")
-SOURCES = ("Makefile", "LICENSE", "tests/gpu", "tests/perf/gpu/bench_gpu.sh", "tests/perf/gpu/bench_gpu.py", "tests/perf/gpu/peers.py", "tests/golden/cases", "tests/golden/differences.json",
-           "sdk/train/data")
+SOURCES = (
+    "Makefile",
+    "LICENSE",
+    "tests/gpu",
+    "tests/perf/gpu/bench_gpu.sh",
+    "tests/perf/gpu/bench_gpu.py",
+    "tests/perf/gpu/peers.py",
+    "tests/golden/cases",
+    "tests/golden/differences.json",
+    "sdk/train/data",
+)
 PRIVATE = pathlib.Path("lib/tenon/private")  # cmake/TenonPrivateLibraries.cmake
 # Every Linux has these, and they have to fit its kernel and driver.
 SYSTEMS = re.compile(r"^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread)\.so\.\d+)$")
@@ -48,7 +69,8 @@ def wanted(build, plugin):
 
 
 def needed(file, build):
-    """Libraries that the loader finds for a file, by name: those outside the build, and the build's own copies (lib/tenon/private)."""
+    """Libraries that the loader finds for a file, by name: those outside the build, and the build's own copies
+    (lib/tenon/private)."""
     done = subprocess.run(["ldd", file], capture_output=True, text=True)
     for line in done.stdout.splitlines():
         if "not found" in line:
@@ -121,7 +143,9 @@ def main():
         part.unlink()
         fail(f"the archive has {size:.1f} MiB, and {arguments.most_mib:g} are what it may have")
     part.rename(out)
-    print(f"{out}: {size:.1f} MiB, {unpacked / 2**20:.1f} MiB unpacked. On the machine with the GPU:\n  tar xf {out.name} && gpu-kit/first.sh")
+    print(
+        f"{out}: {size:.1f} MiB, {unpacked / 2**20:.1f} MiB unpacked. On the machine with the GPU:\n  tar xf {out.name} && gpu-kit/first.sh"
+    )
 
 
 if __name__ == "__main__":

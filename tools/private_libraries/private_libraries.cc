@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // make_private_libraries copy FOLDER NAMES DEPFILE LIBRARY...
-//     Copies shared libraries of the system, and those that they need, under names that nobody else in a process has: libNAME.so.N becomes
-//     libtenon_NAME.so.N in FOLDER, and each symbol S that it exports becomes __wrap_S, which is what `ld --wrap=S` makes of a call. NAMES lists both.
+//     Copies shared libraries of the system, and those that they need, under names that nobody else in a process has:
+//     libNAME.so.N becomes libtenon_NAME.so.N in FOLDER, and each symbol S that it exports becomes __wrap_S, which is
+//     what `ld --wrap=S` makes of a call. NAMES lists both.
 // make_private_libraries link NAMES FILE OBJECT|ARCHIVE...
-//     Writes FILE for the linker (@FILE): it names the copies, and wraps those of their symbols that these objects want and none of them defines.
+//     Writes FILE for the linker (@FILE): it names the copies, and wraps those of their symbols that these objects want
+//     and none of them defines.
 // What is linked so calls its own copy, whatever else the process loaded first or exports.
 //
-// Why: the dynamic linker looks up names in the order in which libraries came into the process, and a library that is opened globally (a Python module of a large
-// framework, a preloaded one) comes first. Debian's archives are compiled for programs: where they have thread-local variables no shared library can take them in.
+// Why: the dynamic linker looks up names in the order in which libraries came into the process, and a library that is
+// opened globally (a Python module of a large framework, a preloaded one) comes first. Debian's archives are compiled
+// for programs: where they have thread-local variables no shared library can take them in.
 //
-// What the C and C++ libraries of the system define keeps its name, and they are shared, as are drivers: see kShared. ELF of 64 bits, little-endian.
+// What the C and C++ libraries of the system define keeps its name, and they are shared, as are drivers: see kShared.
+// ELF of 64 bits, little-endian.
 #include <elf.h>
 
 #include <algorithm>
@@ -35,7 +39,9 @@ constexpr char kPrefix[] = "__wrap_";
 constexpr uint64_t kPage = 0x1000;
 
 // These stay what they are: the system's own, OpenMP's pool of threads, and the door to vendors' drivers.
-constexpr std::string_view kShared[] = {"libc.so", "libm.so", "libmvec.so", "libstdc++.so", "libgcc_s.so", "libpthread.so", "libdl.so", "librt.so", "ld-linux", "libgomp.so", "libOpenCL.so"};
+constexpr std::string_view kShared[] = {"libc.so",     "libm.so",       "libmvec.so",  "libstdc++.so",
+                                        "libgcc_s.so", "libpthread.so", "libdl.so",    "librt.so",
+                                        "ld-linux",    "libgomp.so",    "libOpenCL.so"};
 
 bool StaysShared(std::string_view name) {
   for (const std::string_view shared : kShared) {
@@ -49,7 +55,9 @@ bool IsOfTheLinker(std::string_view symbol) {
   return symbol == "_init" || symbol == "_fini" || symbol == "_edata" || symbol == "_end" || symbol == "__bss_start";
 }
 
-std::string PrivateName(const std::string& soname) { return "libtenon_" + (soname.starts_with("lib") ? soname.substr(3) : soname); }
+std::string PrivateName(const std::string& soname) {
+  return "libtenon_" + (soname.starts_with("lib") ? soname.substr(3) : soname);
+}
 
 uint64_t Aligned(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -70,7 +78,8 @@ class Library {
   explicit Library(fs::path path) : path_(std::move(path)) {
     bytes_ = ReadBytes(path_);
     const auto& header = At<Elf64_Ehdr>(0);
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN) {
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+        header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN) {
       throw std::runtime_error("is no shared library of 64 bits, little-endian");
     }
     for (uint16_t i = 0; i < header.e_shnum; ++i) {
@@ -79,7 +88,8 @@ class Library {
       if (section.sh_type == SHT_DYNSYM) symbols_ = &section;
       if (section.sh_type == SHT_GNU_HASH || section.sh_type == SHT_HASH) hash_ = &section;
     }
-    if (dynamic_ == nullptr || symbols_ == nullptr || hash_ == nullptr) throw std::runtime_error("has no headers of its dynamic sections");
+    if (dynamic_ == nullptr || symbols_ == nullptr || hash_ == nullptr)
+      throw std::runtime_error("has no headers of its dynamic sections");
     strings_ = &At<Elf64_Shdr>(header.e_shoff + symbols_->sh_link * sizeof(Elf64_Shdr));
     for (const Elf64_Dyn& entry : Dynamic()) {
       if (entry.d_tag == DT_NEEDED) needed_.push_back(Text(entry.d_un.d_val));
@@ -112,13 +122,15 @@ class Library {
     };
     for (uint64_t i = 1; i < SymbolCount(); ++i) {
       Elf64_Sym& symbol = Symbol(i);
-      if (const std::string name = Text(symbol.st_name); IsGlobal(symbol) && renamed.contains(name)) symbol.st_name = static_cast<Elf64_Word>(add(kPrefix + name));
+      if (const std::string name = Text(symbol.st_name); IsGlobal(symbol) && renamed.contains(name))
+        symbol.st_name = static_cast<Elf64_Word>(add(kPrefix + name));
     }
     RenameVersions(ours, add);
     std::vector<Elf64_Dyn> dynamic;
     for (Elf64_Dyn entry : Dynamic()) {
       if (entry.d_tag == DT_NULL || entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH) continue;
-      if (entry.d_tag == DT_NEEDED && ours.contains(Text(entry.d_un.d_val))) entry.d_un.d_val = add(PrivateName(Text(entry.d_un.d_val)));
+      if (entry.d_tag == DT_NEEDED && ours.contains(Text(entry.d_un.d_val)))
+        entry.d_un.d_val = add(PrivateName(Text(entry.d_un.d_val)));
       if (entry.d_tag == DT_SONAME) entry.d_un.d_val = add(PrivateName(soname_));
       if (entry.d_tag == DT_GNU_HASH) entry.d_tag = DT_HASH;
       dynamic.push_back(entry);
@@ -132,7 +144,9 @@ class Library {
   }
 
  private:
-  static bool IsGlobal(const Elf64_Sym& symbol) { return ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_name != 0; }
+  static bool IsGlobal(const Elf64_Sym& symbol) {
+    return ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_name != 0;
+  }
 
   template <typename T>
   T& At(uint64_t offset) {
@@ -149,14 +163,16 @@ class Library {
   const Elf64_Sym& Symbol(uint64_t i) const { return At<Elf64_Sym>(symbols_->sh_offset + i * sizeof(Elf64_Sym)); }
 
   std::string Text(uint64_t offset) const {
-    if (offset >= strings_->sh_size || strings_->sh_offset + strings_->sh_size > bytes_.size()) throw std::runtime_error("has a name outside of its names");
+    if (offset >= strings_->sh_size || strings_->sh_offset + strings_->sh_size > bytes_.size())
+      throw std::runtime_error("has a name outside of its names");
     const char* begin = bytes_.data() + strings_->sh_offset + offset;
     return std::string(begin, strnlen(begin, strings_->sh_size - offset));
   }
 
   std::vector<Elf64_Dyn> Dynamic() const {
     std::vector<Elf64_Dyn> entries;
-    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic_->sh_size; at += sizeof(Elf64_Dyn)) entries.push_back(At<Elf64_Dyn>(dynamic_->sh_offset + at));
+    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic_->sh_size; at += sizeof(Elf64_Dyn))
+      entries.push_back(At<Elf64_Dyn>(dynamic_->sh_offset + at));
     return entries;
   }
 
@@ -169,7 +185,8 @@ class Library {
       if (section.sh_type != SHT_GNU_verneed) continue;
       for (uint64_t at = section.sh_offset, left = section.sh_info; left > 0; --left) {
         auto& need = At<Elf64_Verneed>(at);
-        if (const std::string file = Text(need.vn_file); ours.contains(file)) need.vn_file = static_cast<Elf64_Word>(add(PrivateName(file)));
+        if (const std::string file = Text(need.vn_file); ours.contains(file))
+          need.vn_file = static_cast<Elf64_Word>(add(PrivateName(file)));
         at += need.vn_next;
       }
     }
@@ -235,12 +252,14 @@ class Library {
     for (size_t i = 0; i < segments.size(); ++i) {
       if (segments[i].p_type == PT_LOAD) last = i;
     }
-    segments.insert(segments.begin() + static_cast<std::ptrdiff_t>(last) + 1, Elf64_Phdr{PT_LOAD, PF_R | PF_W, offset, address, address, size, size, kPage});
+    segments.insert(segments.begin() + static_cast<std::ptrdiff_t>(last) + 1,
+                    Elf64_Phdr{PT_LOAD, PF_R | PF_W, offset, address, address, size, size, kPage});
 
     Place(dynamic_, offset + dynamic_at, address + dynamic_at, dynamic.size() * sizeof(Elf64_Dyn));
     Place(strings_, offset + strings_at, address + strings_at, strings.size());
     Place(hash_, offset + table_at, address + table_at, table.size() * sizeof(Elf64_Word));
-    if (hash_->sh_type == SHT_GNU_HASH) hash_->sh_name += std::strlen(".gnu");  // ".hash", as who edits it later (patchelf) looks for it
+    if (hash_->sh_type == SHT_GNU_HASH)
+      hash_->sh_name += std::strlen(".gnu");  // ".hash", as who edits it later (patchelf) looks for it
     hash_->sh_type = SHT_HASH;
     hash_->sh_entsize = sizeof(Elf64_Word);
     auto& written = At<Elf64_Ehdr>(0);
@@ -339,7 +358,8 @@ class Set {
 
  private:
   static fs::path Find(const std::string& name, const fs::path& beside) {
-    for (const fs::path& folder : {beside, fs::path("/lib/x86_64-linux-gnu"), fs::path("/lib64"), fs::path("/usr/lib64"), fs::path("/lib/aarch64-linux-gnu")}) {
+    for (const fs::path& folder : {beside, fs::path("/lib/x86_64-linux-gnu"), fs::path("/lib64"),
+                                   fs::path("/usr/lib64"), fs::path("/lib/aarch64-linux-gnu")}) {
       if (fs::exists(folder / name)) return folder / name;
     }
     return {};
@@ -359,7 +379,8 @@ class Objects {
     constexpr size_t kHead = 60;  // name 16, date 12, owner 6, group 6, mode 8, size 10, end 2
     for (size_t at = kArchive.size(); at + kHead <= bytes.size();) {
       const size_t size = std::stoull(bytes.substr(at + 48, 10));
-      if (bytes[at] != '/' || std::isdigit(static_cast<unsigned char>(bytes[at + 1])) != 0) AddObject(path, std::string_view(bytes).substr(at + kHead, size));
+      if (bytes[at] != '/' || std::isdigit(static_cast<unsigned char>(bytes[at + 1])) != 0)
+        AddObject(path, std::string_view(bytes).substr(at + kHead, size));
       at = Aligned(at + kHead + size, 2);
     }
   }
@@ -369,22 +390,28 @@ class Objects {
  private:
   void AddObject(const fs::path& path, std::string_view bytes) {
     const auto at = [&]<typename T>(uint64_t offset, T) {
-      if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) throw std::runtime_error(path.string() + " is cut off");
+      if (offset > bytes.size() || bytes.size() - offset < sizeof(T))
+        throw std::runtime_error(path.string() + " is cut off");
       T value;
       std::memcpy(&value, bytes.data() + offset, sizeof(T));
       return value;
     };
     const auto header = at(0, Elf64_Ehdr{});
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) throw std::runtime_error(path.string() + " is no object file");
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+      throw std::runtime_error(path.string() + " is no object file");
     for (uint16_t i = 0; i < header.e_shnum; ++i) {
       const auto section = at(header.e_shoff + i * sizeof(Elf64_Shdr), Elf64_Shdr{});
       if (section.sh_type != SHT_SYMTAB) continue;
       const auto strings = at(header.e_shoff + section.sh_link * sizeof(Elf64_Shdr), Elf64_Shdr{});
-      for (uint64_t symbol_at = section.sh_offset; symbol_at < section.sh_offset + section.sh_size; symbol_at += sizeof(Elf64_Sym)) {
+      for (uint64_t symbol_at = section.sh_offset; symbol_at < section.sh_offset + section.sh_size;
+           symbol_at += sizeof(Elf64_Sym)) {
         const auto symbol = at(symbol_at, Elf64_Sym{});
-        if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || symbol.st_name >= strings.sh_size || strings.sh_offset + strings.sh_size > bytes.size()) continue;
+        if (ELF64_ST_BIND(symbol.st_info) == STB_LOCAL || symbol.st_name >= strings.sh_size ||
+            strings.sh_offset + strings.sh_size > bytes.size())
+          continue;
         const char* name = bytes.data() + strings.sh_offset + symbol.st_name;
-        (symbol.st_shndx == SHN_UNDEF ? wanted_ : defined_).emplace(name, strnlen(name, strings.sh_size - symbol.st_name));
+        (symbol.st_shndx == SHN_UNDEF ? wanted_ : defined_)
+            .emplace(name, strnlen(name, strings.sh_size - symbol.st_name));
       }
     }
   }

@@ -23,7 +23,8 @@ namespace {
 // Results up to this many bytes live in their iteration's own memory.
 constexpr uint64_t kSmallBytes = 1024;
 constexpr uint64_t kAlignment = 64;
-// Of so many choices between turns of loops, or the step itself, one is not by their order. And so many nodes run before what the host waits for, and no more.
+// Of so many choices between turns of loops, or the step itself, one is not by their order. And so many nodes run
+// before what the host waits for, and no more.
 constexpr uint32_t kOrderly = 64, kPatience = 100'000;
 
 }  // namespace
@@ -33,8 +34,13 @@ Result<std::unique_ptr<DynamicInstance>> DynamicInstance::Create(const DynamicPl
 }
 
 DynamicInstance::DynamicInstance(const DynamicPlan* plan)
-    : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0),
-      fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
+    : plan_(plan),
+      pool_(plan->plan().env().pool),
+      work_(&plan->plan().env()),
+      shuffled_(plan->plan().options().schedule_seed != 0),
+      fetched_(plan->fetches().size()),
+      spare_iterations_(plan->frames().size()),
+      spare_frames_(plan->frames().size()) {
   root_.info = &plan->frames()[graph::kStep];
   root_iteration_ = MakeIteration(graph::kStep);
   root_iteration_->frame = &root_;
@@ -83,7 +89,8 @@ Status DynamicInstance::Drive(First first) {
   if (stands_still_) return Status::Ok();
   Status status = std::move(error_);
   if (work_.begun()) status = work_.Complete(std::move(status));
-  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i) status = fetched_[i].present ? ReadFetched(i) : NoValue(i);
+  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
+    status = fetched_[i].present ? ReadFetched(i) : NoValue(i);
   return status;
 }
 
@@ -92,7 +99,8 @@ Status DynamicInstance::ReadFetched(size_t fetch) {
   Fetched& fetched = fetched_[fetch];
   if (fetched.variable == nullptr) return Status::Ok();
   const graph::Edge& edge = plan_->plan().fetches()[fetch];
-  Status status = Dereference(fetched.variable, BaseType(plan_->plan().graph().TypeOf(edge)), nullptr, &work_, QueueId(), step_->cancellation, &fetched.view);
+  Status status = Dereference(fetched.variable, BaseType(plan_->plan().graph().TypeOf(edge)), nullptr, &work_,
+                              QueueId(), step_->cancellation, &fetched.view);
   if (!status.ok()) return std::move(status).Annotate(plan_->plan().graph().node(edge.node).Describe());
   fetched.owned = true;
   return Status::Ok();
@@ -108,7 +116,8 @@ void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
     view.flags = FeedFlags(*feeds[i], plan_->plan().MemoryOf(plan_->plan().feeds()[i]) == 0);
   }
   for (size_t i = 0; i < fetched_.size(); ++i)
-    if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[plan_->fetches()[i].slot].view, true, false};
+    if (plan_->fetches()[i].is_static)
+      fetched_[i] = {root_iteration_->slots[plan_->fetches()[i].slot].view, true, false};
   for (const Target& target : plan_->fed_merges()) Deliver(target, root_iteration_, false);
   for (LocalId source : info.sources) Push(source, root_iteration_, false);
   if (!plan_->plan().uses_queues()) return;
@@ -140,7 +149,8 @@ void DynamicInstance::Fail(Status status) noexcept {
   if (!error_.ok()) return;
   failed_ = true;
   error_ = std::move(status);
-  if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status::Of(Code::kCancelled, "another node of the step failed: ", error_.message()));
+  if (!step_->cancellation->cancelled())
+    step_->cancellation->Cancel(Status::Of(Code::kCancelled, "another node of the step failed: ", error_.message()));
 }
 
 void DynamicInstance::Loop() {
@@ -196,7 +206,8 @@ DynamicInstance::Iteration* DynamicInstance::FirstActive() {
   const auto turn_of = [](Iteration* iteration) {
     if (iteration->turn != 0) return iteration->turn;
     while (iteration->ready[iteration->first_ready] == 0) ++iteration->first_ready;
-    const auto first = static_cast<int32_t>(iteration->first_ready * 64 + static_cast<size_t>(std::countr_zero(iteration->ready[iteration->first_ready])));
+    const auto first = static_cast<int32_t>(
+        iteration->first_ready * 64 + static_cast<size_t>(std::countr_zero(iteration->ready[iteration->first_ready])));
     return static_cast<uint64_t>(iteration->info->nodes[LocalId(first)].rank) << 32;
   };
   Iteration* first = active_[0];
@@ -210,7 +221,9 @@ DynamicInstance::Iteration* DynamicInstance::FirstActive() {
 }
 
 DynamicInstance::Ready DynamicInstance::TakeReady() {
-  Iteration* const iteration = shuffled_ ? active_[random_() % active_.size()] : active_.size() == 1 ? active_[0] : FirstActive();
+  Iteration* const iteration = shuffled_             ? active_[random_() % active_.size()]
+                               : active_.size() == 1 ? active_[0]
+                                                     : FirstActive();
   uint64_t* const ready = iteration->ready.data();
   size_t word = iteration->first_ready;
   int bit = 0;
@@ -332,7 +345,8 @@ void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) 
   if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
   const tenon_tensor_view& predicate = Input(info, 1, iteration).view;
   if (predicate.dl.ndim != 0)
-    return Fail(InvalidArgument(StrCat(info.node->Describe(), ": its predicate must be a scalar, found the shape ", ShapeOf(predicate).ToString())));
+    return Fail(InvalidArgument(StrCat(info.node->Describe(), ": its predicate must be a scalar, found the shape ",
+                                       ShapeOf(predicate).ToString())));
   const int32_t taken = *static_cast<const uint8_t*>(DataOf(predicate)) != 0 ? 1 : 0;
   Forward(Input(info, 0, iteration), iteration, info.first_output + taken);
   if (info.fetch_count != 0) {
@@ -408,7 +422,8 @@ void DynamicInstance::ProcessExit(const NodeInfo& info, Iteration* iteration) {
   if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
   auto& state = iteration->frame->exits[info.exit];
   if (state == FrameInstance::ExitState::kLive)
-    return Fail(InvalidArgument(StrCat(info.node->Describe(), " brings a second value out of its loop; it must take the side of a "
+    return Fail(InvalidArgument(StrCat(info.node->Describe(),
+                                       " brings a second value out of its loop; it must take the side of a "
                                        "Switch that the loop's last turn alone takes")));
   state = FrameInstance::ExitState::kLive;
   Iteration* parent = iteration->frame->parent;
@@ -500,7 +515,8 @@ Status DynamicInstance::Carry(const Slot& from, const Iteration& source, Iterati
     return Status::Ok();
   }
   const uint64_t bytes = RoundUp(view.byte_size, kAlignment);
-  TENON_ASSIGN_OR_RETURN(char* memory, MemoryOf(iteration, &slot, bytes + sizeof(int64_t) * static_cast<uint64_t>(view.dl.ndim)));
+  TENON_ASSIGN_OR_RETURN(char* memory,
+                         MemoryOf(iteration, &slot, bytes + sizeof(int64_t) * static_cast<uint64_t>(view.dl.ndim)));
   if (view.byte_size == 4) std::memcpy(memory, DataOf(view), 4);
   else std::memcpy(memory, DataOf(view), view.byte_size);
   slot.view = view;
@@ -583,8 +599,8 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
     if (info.kind == Kind::kMerge && dereference.input != iteration->states[info.local].live) continue;
     Resource* resource = *static_cast<Resource**>(DataOf(from.view));
     const SessionDevice* owner = dereference.memory == 0 ? nullptr : &plan_->plan().env().devices[dereference.memory];
-    Status status = Dereference(resource, dereference.dtype, owner == nullptr ? nullptr : owner->device, &work_, owner == nullptr ? QueueId() : owner->first_queue,
-                                step_->cancellation, &to.view);
+    Status status = Dereference(resource, dereference.dtype, owner == nullptr ? nullptr : owner->device, &work_,
+                                owner == nullptr ? QueueId() : owner->first_queue, step_->cancellation, &to.view);
     if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
     to.shape_id = 0;
     to.depth = iteration->info->depth;
@@ -593,8 +609,8 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
   return Status::Ok();
 }
 
-// Whether a kernel may run on another thread: one that says that it is worth it, and any other whose outputs alone tell that it has run, until it was seen to be short. Such
-// are timed.
+// Whether a kernel may run on another thread: one that says that it is worth it, and any other whose outputs alone tell
+// that it has run, until it was seen to be short. Such are timed.
 inline bool DynamicInstance::MayLeave(const NodeInfo& info, const Call& call, uint32_t traits) {
   if ((traits & TENON_KERNEL_VIEW) != 0) return false;
   if ((traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0) return true;
@@ -652,8 +668,8 @@ void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) 
 bool DynamicInstance::RunsElsewhere(const Call& call, const tenon_kernel_registration& kernel) const {
   if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
   if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return true;
-  // One goes where there is other work for this thread, and to no more threads than a step has, each of which may be in a branch of its own, with its values. What a
-  // schedule's seed decides no clock does.
+  // One goes where there is other work for this thread, and to no more threads than a step has, each of which may be in
+  // a branch of its own, with its values. What a schedule's seed decides no clock does.
   if (active_.empty() || computing_ + 1 >= step_->env->threads->threads()) return false;
   const PreparedNode& prepared = *call.last;
   const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
@@ -673,7 +689,8 @@ Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* ite
   const auto slot = [call](int32_t i) { return reinterpret_cast<const Slot*>(call->frame.inputs[i]); };
   static_assert(offsetof(Slot, view) == 0);
   bool same = call->last != nullptr;
-  for (int32_t i = 0; i < info.input_count && same; ++i) same = call->seen[i] != 0 && call->seen[i] == slot(i)->shape_id;
+  for (int32_t i = 0; i < info.input_count && same; ++i)
+    same = call->seen[i] != 0 && call->seen[i] == slot(i)->shape_id;
   if (same) return Status::Ok();
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> prepared,
                          info.runner->Resolve({call->frame.inputs, static_cast<size_t>(info.input_count)}, call->last));
@@ -696,7 +713,8 @@ Status DynamicInstance::MakeOutputs(const NodeInfo& info, Call* call, Iteration*
   return Status::Ok();
 }
 
-Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared, Iteration* iteration) {
+Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared,
+                                   Iteration* iteration) {
   const int32_t at = info.first_output + k;
   Slot& slot = iteration->slots[at];
   const DType dtype = info.node->output_types[k];

@@ -7,18 +7,19 @@
 // through data and control edges. Enter, Exit and NextIteration move values between frames and iterations.
 //
 // Memory. An iteration has a slot for each value, a prepared frame for each kernel, and memory of its own for small
-// results; all of it is made once, pooled, and used again by later iterations and steps, so that a steady node costs its
-// call, a comparison of shapes and the counting of its consumers. Larger results come from the session's pool and are
-// released after their last consumer. A value that leaves its iteration takes its bytes along.
+// results; all of it is made once, pooled, and used again by later iterations and steps, so that a steady node costs
+// its call, a comparison of shapes and the counting of its consumers. Larger results come from the session's pool and
+// are released after their last consumer. A value that leaves its iteration takes its bytes along.
 //
-// Order. Of what is ready the node that was constructed first runs first, as in straight code: a branch is done before the next one begins, so that few values
-// are alive at once. A loop stands where its first node does; of its turns, and those of the loops within, the one that began first goes on first.
-// What the host waits for a device for comes when nothing else is ready: what other devices can begin has begun by then.
-// Yet nobody waits for ever for a loop that turns until another branch has done something: now and then it is another's turn.
+// Order. Of what is ready the node that was constructed first runs first, as in straight code: a branch is done before
+// the next one begins, so that few values are alive at once. A loop stands where its first node does; of its turns, and
+// those of the loops within, the one that began first goes on first. What the host waits for a device for comes when
+// nothing else is ready: what other devices can begin has begun by then. Yet nobody waits for ever for a loop that
+// turns until another branch has done something: now and then it is another's turn.
 //
 // Invariants. All bookkeeping belongs to the thread that drives the step; kernels that finish elsewhere leave a message
-// in an inbox. So there is no lock and no atomic for a node. Run returns when nothing of the step runs any more; or, when the step
-// was cancelled and a kernel does not end in a while, without it: then abandoned() holds.
+// in an inbox. So there is no lock and no atomic for a node. Run returns when nothing of the step runs any more; or,
+// when the step was cancelled and a kernel does not end in a while, without it: then abandoned() holds.
 #ifndef TENON_CORE_EXEC_DATAFLOW_DYNAMIC_INSTANCE_H_
 #define TENON_CORE_EXEC_DATAFLOW_DYNAMIC_INSTANCE_H_
 
@@ -154,7 +155,8 @@ class DynamicInstance {
     Receipt* next = nullptr;                 // among those that have arrived
   };
 
-  // What has come, the first first. To put something in takes no memory: whoever brings it has nobody to tell that there is none.
+  // What has come, the first first. To put something in takes no memory: whoever brings it has nobody to tell that
+  // there is none.
   template <typename Item>
   class Inbox {
    public:
@@ -205,7 +207,8 @@ class DynamicInstance {
   void Push(LocalId node, Iteration* iteration, bool dead);
   void Deliver(const Target& target, Iteration* iteration, bool dead, bool from_enter = false);
   void DeliverToMerge(const Target& target, Iteration* iteration, bool dead, bool from_enter);
-  void Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration, bool dead, bool from_enter = false);
+  void Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration, bool dead,
+            bool from_enter = false);
   void WakeAll(const NodeInfo& info, Iteration* iteration, bool dead, bool from_enter = false) {
     Wake(info, 0, info.output_count + 1, iteration, dead, from_enter);
   }
@@ -273,7 +276,8 @@ class DynamicInstance {
   static Status RunTimed(const PreparedNode& prepared, tenon_frame* frame);
   void StartElsewhere(Call* call);
   Status StartThere(Call* call);
-  static tenon_status* StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame, void* number);
+  static tenon_status* StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame,
+                                  void* number);
   static void RunThere(Call* call);
   static void CallDone(void* argument, tenon_status* status);
   void Post(Call* call);
@@ -328,8 +332,8 @@ inline void DynamicInstance::Deliver(const Target& target, Iteration* iteration,
   if (--state.pending == 0) Push(target.node, iteration, state.dead != 0);
 }
 
-inline void DynamicInstance::Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration, bool dead,
-                                  bool from_enter) {
+inline void DynamicInstance::Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration,
+                                  bool dead, bool from_enter) {
   const int32_t begin = ranges()[info.first_range + first_range];
   const int32_t end = ranges()[info.first_range + last_range];
   for (int32_t at = begin; at != end; ++at) Deliver(plan_->targets()[at], iteration, dead, from_enter);

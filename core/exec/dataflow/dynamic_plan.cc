@@ -61,7 +61,8 @@ Status DynamicPlan::Fill() {
     frame.child = static_cast<int>(parent.children.size());
     parent.children.push_back(i);
     const graph::AttrValue* parallel = plan_->graph().node(from.enters[0]).FindAttr("parallel_iterations");
-    if (parallel != nullptr && parallel->kind() == TENON_ATTR_INT) frame.parallel_iterations = std::max<int64_t>(1, parallel->i());
+    if (parallel != nullptr && parallel->kind() == TENON_ATTR_INT)
+      frame.parallel_iterations = std::max<int64_t>(1, parallel->i());
   }
   for (size_t i = 0; i < plan_->feeds().size(); ++i) (void)AddSlot(graph::kStep);
   TENON_RETURN_IF_ERROR(LayOutNodes(loops));
@@ -70,7 +71,8 @@ Status DynamicPlan::Fill() {
   return FindFetches();
 }
 
-// Kernels and sends with a control edge from a queue that is not theirs. Nodes of the engine pass on what they come after.
+// Kernels and sends with a control edge from a queue that is not theirs. Nodes of the engine pass on what they come
+// after.
 void DynamicPlan::FindFollowers() {
   const graph::Graph& graph = plan_->graph();
   graph::NodeMap<int64_t> after(graph.size(), 0);  // bits: queues' devices; those from 63 on share a bit
@@ -193,7 +195,8 @@ Status DynamicPlan::Connect() {
       bool counted = false;
       if (feed >= 0) {
         if (info.frame != graph::kStep)
-          return Unimplemented(StrCat(info.node->Describe(), ": input ", i, " is fed inside a loop; feed the value that enters the loop"));
+          return Unimplemented(StrCat(info.node->Describe(), ": input ", i,
+                                      " is fed inside a loop; feed the value that enters the loop"));
         slot = feed;
       } else if (edge.node && Runs(edge.node)) {
         const NodeInfo& source = InfoOf(edge.node);
@@ -220,7 +223,9 @@ Status DynamicPlan::Connect() {
     }
     for (graph::NodeId control : info.node->controls) {
       if (!Runs(control) || InfoOf(control).is_static) continue;
-      wires.push_back({control, static_cast<int32_t>(InfoOf(control).output_count), {info.local, merge ? Target::kMergeControl : Target::kPlain}});
+      wires.push_back({control,
+                       static_cast<int32_t>(InfoOf(control).output_count),
+                       {info.local, merge ? Target::kMergeControl : Target::kPlain}});
       ++info.pending;
     }
     if (const graph::NodeId wait = plan_->WaitOf(id); wait && Runs(wait) && !InfoOf(wait).is_static) {
@@ -228,7 +233,8 @@ Status DynamicPlan::Connect() {
       ++info.pending;
     }
     frame.initial.push_back({info.pending, 0, -1, 0});
-    if (info.frame == graph::kStep && !info.is_static && !merge && info.pending == 0) frame.sources.push_back(info.local);
+    if (info.frame == graph::kStep && !info.is_static && !merge && info.pending == 0)
+      frame.sources.push_back(info.local);
   }
   // Stable, so that targets stay in topological order.
   std::stable_sort(wires.begin(), wires.end(), [](const Wire& a, const Wire& b) {
@@ -242,7 +248,8 @@ Status DynamicPlan::Connect() {
     info.first_range = static_cast<int32_t>(ranges_.size());
     for (int32_t output = 0; output <= info.output_count; ++output) {
       ranges_.push_back(static_cast<int32_t>(targets_.size()));
-      for (; at < wires.size() && wires[at].from == id && wires[at].output == output; ++at) targets_.push_back(wires[at].to);
+      for (; at < wires.size() && wires[at].from == id && wires[at].output == output; ++at)
+        targets_.push_back(wires[at].to);
     }
     ranges_.push_back(static_cast<int32_t>(targets_.size()));
   }
@@ -258,7 +265,8 @@ Status DynamicPlan::FindFetches() {
     } else {
       const NodeInfo& info = InfoOf(edge.node);
       if (Onward(info) != graph::kStep)
-        return InvalidArgument(StrCat(info.node->Describe(), " is inside a loop and cannot be fetched; fetch what leaves the loop"));
+        return InvalidArgument(
+            StrCat(info.node->Describe(), " is inside a loop and cannot be fetched; fetch what leaves the loop"));
       fetch = {info.first_output + edge.index, info.is_static};
       if (!info.is_static) of_node.emplace_back(edge.node, static_cast<int32_t>(fetches_.size()));
     }

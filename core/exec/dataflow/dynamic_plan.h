@@ -4,8 +4,8 @@
 // Each frame (0 is the step itself, the others are loops) has its nodes in topological order and a slot for each value
 // that is consumed in it. An edge is a slot: its producer writes the slot of the frame that the edge leads to, and its
 // consumers' inputs point at it, so that no value is copied for a consumer. An Enter writes a slot of the loop that it
-// enters, an Exit one of the loop around its own. Feeds have the root's first slots; they, and constants that wait for nothing, are there from the start;
-// nobody counts them.
+// enters, an Exit one of the loop around its own. Feeds have the root's first slots; they, and constants that wait for
+// nothing, are there from the start; nobody counts them.
 #ifndef TENON_CORE_EXEC_DATAFLOW_DYNAMIC_PLAN_H_
 #define TENON_CORE_EXEC_DATAFLOW_DYNAMIC_PLAN_H_
 
@@ -31,7 +31,21 @@ class DynamicPlan {
   // Both outlive it.
   static Result<std::unique_ptr<const DynamicPlan>> Create(const Plan& plan, DeviceConstants* constants);
 
-  enum class Kind : uint8_t { kKernel, kForward, kSwitch, kMerge, kEnter, kExit, kNextIteration, kTrigger, kConstant, kUnfed, kTransfer, kSend, kReceive };
+  enum class Kind : uint8_t {
+    kKernel,
+    kForward,
+    kSwitch,
+    kMerge,
+    kEnter,
+    kExit,
+    kNextIteration,
+    kTrigger,
+    kConstant,
+    kUnfed,
+    kTransfer,
+    kSend,
+    kReceive
+  };
 
   struct Target {
     static constexpr int32_t kPlain = -2;         // any input of a node that is no merge

@@ -53,7 +53,8 @@ Status DynamicInstance::StartThere(Call* call) {
   const tenon_kernel_registration& kernel = call->last->kernel->registration();
   if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) {
     call->function = "run_async";
-    TENON_ASSIGN_OR_RETURN(void* const number, AsyncCalls::The().Open(call, {*call->plugin, "run_async() of node", call->node->name}));
+    TENON_ASSIGN_OR_RETURN(void* const number,
+                           AsyncCalls::The().Open(call, {*call->plugin, "run_async() of node", call->node->name}));
     call->number = number;
     tenon_status* refused = StartAsync(*call->last->kernel, call->last->prepared, &call->frame, number);
     if (refused != nullptr) CallDone(number, refused);
@@ -74,7 +75,8 @@ void DynamicInstance::RunThere(Call* call) {
   call->instance->Post(call);
 }
 
-tenon_status* DynamicInstance::StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame, void* number) {
+tenon_status* DynamicInstance::StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared,
+                                          tenon_frame* frame, void* number) {
   const KernelCall mark(frame);
   try {
     return kernel.registration().run_async(kernel.state(), prepared, frame, &CallDone, number);
@@ -92,7 +94,8 @@ void DynamicInstance::CallDone(void* argument, tenon_status* status) {
   ReleasePins(call);
   if (call->status.ok() && IsWatched(*call->step)) call->status = Guarded([&] { return LookAtOutputs(&call->frame); });
   // The step's thread may be waiting for a queue that waits for what will not come now.
-  if (!call->status.ok() && call->instance->plan_->plan().uses_queues() && !call->step->cancellation->cancelled()) call->step->cancellation->Cancel(call->status);
+  if (!call->status.ok() && call->instance->plan_->plan().uses_queues() && !call->step->cancellation->cancelled())
+    call->step->cancellation->Cancel(call->status);
   call->instance->Post(call);
 }
 
@@ -124,7 +127,8 @@ bool DynamicInstance::Park() {
   return true;
 }
 
-// Until something has come, or the step is cancelled. One that is cancelled already waits so long as kernels have patience for.
+// Until something has come, or the step is cancelled. One that is cancelled already waits so long as kernels have
+// patience for.
 void DynamicInstance::AwaitInbox() {
   const auto has_come = [this] { return !inbox_.empty() || !arrived_.empty(); };
   if (step_->cancellation->cancelled()) {
@@ -144,14 +148,15 @@ void DynamicInstance::AwaitInbox() {
   inbox_wake_.wait(lock, [&] { return cancelled || has_come(); });
 }
 
-// How long a step that is cancelled waits for what runs elsewhere: a thread of ours does come back, if the kernel's work is not endless.
-// 0: for ever, since it is receives alone, which end when their rendezvous does.
+// How long a step that is cancelled waits for what runs elsewhere: a thread of ours does come back, if the kernel's
+// work is not endless. 0: for ever, since it is receives alone, which end when their rendezvous does.
 std::chrono::seconds DynamicInstance::Patience() const {
   constexpr std::chrono::seconds kForDone(5), kForThreads(30);
   std::chrono::seconds patience(0);
   for (const auto& iteration : iterations_)
     for (size_t i = 0; i < iteration->info->kernels.size(); ++i)
-      if (iteration->calls[i].elsewhere) patience = std::max(patience, iteration->calls[i].number == nullptr ? kForThreads : kForDone);
+      if (iteration->calls[i].elsewhere)
+        patience = std::max(patience, iteration->calls[i].number == nullptr ? kForThreads : kForDone);
   return patience;
 }
 
@@ -159,8 +164,8 @@ std::chrono::seconds DynamicInstance::Patience() const {
 void DynamicInstance::Abandon() {
   std::string who;
   const auto note = [&](const Call& call) {
-    who += StrCat(who.empty() ? "" : "; ", call.node->Describe(), ": ", DescribePlugin(*call.plugin), ": its ", call.function, "() has not ",
-                  call.number != nullptr ? "called done" : "returned");
+    who += StrCat(who.empty() ? "" : "; ", call.node->Describe(), ": ", DescribePlugin(*call.plugin), ": its ",
+                  call.function, "() has not ", call.number != nullptr ? "called done" : "returned");
   };
   for (const auto& iteration : iterations_)
     for (size_t i = 0; i < iteration->info->kernels.size(); ++i) {
@@ -172,7 +177,9 @@ void DynamicInstance::Abandon() {
   for (const auto& slot : root_iteration_->slots)
     if (slot.view.buffer != nullptr) Retain(slot.view.buffer);
   error_ = std::move(error_).Annotate(who);
-  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, who, " since the step was ended; what the step has is kept for it until the process ends").message());
+  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, who,
+                                  " since the step was ended; what the step has is kept for it until the process ends")
+                           .message());
 }
 
 void DynamicInstance::TakeInbox(bool wait) {
@@ -188,7 +195,8 @@ void DynamicInstance::TakeInbox(bool wait) {
     call->elsewhere = false;
     if (std::exchange(call->computes, false)) --computing_;
     if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));
-    if (call->end_ns != 0) step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
+    if (call->end_ns != 0)
+      step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
     Conclude(*call->info, call, std::move(call->status));
   }
 }

@@ -50,7 +50,19 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(FrameId frame) {
     for (int32_t i = 0; i < node.input_count; ++i) iteration->input_views.push_back(&Input(node, i, iteration).view);
     for (int32_t k = 0; k < node.output_count; ++k)
       iteration->output_views.push_back(&iteration->slots[node.first_output + k].view);
-    call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, nullptr, nullptr, {nullptr, 0}, FrameServices(), &call};
+    call.frame = {TENON_HEAD(tenon_frame),
+                  in,
+                  out,
+                  node.input_count,
+                  node.output_count,
+                  nullptr,
+                  0,
+                  nullptr,
+                  nullptr,
+                  nullptr,
+                  {nullptr, 0},
+                  FrameServices(),
+                  &call};
   }
   iterations_.push_back(std::move(made));
   return iteration;
@@ -94,7 +106,8 @@ void DynamicInstance::ReleaseSlots(Iteration* iteration) {
 }
 
 void DynamicInstance::Spare(Iteration* iteration) {
-  iteration->next_spare = std::exchange(spare_iterations_[FrameId(iteration->info - &plan_->frames().front())], iteration);
+  iteration->next_spare =
+      std::exchange(spare_iterations_[FrameId(iteration->info - &plan_->frames().front())], iteration);
 }
 
 void DynamicInstance::Abandon(FrameInstance* frame) {
@@ -158,7 +171,8 @@ void DynamicInstance::Settle(FrameInstance* frame) {
   while (frame != &root_) {
     while (!frame->iterations.empty()) {
       Iteration* oldest = frame->iterations.front();
-      if (oldest->running != 0 || oldest->children != 0 || (frame->first_number == 0 && frame->pending_enters != 0)) return;
+      if (oldest->running != 0 || oldest->children != 0 || (frame->first_number == 0 && frame->pending_enters != 0))
+        return;
       const bool newest = frame->iterations.size() == 1;
       Iteration* from = frame->iterations.back();
       frame->iterations.pop_front();
@@ -170,7 +184,8 @@ void DynamicInstance::Settle(FrameInstance* frame) {
         ++next->running;
         for (const NodeInfo* held : held_) {
           Slot& value = Input(*held, 0, from);
-          if (Status status = Carry(value, *from, next, held->first_output); !status.ok()) Fail(std::move(status).Annotate(held->node->Describe()));
+          if (Status status = Carry(value, *from, next, held->first_output); !status.ok())
+            Fail(std::move(status).Annotate(held->node->Describe()));
           else WakeAll(*held, next, false);
           if (!newest) Use(from, &value);
         }

@@ -16,8 +16,8 @@ Status DynamicInstance::BeginQueues() {
   return Status::Ok();
 }
 
-// All on the main queue, in the order of the host's calls: so memory may go back to the pool as soon as its last user has
-// been submitted.
+// All on the main queue, in the order of the host's calls: so memory may go back to the pool as soon as its last user
+// has been submitted.
 Status DynamicInstance::RunQueued(Call* call) {
   SetPlace(call->place, *call->node, &call->frame);
   Buffer* workspace = nullptr;
@@ -35,7 +35,9 @@ void DynamicInstance::ProcessTransfer(const NodeInfo& info, Iteration* iteration
   Slot& target = iteration->slots[info.first_output];
   Status status = ReadReferences(info, iteration);
   const bool fed = plan.FeedOf(info.node->inputs[0]) >= 0;
-  if (status.ok()) status = TransferTo(plan.DeviceOf(info.id), plan.TransferFrom(info.id), Input(info, 0, iteration), fed, info, &target);
+  if (status.ok())
+    status =
+        TransferTo(plan.DeviceOf(info.id), plan.TransferFrom(info.id), Input(info, 0, iteration), fed, info, &target);
   if (!status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
   target.made_for = nullptr;
   target.depth = iteration->info->depth;
@@ -60,7 +62,8 @@ Result<const void*> DynamicInstance::KeepForCopy(const tenon_tensor_view& view, 
   return kept->data;
 }
 
-Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& source, bool fed, const NodeInfo& info, Slot* target) {
+Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& source, bool fed, const NodeInfo& info,
+                                   Slot* target) {
   const Environment& env = plan_->plan().env();
   const SessionDevice& to = env.devices[memory];
   const SessionDevice& worker = env.devices[from == 0 ? memory : from];
@@ -79,7 +82,8 @@ Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& sou
       TENON_RETURN_IF_ERROR(work_.Copy(worker.first_queue, args, {}, info.node->name, &done));
       return work_.HostWait(done);
     }
-    if (worker.device->driver != to.device->driver) {  // queues of different drivers know nothing of each other: the host waits for both
+    if (worker.device->driver !=
+        to.device->driver) {  // queues of different drivers know nothing of each other: the host waits for both
       TENON_ASSIGN_OR_RETURN(done, work_.Signal(worker.first_queue, info.node->name));
       TENON_RETURN_IF_ERROR(work_.HostWait(done));
       TENON_RETURN_IF_ERROR(work_.Copy(to.first_queue, args, {}, info.node->name, &done));

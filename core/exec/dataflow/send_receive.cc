@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives in the dynamic executor. A receive leaves its receiver at the rendezvous and comes back through the
-// inbox, so that nothing else of the step waits for it.
+// Sends and receives in the dynamic executor. A receive leaves its receiver at the rendezvous and comes back through
+// the inbox, so that nothing else of the step waits for it.
 #include "core/exec/dataflow/dynamic_instance.h"
 #include "core/exec/device/step.h"
 #include "core/exec/exchange/values.h"
@@ -11,7 +11,8 @@ namespace tenon::exec {
 
 RendezvousKey DynamicInstance::KeyOf(const NodeInfo& info, const Iteration* iteration) const {
   RendezvousKey key{info.channel.number(), iteration->info->depth, {}};
-  for (int32_t depth = key.depth; depth-- > 0; iteration = iteration->frame->parent) key.turns[depth] = iteration->number;
+  for (int32_t depth = key.depth; depth-- > 0; iteration = iteration->frame->parent)
+    key.turns[depth] = iteration->number;
   return key;
 }
 
@@ -25,9 +26,11 @@ void DynamicInstance::ProcessSend(const NodeInfo& info, Iteration* iteration, bo
     TENON_RETURN_IF_ERROR(ReadReferences(info, iteration));
     if (info.follows_queues) TENON_RETURN_IF_ERROR(work_.CatchUp());
     const uint64_t begin = step_->trace == nullptr ? 0 : trace::Trace::Now();
-    TENON_RETURN_IF_ERROR(SendValue(rendezvous, KeyOf(info, iteration), Input(info, 0, iteration).view, plan_->plan().precision()));
+    TENON_RETURN_IF_ERROR(
+        SendValue(rendezvous, KeyOf(info, iteration), Input(info, 0, iteration).view, plan_->plan().precision()));
     if (begin != 0)
-      step_->trace->Add(info.node->name, info.node->op->name, begin, trace::Trace::Now(), DescribeTransfer(*info.node, &Input(info, 0, iteration).view));
+      step_->trace->Add(info.node->name, info.node->op->name, begin, trace::Trace::Now(),
+                        DescribeTransfer(*info.node, &Input(info, 0, iteration).view));
     return Status::Ok();
   };
   if (Status status = send(); !status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
@@ -46,7 +49,8 @@ void DynamicInstance::ProcessReceive(const NodeInfo& info, Iteration* iteration)
   receipt->begin_ns = step_->trace == nullptr ? 0 : trace::Trace::Now();
   ++outstanding_;
   Status refused = Guarded([&] {
-    step_->rendezvous->Receive(KeyOf(info, iteration), [this, receipt](Result<Message> message) { Arrived(receipt, std::move(message)); });
+    step_->rendezvous->Receive(KeyOf(info, iteration),
+                               [this, receipt](Result<Message> message) { Arrived(receipt, std::move(message)); });
   });
   if (!refused.ok()) Arrived(receipt, std::move(refused));
 }
@@ -65,7 +69,8 @@ void DynamicInstance::Conclude(Receipt* receipt) {
   receipt->message.reset();
   spare_receipts_.push_back(receipt);
   --outstanding_;
-  if (receipt->begin_ns != 0 && step_->trace != nullptr)  // the call that began it was traced, maybe, and this one is not
+  if (receipt->begin_ns != 0 &&
+      step_->trace != nullptr)  // the call that began it was traced, maybe, and this one is not
     step_->trace->Add(info.node->name, info.node->op->name, receipt->begin_ns, trace::Trace::Now(),
                       DescribeTransfer(*info.node, message.ok() && !message->dead() ? &message->view() : nullptr));
   if (message.ok()) message = Unpacked(*std::move(message), info.node->output_types[0], step_->rendezvous->pool());

@@ -17,7 +17,8 @@ Result<void*> AsyncCalls::Open(void* waits, const Who& who) {
   std::lock_guard lock(mutex_);
   if (first_free_ == kNone) {
     if (entries_.size() >> kPlaceBits != 0)
-      return Status::Of(Code::kResourceExhausted, entries_.size(), " calls to plugins are under way at once, which is all that there may be");
+      return Status::Of(Code::kResourceExhausted, entries_.size(),
+                        " calls to plugins are under way at once, which is all that there may be");
     entries_.emplace_back();
     first_free_ = entries_.size() - 1;
   }
@@ -66,7 +67,8 @@ Status AsyncCalls::NameLate(uint64_t place, const void* number, bool given_up) {
     return Status::Of(Code::kInternal, "a function of a plugin ", what, "; this is of no account");
   const Entry& entry = entries_[place];
   return Guarded([&] {
-    return Internal(StrCat(DescribePlugin(entry.plugin), ": its ", entry.function, " '", entry.of, "' ", what, "; this is of no account"));
+    return Internal(StrCat(DescribePlugin(entry.plugin), ": its ", entry.function, " '", entry.of, "' ", what,
+                           "; this is of no account"));
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AsyncCalls: what a function that a plugin calls back gets for an argument, instead of an address: a number that stands for one call
-// alone. So a second call, or one that comes when nobody waits any more, touches nothing and is named.
+// AsyncCalls: what a function that a plugin calls back gets for an argument, instead of an address: a number that
+// stands for one call alone. So a second call, or one that comes when nobody waits any more, touches nothing and is
+// named.
 #ifndef TENON_CORE_EXEC_DEVICE_ASYNC_CALLS_H_
 #define TENON_CORE_EXEC_DEVICE_ASYNC_CALLS_H_
 

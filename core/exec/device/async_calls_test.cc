@@ -17,7 +17,9 @@ namespace {
 class AsyncCallsTest : public testing::Test {
  protected:
   AsyncCallsTest() {
-    SetLogFunction([](void* lines, uint32_t, std::string_view text) { static_cast<std::vector<std::string>*>(lines)->emplace_back(text); }, &lines_);
+    SetLogFunction([](void* lines, uint32_t,
+                      std::string_view text) { static_cast<std::vector<std::string>*>(lines)->emplace_back(text); },
+                   &lines_);
   }
   ~AsyncCallsTest() override { SetLogFunction(nullptr, nullptr); }
   void* Open(void* waits) {
@@ -36,15 +38,16 @@ TEST_F(AsyncCallsTest, GivesBackWhoWaitsOnce) {
   EXPECT_EQ(calls_.Close(number), &waits_);
   EXPECT_TRUE(lines_.empty());
   EXPECT_EQ(calls_.Close(number), nullptr);
-  EXPECT_EQ(lines_, std::vector<std::string>{"plugin 'p': its run_async() of node 'n' called done twice; this is of no account"});
+  EXPECT_EQ(lines_, std::vector<std::string>{
+                        "plugin 'p': its run_async() of node 'n' called done twice; this is of no account"});
 }
 
 TEST_F(AsyncCallsTest, TellsWhoComesWhenNobodyWaits) {
   void* const number = Open(&waits_);
   EXPECT_TRUE(calls_.GiveUp(number));
   EXPECT_EQ(calls_.Close(number), nullptr);
-  EXPECT_EQ(lines_, std::vector<std::string>{
-                        "plugin 'p': its run_async() of node 'n' called done when nobody waited for it any more; this is of no account"});
+  EXPECT_EQ(lines_, std::vector<std::string>{"plugin 'p': its run_async() of node 'n' called done when nobody waited "
+                                             "for it any more; this is of no account"});
   void* const other = Open(&waits_);
   EXPECT_EQ(calls_.Close(other), &waits_);
   EXPECT_FALSE(calls_.GiveUp(other)) << "it was closed";
@@ -57,7 +60,8 @@ TEST_F(AsyncCallsTest, TakesNoNumberForAnotherThatHasItsPlace) {
   EXPECT_NE(first, second);
   EXPECT_EQ(calls_.Close(first), nullptr) << "its place is another's now";
   EXPECT_EQ(calls_.Close(second), &waits_);
-  for (const uint64_t never : {uint64_t{0}, uint64_t{77}, ~uint64_t{0}}) EXPECT_EQ(calls_.Close(reinterpret_cast<void*>(never)), nullptr);
+  for (const uint64_t never : {uint64_t{0}, uint64_t{77}, ~uint64_t{0}})
+    EXPECT_EQ(calls_.Close(reinterpret_cast<void*>(never)), nullptr);
 }
 
 TEST_F(AsyncCallsTest, HasPlaceForManyAtOnceAndUsesThemAgain) {

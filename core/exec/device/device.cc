@@ -22,8 +22,10 @@ Result<std::shared_ptr<DeviceQueues>> DeviceQueues::Open(const Device& device) {
   const uint32_t count = std::clamp(device.properties.compute_queues, 1u, kMaxComputeQueues) + 2;
   for (uint32_t i = 0; i < count; ++i) {
     tenon_queue* queue = nullptr;
-    Status status = CallPlugin(device.plugin, "queue_create", [&] { return device.driver->queue_create(device.handle, 0, &queue); });
-    if (status.ok() && queue == nullptr) status = Internal(StrCat(DescribePlugin(device.plugin), ": its queue_create() gave success and no queue"));
+    Status status = CallPlugin(device.plugin, "queue_create",
+                               [&] { return device.driver->queue_create(device.handle, 0, &queue); });
+    if (status.ok() && queue == nullptr)
+      status = Internal(StrCat(DescribePlugin(device.plugin), ": its queue_create() gave success and no queue"));
     if (!status.ok()) return std::move(status).Annotate(StrCat("a queue of ", device.name));
     queues->queues_.push_back(queue);
   }
@@ -48,8 +50,8 @@ DeviceQueues::~DeviceQueues() {
   std::unique_lock lock(destroyed->mutex);
   if (destroyed->changed.wait_for(lock, kDestroySeconds, [&] { return destroyed->done; })) return;
   stuck_->store(true);
-  Log(TENON_LOG_ERROR, StrCat(DescribePlugin(plugin_), ": its queue_destroy() of ", device_, " has not returned within ",
-                              kDestroySeconds.count(), " s; the device is left as it is"));
+  Log(TENON_LOG_ERROR, StrCat(DescribePlugin(plugin_), ": its queue_destroy() of ", device_,
+                              " has not returned within ", kDestroySeconds.count(), " s; the device is left as it is"));
 }
 
 std::string DeviceQueues::NameOf(int i) const {
@@ -66,11 +68,14 @@ const void* RawExtensionOf(const Device& device, std::string_view id) {
 }
 
 Status WaitForStream(const Device& device, void* stream) {
-  const auto* const native = device.queues == nullptr ? nullptr : ExtensionOf<tenon_native_handle>(device, TENON_EXTENSION_NATIVE_HANDLE);
+  const auto* const native =
+      device.queues == nullptr ? nullptr : ExtensionOf<tenon_native_handle>(device, TENON_EXTENSION_NATIVE_HANDLE);
   if (native == nullptr || native->wait_for == nullptr)
-    return Unimplemented(StrCat(device.name, " has no native streams to wait for; let the host wait for what the tensor comes from"));
+    return Unimplemented(
+        StrCat(device.name, " has no native streams to wait for; let the host wait for what the tensor comes from"));
   for (int i = 0; i < device.queues->size(); ++i) {
-    Status status = CallPlugin(device.plugin, "wait_for", [&] { return native->wait_for(device.queues->queue(i), stream); });
+    Status status =
+        CallPlugin(device.plugin, "wait_for", [&] { return native->wait_for(device.queues->queue(i), stream); });
     if (!status.ok()) return std::move(status).Annotate(StrCat(device.queues->NameOf(i), " of ", device.name));
   }
   return Status::Ok();

@@ -2,8 +2,8 @@
 // Devices as the engine sees them: what a driver opened, its queues, and how a session uses it.
 //
 // A synchronous device runs on the host's memory. An asynchronous one has memory of its own and queues, which all
-// steps of all sessions share: the main queue takes whatever touches variables and memory of pools, so that they need no
-// waits; further compute queues take independent work; copies have queues of their own, one for each direction.
+// steps of all sessions share: the main queue takes whatever touches variables and memory of pools, so that they need
+// no waits; further compute queues take independent work; copies have queues of their own, one for each direction.
 #ifndef TENON_CORE_EXEC_DEVICE_DEVICE_H_
 #define TENON_CORE_EXEC_DEVICE_DEVICE_H_
 
@@ -74,7 +74,8 @@ const T* ExtensionOf(const Device& device, std::string_view id) {
   return given == nullptr ? nullptr : Adopt(given);
 }
 
-// Lets what is given to the device's queues from now on wait for a native stream (ext/draft/native_handle.h). UNIMPLEMENTED without.
+// Lets what is given to the device's queues from now on wait for a native stream (ext/draft/native_handle.h).
+// UNIMPLEMENTED without.
 Status WaitForStream(const Device& device, void* stream);
 
 // A device as a session uses it.
@@ -102,11 +103,15 @@ inline void MarkDevice(tenon_tensor_view* view, const Device& device) {
   view->dl.device_id = device.properties.dl_device_id;
   view->flags &= ~TENON_VIEW_HOST_VISIBLE;
 }
-// Whether it says that it lies there; nullptr: in memory that the host reads. One that names no device at all is the host's.
+// Whether it says that it lies there; nullptr: in memory that the host reads. One that names no device at all is the
+// host's.
 inline bool LiesIn(const tenon_tensor_view& view, const Device* device) {
-  constexpr uint32_t kHostTypes = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 11;  // none, and DLPack's CPU, pinned memory of CUDA and of ROCm
-  if (device == nullptr) return static_cast<uint32_t>(view.dl.device_type) < 32 && ((kHostTypes >> view.dl.device_type) & 1) != 0;
-  return view.dl.device_type == device->properties.dl_device_type && view.dl.device_id == device->properties.dl_device_id;
+  constexpr uint32_t kHostTypes =
+      1u << 0 | 1u << 1 | 1u << 3 | 1u << 11;  // none, and DLPack's CPU, pinned memory of CUDA and of ROCm
+  if (device == nullptr)
+    return static_cast<uint32_t>(view.dl.device_type) < 32 && ((kHostTypes >> view.dl.device_type) & 1) != 0;
+  return view.dl.device_type == device->properties.dl_device_type &&
+         view.dl.device_id == device->properties.dl_device_id;
 }
 inline bool OnHost(const tenon_tensor_view& view) { return (view.flags & TENON_VIEW_HOST_VISIBLE) != 0; }
 

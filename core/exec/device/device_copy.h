@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between devices of different drivers, as plugins bring them (tenon/ext/draft/device_copy.h), and the pairs of a session's devices that one reaches.
+// Copies between devices of different drivers, as plugins bring them (tenon/ext/draft/device_copy.h), and the pairs of
+// a session's devices that one reaches.
 #ifndef TENON_CORE_EXEC_DEVICE_DEVICE_COPY_H_
 #define TENON_CORE_EXEC_DEVICE_DEVICE_COPY_H_
 
@@ -26,7 +27,8 @@ struct DevicePair {
 };
 
 // The pairs among these devices, of different drivers and with memory of their own, that one of the copies reaches.
-std::vector<DevicePair> FindPairs(const std::vector<const Device*>& devices, const std::vector<std::shared_ptr<const DeviceCopy>>& copies);
+std::vector<DevicePair> FindPairs(const std::vector<const Device*>& devices,
+                                  const std::vector<std::shared_ptr<const DeviceCopy>>& copies);
 
 }  // namespace tenon::exec
 

@@ -54,10 +54,12 @@ struct Environment {
   TuningCache* tuning = nullptr;  // what kernels found out; nullptr: nothing is kept
   // What works of the session share; nullptr: there are none.
   std::shared_ptr<SessionWorks> works;
-  // A function of the graph, with a reference for the caller. device: of its nodes that name none. Empty: nothing calls functions.
+  // A function of the graph, with a reference for the caller. device: of its nodes that name none. Empty: nothing calls
+  // functions.
   std::function<Result<tenon_function*>(const graph::FunctionRef& function, std::string_view device)> functions;
   Unfinished* unfinished = nullptr;  // steps that have returned before devices were done; nullptr: none does
-  // Lets go of what one of the session's prepared steps keeps for its next run, the one that was not run for longest. Whether there was any. Empty: nothing is.
+  // Lets go of what one of the session's prepared steps keeps for its next run, the one that was not run for longest.
+  // Whether there was any. Empty: nothing is.
   std::function<bool()> give_up_idle;
   uint64_t seed = 0;
   uint32_t precision = 0;
@@ -65,14 +67,17 @@ struct Environment {
   bool check_numerics = false;  // a kernel that makes a NaN or an infinity has failed
   bool watch = false;           // plans are such that steps may be watched
 
-  // What copies between the two; nullptr: nobody does but by way of the host, or they are of one driver. By the drivers' handles.
+  // What copies between the two; nullptr: nobody does but by way of the host, or they are of one driver. By the
+  // drivers' handles.
   const DeviceCopy* FindCopy(const tenon_device* source, const tenon_device* target) const {
     for (const DevicePair& pair : pairs)
       if (pair.source->handle == source && pair.target->handle == target) return pair.copy.get();
     return nullptr;
   }
   // Whether one copy brings a value from the one memory to the other.
-  bool CopiesDirectly(const Device& source, const Device& target) const { return source.driver == target.driver || FindCopy(source.handle, target.handle) != nullptr; }
+  bool CopiesDirectly(const Device& source, const Device& target) const {
+    return source.driver == target.driver || FindCopy(source.handle, target.handle) != nullptr;
+  }
 };
 
 }  // namespace tenon::exec

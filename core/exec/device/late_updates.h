@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LateUpdates: updates of variables that kernels have begun and whose work is launched later. They stay open until then.
+// LateUpdates: updates of variables that kernels have begun and whose work is launched later. They stay open until
+// then.
 #ifndef TENON_CORE_EXEC_DEVICE_LATE_UPDATES_H_
 #define TENON_CORE_EXEC_DEVICE_LATE_UPDATES_H_
 
@@ -22,7 +23,8 @@ struct LateUpdates {
   std::vector<Update> updates;
   std::vector<tenon_resource*> written;       // as they end
   std::vector<const void*> addresses;         // old and new memory of each
-  std::vector<const tenon_buffer*> dropped;   // held by the step, which has no more use for them before the update's work
+  std::vector<const tenon_buffer*>
+      dropped;  // held by the step, which has no more use for them before the update's work
 };
 
 }  // namespace tenon::exec

@@ -34,13 +34,16 @@ Pinned& All() {
 class PinnedMemory {
  public:
   // device: nullptr: ordinary memory.
-  static Result<std::unique_ptr<PinnedMemory>> Make(const Device* device, uint32_t kind, BufferPool* pool, uint64_t bytes);
+  static Result<std::unique_ptr<PinnedMemory>> Make(const Device* device, uint32_t kind, BufferPool* pool,
+                                                    uint64_t bytes);
   ~PinnedMemory();
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
   void* data() const { return data_; }
-  tenon_device* OwnerFor(const Device& device) const { return device.driver == driver_ && device.self == self_ ? handle_ : nullptr; }
+  tenon_device* OwnerFor(const Device& device) const {
+    return device.driver == driver_ && device.self == self_ ? handle_ : nullptr;
+  }
 
  private:
   PinnedMemory(const Device* device, uint32_t kind, uint64_t bytes) : kind_(kind), bytes_(bytes) {
@@ -65,7 +68,8 @@ class PinnedMemory {
   void* data_ = nullptr;
 };
 
-Result<std::unique_ptr<PinnedMemory>> PinnedMemory::Make(const Device* device, uint32_t kind, BufferPool* pool, uint64_t bytes) {
+Result<std::unique_ptr<PinnedMemory>> PinnedMemory::Make(const Device* device, uint32_t kind, BufferPool* pool,
+                                                         uint64_t bytes) {
   std::unique_ptr<PinnedMemory> memory(new PinnedMemory(device, kind, bytes));
   const Allowance allowance(nullptr, pool);
   TENON_RETURN_IF_ERROR(memory->charge_.Add(bytes));
@@ -84,11 +88,14 @@ Status PinnedMemory::Allocate() {
 Status PinnedMemory::AllocateOfDriver() {
   const std::string& plugin = plugin_->plugin();
   void* given = nullptr;  // together with an error it is nobody's
-  TENON_RETURN_IF_ERROR(CallPlugin(plugin, "allocate", [&] { return driver_->allocate(handle_, kind_, bytes_, kPinnedAlignment, nullptr, &given); }));
+  TENON_RETURN_IF_ERROR(CallPlugin(plugin, "allocate", [&] {
+    return driver_->allocate(handle_, kind_, bytes_, kPinnedAlignment, nullptr, &given);
+  }));
   data_ = given;
   if (data_ == nullptr) return Internal(StrCat(DescribePlugin(plugin), ": its allocate() gave success and no memory"));
   if (reinterpret_cast<uintptr_t>(data_) % kPinnedAlignment == 0) return Status::Ok();
-  return Internal(StrCat(DescribePlugin(plugin), ": its allocate() gave memory that is not aligned to ", kPinnedAlignment, " bytes"));
+  return Internal(StrCat(DescribePlugin(plugin), ": its allocate() gave memory that is not aligned to ",
+                         kPinnedAlignment, " bytes"));
 }
 
 PinnedMemory::~PinnedMemory() {
@@ -105,7 +112,8 @@ PinnedMemory::~PinnedMemory() {
 void DropPinned(void* owner) {
   const std::unique_ptr<PinnedMemory> memory(static_cast<PinnedMemory*>(owner));
   const std::lock_guard lock(All().mutex);
-  if (All().all.erase(reinterpret_cast<uintptr_t>(memory->data())) != 0) pinned_count.fetch_sub(1, std::memory_order_relaxed);
+  if (All().all.erase(reinterpret_cast<uintptr_t>(memory->data())) != 0)
+    pinned_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Enter(Buffer* buffer) {
@@ -128,14 +136,17 @@ std::optional<uint32_t> HostVisibleKind(const Device& device) {
   for (uint32_t kind = 0; kind < device.properties.memory_kind_count; ++kind) {
     tenon_memory_kind memory{};
     memory.struct_size = sizeof memory;
-    const Status status = CallPlugin(device.plugin, "memory_kind", [&] { return device.driver->memory_kind(device.handle, kind, &memory); });
-    if (status.ok() && (memory.flags & TENON_MEMORY_HOST_VISIBLE) != 0) return kind == 0 ? std::nullopt : std::optional(kind);
+    const Status status = CallPlugin(device.plugin, "memory_kind",
+                                     [&] { return device.driver->memory_kind(device.handle, kind, &memory); });
+    if (status.ok() && (memory.flags & TENON_MEMORY_HOST_VISIBLE) != 0)
+      return kind == 0 ? std::nullopt : std::optional(kind);
   }
   return {};
 }
 
 Result<int64_t> SizeOfPinned(DType dtype, const Shape& shape) {
-  if (!IsPlain(dtype)) return InvalidArgument(StrCat("a pinned tensor has plain elements, and none of ", TypeName(dtype)));
+  if (!IsPlain(dtype))
+    return InvalidArgument(StrCat("a pinned tensor has plain elements, and none of ", TypeName(dtype)));
   TENON_RETURN_IF_ERROR(shape.Validate());
   return ByteSize(dtype, shape);
 }
@@ -145,9 +156,11 @@ Result<int64_t> SizeOfPinned(DType dtype, const Shape& shape) {
 Result<Tensor> NewPinned(const Device* device, BufferPool* pool, DType dtype, Shape shape) {
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, SizeOfPinned(dtype, shape));
   const std::optional<uint32_t> kind = device == nullptr ? std::nullopt : HostVisibleKind(*device);
-  auto memory = PinnedMemory::Make(kind ? device : nullptr, kind.value_or(0), pool, RoundUp(std::max<uint64_t>(static_cast<uint64_t>(bytes), 1), kPinnedAlignment));
+  auto memory = PinnedMemory::Make(kind ? device : nullptr, kind.value_or(0), pool,
+                                   RoundUp(std::max<uint64_t>(static_cast<uint64_t>(bytes), 1), kPinnedAlignment));
   if (!memory.ok()) {
-    return std::move(memory).status().Annotate(StrCat("a pinned tensor of ", TypeName(dtype), shape.ToString(), kind ? " for " : "", kind ? device->name : ""));
+    return std::move(memory).status().Annotate(StrCat("a pinned tensor of ", TypeName(dtype), shape.ToString(),
+                                                      kind ? " for " : "", kind ? device->name : ""));
   }
   Buffer* const buffer =
       GlobalPool()->Wrap((*memory)->data(), static_cast<uint64_t>(bytes), shape.c(), &DropPinned, memory->get());
@@ -169,6 +182,8 @@ Buffer* RetainPinnedAround(const void* data, uint64_t bytes) {
   return RetainIfAlive(buffer) ? buffer : nullptr;
 }
 
-tenon_device* OwnerOfPinned(const Buffer& buffer, const Device& device) { return static_cast<const PinnedMemory*>(buffer.owner)->OwnerFor(device); }
+tenon_device* OwnerOfPinned(const Buffer& buffer, const Device& device) {
+  return static_cast<const PinnedMemory*>(buffer.owner)->OwnerFor(device);
+}
 
 }  // namespace tenon::exec

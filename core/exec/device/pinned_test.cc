@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned tensors of a driver of the test's own: which kind of memory they are of, what is charged and given back, and drivers that are wrong. Covers E10.
+// Pinned tensors of a driver of the test's own: which kind of memory they are of, what is charged and given back, and
+// drivers that are wrong. Covers E10.
 #include "core/exec/device/pinned.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,8 @@ tenon_device_driver MakeDriver() {
     out->flags = g_memory->flags[index];
     return nullptr;
   };
-  driver.allocate = [](tenon_device*, uint32_t kind, uint64_t bytes, uint64_t alignment, tenon_queue* queue, void** out) -> tenon_status* {
+  driver.allocate = [](tenon_device*, uint32_t kind, uint64_t bytes, uint64_t alignment, tenon_queue* queue,
+                       void** out) -> tenon_status* {
     EXPECT_EQ(queue, nullptr);
     EXPECT_EQ(alignment, 64u);
     g_memory->kind = kind;
@@ -82,7 +84,9 @@ class PinnedTest : public testing::Test {
     EXPECT_EQ(LiveKernels(device_.plugin), 0);
     pool_->Close();
   }
-  Result<Tensor> Make(Shape shape = {1000}, DType dtype = TENON_DT_FLOAT) { return NewPinned(&device_, pool_, dtype, std::move(shape)); }
+  Result<Tensor> Make(Shape shape = {1000}, DType dtype = TENON_DT_FLOAT) {
+    return NewPinned(&device_, pool_, dtype, std::move(shape));
+  }
   bool IsKnown(const void* data, uint64_t bytes) {
     Buffer* const found = RetainPinnedAround(data, bytes);
     if (found != nullptr) Release(found);
@@ -157,7 +161,10 @@ TEST_F(PinnedTest, DriversThatAreWrongAreNamedAndLoseNothing) {
     const Status status = Make().status();
     EXPECT_EQ(status.code(), code) << status.message();
     EXPECT_NE(std::string(status.message()).find(text), std::string::npos) << status.message();
-    EXPECT_NE(std::string(status.message()).find("a pinned tensor of float[1000] for /job:localhost/replica:0/task:0/device:CARD:0"), std::string::npos) << status.message();
+    EXPECT_NE(std::string(status.message())
+                  .find("a pinned tensor of float[1000] for /job:localhost/replica:0/task:0/device:CARD:0"),
+              std::string::npos)
+        << status.message();
     EXPECT_EQ(pool_->bytes_in_use(), 0u);
     EXPECT_EQ(LiveKernels(device_.plugin), 0);
     *how = false;

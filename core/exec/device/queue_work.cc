@@ -51,7 +51,9 @@ Status QueueWork::Begin(Step* step) {
     TENON_RETURN_IF_ERROR(env_->unfinished->TakeFailure());
     if (std::exchange(listed_, false)) env_->unfinished->Remove(this);
   }
-  if (abandoned_) return Status(Code::kUnavailable, "work of a step before does not leave its device's queues; its memory is not used again");
+  if (abandoned_)
+    return Status(Code::kUnavailable,
+                  "work of a step before does not leave its device's queues; its memory is not used again");
   step_ = step;
   writes_host_ = false;
   lanes_.resize(env_->queues.size());
@@ -80,7 +82,8 @@ Status QueueWork::Use(QueueId queue) {
 
 Status QueueWork::Barrier(QueueId queue, const tenon_submission& submission) const {
   const Device& device = DeviceOf(queue);
-  return CallPlugin(device.plugin, "queue_barrier", [&] { return device.driver->queue_barrier(this->queue(queue), &submission); });
+  return CallPlugin(device.plugin, "queue_barrier",
+                    [&] { return device.driver->queue_barrier(this->queue(queue), &submission); });
 }
 
 Status QueueWork::Wait(QueueId queue, std::span<const tenon_timeline_point> points) {
@@ -102,13 +105,19 @@ Status QueueWork::Copy(QueueId queue, const tenon_copy_args& args, std::span<con
   writes_host_ = writes_host_ || args.target_device == nullptr;
   const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
   const Device& device = DeviceOf(queue);
-  const DeviceCopy* between = args.source_device == nullptr || args.target_device == nullptr ? nullptr : env_->FindCopy(args.source_device, args.target_device);
+  const DeviceCopy* between = args.source_device == nullptr || args.target_device == nullptr
+                                  ? nullptr
+                                  : env_->FindCopy(args.source_device, args.target_device);
   if (between != nullptr) {
-    Status status = CallPlugin(between->plugin, "copy", [&] { return between->table->copy(between->self, this->queue(queue), &args, &submission); });
+    Status status = CallPlugin(between->plugin, "copy", [&] {
+      return between->table->copy(between->self, this->queue(queue), &args, &submission);
+    });
     if (!status.ok()) return std::move(status).Annotate(DescribePlugin(between->plugin));
   } else {
     const tenon_copy_args named = NamePinned(args, device);
-    TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &named, &submission); }));
+    TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] {
+      return device.driver->queue_copy(this->queue(queue), &named, &submission);
+    }));
   }
   if (out_point != nullptr) *out_point = {submission.timeline, ++lane.value};
   return Status::Ok();
@@ -128,9 +137,11 @@ tenon_copy_args QueueWork::NamePinned(tenon_copy_args args, const Device& device
   return args;
 }
 
-Status QueueWork::Launch(QueueId queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label) {
+Status QueueWork::Launch(QueueId queue, const tenon_graph_capture& capture, tenon_captured_graph* graph,
+                         std::string_view label) {
   const tenon_submission submission = Submission(queue, {}, 0, label);
-  TENON_RETURN_IF_ERROR(CallPlugin(DeviceOf(queue).plugin, "launch", [&] { return capture.launch(this->queue(queue), graph, &submission); }));
+  TENON_RETURN_IF_ERROR(CallPlugin(DeviceOf(queue).plugin, "launch",
+                                   [&] { return capture.launch(this->queue(queue), graph, &submission); }));
   ++step_->captured_launches;
   return Status::Ok();
 }
@@ -139,11 +150,13 @@ Status QueueWork::Launch(QueueId queue, const tenon_graph_capture& capture, teno
 Status QueueWork::AwaitPoint(const Device& device, const tenon_timeline_point& point) {
   for (;;) {
     const uint64_t until = NowNs() + kQueueTurnNs;
-    Status status = CallPlugin(device.plugin, "semaphore_wait", [&] { return device.driver->semaphore_wait(point.semaphore, point.value, until); });
+    Status status = CallPlugin(device.plugin, "semaphore_wait",
+                               [&] { return device.driver->semaphore_wait(point.semaphore, point.value, until); });
     // A failure before the turn has passed is the work's own.
     if (status.code() != Code::kDeadlineExceeded || NowNs() < until) return status;
     if (!step_->cancellation->cancelled()) continue;
-    return step_->cancellation->reason().Annotate(StrCat(DescribePlugin(device.plugin), ": the work of ", device.name, " has not ended"));
+    return step_->cancellation->reason().Annotate(
+        StrCat(DescribePlugin(device.plugin), ": the work of ", device.name, " has not ended"));
   }
 }
 
@@ -156,8 +169,10 @@ Status QueueWork::HostWait(const tenon_timeline_point& point) {
     const Device& device = lane.timeline->device();
     const uint64_t begin = step_->trace == nullptr ? 0 : trace::Trace::Now();
     Status status = AwaitPoint(device, point);
-    if (step_->trace != nullptr) step_->trace->Add(StrCat("wait for ", device.name), "wait", begin, trace::Trace::Now());
-    return status.ok() || step_->cancellation->cancelled() ? std::move(status) : std::move(status).Annotate(device.name);
+    if (step_->trace != nullptr)
+      step_->trace->Add(StrCat("wait for ", device.name), "wait", begin, trace::Trace::Now());
+    return status.ok() || step_->cancellation->cancelled() ? std::move(status)
+                                                           : std::move(status).Annotate(device.name);
   }
   return Internal("a step waits for a point of no timeline of its own");
 }
@@ -218,7 +233,8 @@ Status QueueWork::Follow(QueueId queue) {
 // The main queue comes after the others.
 Result<tenon_timeline_point> QueueWork::EndOf(const SessionDevice& device) {
   ends_.clear();
-  for (const QueueId q : IdRange(device.first_queue.next(), QueueId(device.first_queue.number() + device.device->queues->size())))
+  for (const QueueId q :
+       IdRange(device.first_queue.next(), QueueId(device.first_queue.number() + device.device->queues->size())))
     if (lanes_[q].used) {
       TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(q, "end of step"));
       ends_.push_back(end);
@@ -252,7 +268,8 @@ Status QueueWork::Complete(Status status, bool may_end_later) {
   const bool later = may_end_later && status.ok() && later_.ok() && MayEndLater();
   Status devices = Guarded([&] { return later ? EndLater() : WaitForDevices(); });
   if (devices.ok()) devices = std::exchange(later_, Status::Ok());
-  // A cancellation may come when all of the work has ended: the step is done, but its timelines have failed, and are not the next step's.
+  // A cancellation may come when all of the work has ended: the step is done, but its timelines have failed, and are
+  // not the next step's.
   const bool cancelled = !cancelled_.End();
   if (later && devices.ok() && !cancelled) {
     ReleasePinned();  // it has been read
@@ -293,8 +310,8 @@ const SessionDevice* QueueWork::OnlyDevice() const {
 }
 
 bool QueueWork::MayEndLater() const {
-  return env_->unfinished != nullptr && step_->may_end_later && !writes_host_ && held_.empty() && step_->local_resources.empty() && step_->objects.empty() &&
-         OnlyDevice() != nullptr;
+  return env_->unfinished != nullptr && step_->may_end_later && !writes_host_ && held_.empty() &&
+         step_->local_resources.empty() && step_->objects.empty() && OnlyDevice() != nullptr;
 }
 
 Status QueueWork::EndLater() {
@@ -355,9 +372,12 @@ Status QueueWork::AwaitEnds() const {
   const Device& device = DeviceOf(main_);
   Status ended;
   for (const Ahead& each : ahead_) {
-    const uint64_t until = NowNs() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatienceWithAStep / kPatience * patience_).count());
+    const uint64_t until =
+        NowNs() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatienceWithAStep / kPatience * patience_).count());
     if (ended.ok())
-      ended = CallPlugin(device.plugin, "semaphore_wait", [&] { return device.driver->semaphore_wait(lanes_[main_].timeline->semaphore(), each.end, until); });
+      ended = CallPlugin(device.plugin, "semaphore_wait", [&] {
+        return device.driver->semaphore_wait(lanes_[main_].timeline->semaphore(), each.end, until);
+      });
   }
   return ended;
 }
@@ -422,15 +442,17 @@ Status QueueWork::Drain() {
   };
   const auto ask = [&](QueueId q) -> Status {
     const Device& device = DeviceOf(q);
-    TENON_ASSIGN_OR_RETURN(void* const number, AsyncCalls::The().Open(&passed, {device.plugin, "queue_host_call() on", device.name}));
+    TENON_ASSIGN_OR_RETURN(void* const number,
+                           AsyncCalls::The().Open(&passed, {device.plugin, "queue_host_call() on", device.name}));
     numbers.push_back(number);
     {
       std::lock_guard lock(passed.mutex);
       ++passed.open;
     }
     const tenon_submission submission{TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, Span("drain")};
-    Status refused = CallPlugin(device.plugin, "queue_host_call",
-                                [&] { return device.driver->queue_host_call(env_->queues[q].queue, &NotePassed, number, &submission); });
+    Status refused = CallPlugin(device.plugin, "queue_host_call", [&] {
+      return device.driver->queue_host_call(env_->queues[q].queue, &NotePassed, number, &submission);
+    });
     if (!refused.ok()) NotePassed(number, refused.release());  // the queue is closed
     return Status::Ok();
   };
@@ -455,8 +477,9 @@ void QueueWork::LogAbandoned() const {
         devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
     }
   });
-  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, "work of a step that has failed does not leave the queues of ", devices, " within ",
-                                  patience_.count(), " s; its memory is never used again").message());
+  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, "work of a step that has failed does not leave the queues of ",
+                                  devices, " within ", patience_.count(), " s; its memory is never used again")
+                           .message());
 }
 
 void QueueWork::SettleWrites(Known known) {
@@ -472,7 +495,8 @@ void QueueWork::SettleWrites(Known known) {
     const bool done = known == Known::kAllEnded || reached >= write.value;
     if (!done && known == Known::kSoFar) return false;
     std::lock_guard lock(write.resource->mutex);
-    if (write.resource->written.timeline == lane.timeline && write.resource->written.value == write.value) write.resource->written = {};
+    if (write.resource->written.timeline == lane.timeline && write.resource->written.value == write.value)
+      write.resource->written = {};
     if (!done && write.resource->value == write.buffer) write.resource->poisoned = true;
     return true;
   });

@@ -9,11 +9,12 @@
 // again. Should a device not come back within `patience`, abandoned() is true, and the memory is never used again.
 // One thread drives a step; a cancellation may come from any.
 //
-// A step whose results nobody waits for (Step::may_end_later) may end later: Complete() then returns when its work has been submitted and
-// what it reads of the host's memory has been read. Its end is a point of its device's main queue, behind which all that the instance's next
-// step submits stands: memory that only the queues use needs no wait of the host. What of other steps comes to the same variables and
-// pools does so by the main queue too (device.h). Only so many steps go ahead of a device. A failure is found by the session's next step
-// (Unfinished). A step that is cancelled does not end those before it.
+// A step whose results nobody waits for (Step::may_end_later) may end later: Complete() then returns when its work has
+// been submitted and what it reads of the host's memory has been read. Its end is a point of its device's main queue,
+// behind which all that the instance's next step submits stands: memory that only the queues use needs no wait of the
+// host. What of other steps comes to the same variables and pools does so by the main queue too (device.h). Only so
+// many steps go ahead of a device. A failure is found by the session's next step (Unfinished). A step that is cancelled
+// does not end those before it.
 #ifndef TENON_CORE_EXEC_DEVICE_QUEUE_WORK_H_
 #define TENON_CORE_EXEC_DEVICE_QUEUE_WORK_H_
 
@@ -46,7 +47,8 @@ class QueueWork final : public UnfinishedWork {
   static constexpr std::chrono::seconds kPatience{10};           // with the queues of a step that has failed
   static constexpr std::chrono::seconds kPatienceWithAStep{60};  // that has returned
   static constexpr size_t kMostAhead = 16;  // steps that have returned; then it waits until half of them have ended
-  explicit QueueWork(const Environment* env, std::chrono::seconds patience = kPatience) : env_(env), patience_(patience) {}
+  explicit QueueWork(const Environment* env, std::chrono::seconds patience = kPatience)
+      : env_(env), patience_(patience) {}
   ~QueueWork() = default;
 
   // Before the first submission of a step.
@@ -61,8 +63,8 @@ class QueueWork final : public UnfinishedWork {
   Status Wait(QueueId queue, std::span<const tenon_timeline_point> points);
   Result<tenon_timeline_point> Signal(QueueId queue, std::string_view label);
   // Copies; out_point: where its end is told, NULL: nobody asks.
-  Status Copy(QueueId queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits, std::string_view label,
-              tenon_timeline_point* out_point);
+  Status Copy(QueueId queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits,
+              std::string_view label, tenon_timeline_point* out_point);
   // Launches what was captured for the queue.
   Status Launch(QueueId queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label);
   // The host waits.
@@ -87,8 +89,8 @@ class QueueWork final : public UnfinishedWork {
   }
   uint64_t held_bytes() const { return held_bytes_; }
 
-  // Waits for all of the step; `status` is how the host's part went, and the answer how the whole went. may_end_later: no memory that is the
-  // caller's is used by the queues but such as they copy from.
+  // Waits for all of the step; `status` is how the host's part went, and the answer how the whole went. may_end_later:
+  // no memory that is the caller's is used by the queues but such as they copy from.
   Status Complete(Status status, bool may_end_later = false);
   bool abandoned() const override { return abandoned_; }
   // Between steps, by one thread at a time.
@@ -123,7 +125,8 @@ class QueueWork final : public UnfinishedWork {
   };
   enum class Known { kAllEnded, kSoFar, kFailed };
   const Device& DeviceOf(QueueId queue) const;
-  tenon_submission Submission(QueueId queue, std::span<const tenon_timeline_point> waits, uint64_t signal, std::string_view label) const;
+  tenon_submission Submission(QueueId queue, std::span<const tenon_timeline_point> waits, uint64_t signal,
+                              std::string_view label) const;
   Status Barrier(QueueId queue, const tenon_submission& submission) const;
   Status AwaitPoint(const Device& device, const tenon_timeline_point& point);
   void LogAbandoned() const;

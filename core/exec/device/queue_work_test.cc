@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step submits, and how its end is known, on a card of the test's own whose work is done as soon as it is submitted, or as a test says. Covers A13.
+// What a step submits, and how its end is known, on a card of the test's own whose work is done as soon as it is
+// submitted, or as a test says. Covers A13.
 #include "core/exec/device/queue_work.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +42,8 @@ struct Card {
 
   tenon_status* Submit(tenon_queue* queue, std::string_view what, const tenon_submission& submission) {
     std::string line = StrCat("q", queue->number, " ", what);
-    for (uint64_t i = 0; i < submission.wait_count; ++i) line += StrCat(" after t", submission.waits[i].semaphore->number, "@", submission.waits[i].value);
+    for (uint64_t i = 0; i < submission.wait_count; ++i)
+      line += StrCat(" after t", submission.waits[i].semaphore->number, "@", submission.waits[i].value);
     if (submission.signal > 0) line += StrCat(" tells t", submission.timeline->number, "@", submission.signal);
     log.push_back(line);
     if (submission.signal == 0) return nullptr;
@@ -60,9 +62,14 @@ tenon_device_driver MakeDriver() {
     return nullptr;
   };
   driver.queue_destroy = [](tenon_queue*) {};
-  driver.queue_copy = [](tenon_queue* queue, const tenon_copy_args*, const tenon_submission* submission) { return g_card->Submit(queue, "copies", *submission); };
-  driver.queue_barrier = [](tenon_queue* queue, const tenon_submission* submission) { return g_card->Submit(queue, View(submission->label), *submission); };
-  driver.queue_host_call = [](tenon_queue* queue, tenon_notify_function function, void* argument, const tenon_submission* submission) -> tenon_status* {
+  driver.queue_copy = [](tenon_queue* queue, const tenon_copy_args*, const tenon_submission* submission) {
+    return g_card->Submit(queue, "copies", *submission);
+  };
+  driver.queue_barrier = [](tenon_queue* queue, const tenon_submission* submission) {
+    return g_card->Submit(queue, View(submission->label), *submission);
+  };
+  driver.queue_host_call = [](tenon_queue* queue, tenon_notify_function function, void* argument,
+                              const tenon_submission* submission) -> tenon_status* {
     g_card->Submit(queue, View(submission->label), *submission);
     if (g_card->on_host_call) g_card->on_host_call();
     if (g_card->keeps_host_calls) g_card->kept.push_back([=] { function(argument, nullptr); });
@@ -88,7 +95,8 @@ tenon_device_driver MakeDriver() {
       if (g_card->on_waited) g_card->on_waited();
       return static_cast<tenon_status*>(nullptr);
     }
-    return (semaphore->failure.ok() ? Status(Code::kDeadlineExceeded, "it is not there") : semaphore->failure).release();
+    return (semaphore->failure.ok() ? Status(Code::kDeadlineExceeded, "it is not there") : semaphore->failure)
+        .release();
   };
   return driver;
 }
@@ -148,7 +156,8 @@ TEST_F(QueueWorkTest, TellsPointsWhereAskedAndWaitsForAllQueuesAtOnce) {
   EXPECT_EQ(TakeLog(), (Lines{"q2 copies tells t1@1", "q2 copies", "q0 wait after t1@1"}));
   EXPECT_GT(work.held_bytes(), 0u);
   ASSERT_TRUE(work.Complete(Status::Ok()).ok());
-  EXPECT_EQ(TakeLog(), (Lines{"q2 end of step tells t1@2", "q0 wait after t1@2", "q0 end of step tells t0@1", "host waits for t0@1"}));
+  EXPECT_EQ(TakeLog(), (Lines{"q2 end of step tells t1@2", "q0 wait after t1@2", "q0 end of step tells t0@1",
+                              "host waits for t0@1"}));
   EXPECT_EQ(step_.host_waits, 1u);
   EXPECT_EQ(pool_->bytes_in_use(), 0u);
   EXPECT_FALSE(work.abandoned() || work.TakeRenewed() || work.begun());
@@ -183,7 +192,8 @@ TEST_F(QueueWorkTest, HasItsMemoryUntilTheQueuesHaveGotPastWorkThatFailed) {
   EXPECT_EQ(drained, 2u) << "the queues that the step used";
   EXPECT_EQ(pool_->bytes_in_use(), 0u);
   EXPECT_FALSE(work.abandoned());
-  for (const tenon_semaphore& each : card_.semaphores) EXPECT_FALSE(each.failure.ok()) << "what has not begun is not to run";
+  for (const tenon_semaphore& each : card_.semaphores)
+    EXPECT_FALSE(each.failure.ok()) << "what has not begun is not to run";
   EXPECT_TRUE(work.TakeRenewed());
   // The next step's timelines are new, and good.
   card_.work_fails.reset();
@@ -217,7 +227,8 @@ TEST_F(QueueWorkTest, FailsItsTimelinesWhenTheStepIsCancelled) {
   cancellation_.Cancel(Status(Code::kCancelled, "enough"));
   EXPECT_EQ(card_.semaphores[0].failure.message(), "enough");
   EXPECT_EQ(work.Complete(Status::Ok()).ToString(), "CANCELLED: enough");
-  EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t0@1", "q0 drain"})) << "the host does not wait for work that is not to run";
+  EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t0@1", "q0 drain"}))
+      << "the host does not wait for work that is not to run";
   EXPECT_TRUE(work.TakeRenewed());
   QueueWork late(&env_);
   EXPECT_EQ(late.Begin(&step_).ToString(), "CANCELLED: enough");
@@ -303,7 +314,8 @@ TEST_F(LaterTest, AStepReturnsBeforeTheDeviceIsDoneAndTheNextComesBehindIt) {
   ASSERT_TRUE(work.NoteWrites(QueueId(0), written).ok());
   TakeLog();
   ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
-  EXPECT_EQ(TakeLog(), (Lines{"q1 end of step tells t1@1", "q0 wait after t1@1", "q0 end of step tells t0@2"})) << "the host waits for nothing";
+  EXPECT_EQ(TakeLog(), (Lines{"q1 end of step tells t1@1", "q0 wait after t1@1", "q0 end of step tells t0@2"}))
+      << "the host waits for nothing";
   EXPECT_EQ(step_.host_waits, 0u);
   EXPECT_TRUE(work.goes_on());
   EXPECT_NE(variable.written.timeline, nullptr) << "others are to wait for it";
@@ -359,7 +371,8 @@ TEST_F(LaterTest, TheHostWaitsUntilItsMemoryHasBeenRead) {
   ASSERT_TRUE(work.Copy(QueueId(2), in, {}, "in", nullptr).ok());
   TakeLog();
   ASSERT_TRUE(work.Complete(Status::Ok(), true).ok());
-  EXPECT_EQ(TakeLog(), (Lines{"q2 end of step tells t1@1", "q0 wait after t1@1", "q0 end of step tells t0@1", "host waits for t1@1"}));
+  EXPECT_EQ(TakeLog(), (Lines{"q2 end of step tells t1@1", "q0 wait after t1@1", "q0 end of step tells t0@1",
+                              "host waits for t1@1"}));
   EXPECT_TRUE(unfinished_.End());
 }
 
@@ -461,7 +474,8 @@ TEST_F(QueueWorkTest, CopiesOutsideOfAStepAndSaysWhere) {
   EXPECT_FALSE(abandoned);
   EXPECT_EQ(TakeLog(), (Lines{"q0 copies", "q0 end of step tells t0@1", "host waits for t0@1"}));
   card_.work_fails = OutOfRange("the card broke");
-  EXPECT_NE(CopyNow(env_, env_.devices[1], {}, "copy", nullptr, &abandoned).message().find(StrCat("on ", device_.name)), std::string::npos);
+  EXPECT_NE(CopyNow(env_, env_.devices[1], {}, "copy", nullptr, &abandoned).message().find(StrCat("on ", device_.name)),
+            std::string::npos);
 }
 
 }  // namespace

@@ -32,13 +32,16 @@ tenon_tensor_view ViewOf(const Resource& resource, Buffer* buffer, uint64_t byte
   return view;
 }
 
-std::string_view MemoryName(const Device* device) { return device == nullptr ? "the host" : std::string_view(device->name); }
+std::string_view MemoryName(const Device* device) {
+  return device == nullptr ? "the host" : std::string_view(device->name);
+}
 
 // A value lies in one memory, and is read and written there.
 Status CheckMemory(const Resource& resource, const Device* device) {
   if (resource.value == nullptr || resource.device == device) return Status::Ok();
-  return FailedPrecondition(StrCat(Describe(resource), " lies in the memory of ", MemoryName(resource.device), " and is used on ",
-                                   MemoryName(device), "; place its users with it (attribute _class, or the same device)"));
+  return FailedPrecondition(StrCat(Describe(resource), " lies in the memory of ", MemoryName(resource.device),
+                                   " and is used on ", MemoryName(device),
+                                   "; place its users with it (attribute _class, or the same device)"));
 }
 
 }  // namespace
@@ -55,15 +58,18 @@ Result<Resource*> ResourceManager::Get(std::string_view container, std::string_v
     at = resources_.emplace(std::move(key), std::move(made)).first;
   }
   if (at->second->type != type)
-    return FailedPrecondition(StrCat(Describe(*at->second), " is asked for as a ", type, "; give one of them another name"));
+    return FailedPrecondition(
+        StrCat(Describe(*at->second), " is asked for as a ", type, "; give one of them another name"));
   return at->second.get();
 }
 
 int64_t ResourceManager::Clear(std::string_view container) {
   int64_t dropped = 0;
   std::unique_lock lock(mutex_);
-  // Handles stay where they are. A plugin's destroy may take its time, and may ask for resources; and a session ends without memory too, whose own container's key takes none.
-  for (auto at = resources_.lower_bound({std::string(container), std::string()}); at != resources_.end() && at->first.first == container; ++at) {
+  // Handles stay where they are. A plugin's destroy may take its time, and may ask for resources; and a session ends
+  // without memory too, whose own container's key takes none.
+  for (auto at = resources_.lower_bound({std::string(container), std::string()});
+       at != resources_.end() && at->first.first == container; ++at) {
     lock.unlock();
     dropped += Drop(at->second.get()) ? 1 : 0;
     lock.lock();
@@ -112,10 +118,14 @@ bool IsBeingWritten(const Resource& resource, const void* reader) {
 // The wait for an update of a variable, in a trace; nullptr: there is none to wait for, or nobody looks.
 class WaitSpan {
  public:
-  WaitSpan(trace::Trace* trace, const Resource& resource) : trace_(trace), resource_(resource), begin_(trace == nullptr ? 0 : trace::Trace::Now()) {}
+  WaitSpan(trace::Trace* trace, const Resource& resource)
+      : trace_(trace), resource_(resource), begin_(trace == nullptr ? 0 : trace::Trace::Now()) {}
   ~WaitSpan() {
     if (trace_ != nullptr)
-      (void)Guarded([&] { trace_->Add(StrCat("wait for ", Describe(resource_)), "wait", begin_, trace::Trace::Now(), "another update of it"); });
+      (void)Guarded([&] {
+        trace_->Add(StrCat("wait for ", Describe(resource_)), "wait", begin_, trace::Trace::Now(),
+                    "another update of it");
+      });
   }
   WaitSpan(const WaitSpan&) = delete;
   WaitSpan& operator=(const WaitSpan&) = delete;
@@ -128,18 +138,21 @@ class WaitSpan {
 
 }  // namespace
 
-Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame, const Cancellation* cancellation, trace::Trace* trace) {
+Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame,
+                    const Cancellation* cancellation, trace::Trace* trace) {
   std::unique_lock lock(resource->mutex);
   const WaitSpan span(IsBeingWritten(*resource, frame) ? trace : nullptr, *resource);
   for (int polls = 0; IsBeingWritten(*resource, frame); ++polls) {
     if (cancellation != nullptr && cancellation->cancelled())
       return cancellation->reason().Annotate(StrCat("waiting for an update of ", Describe(*resource)));
     if (polls == kTurnPolls)
-      return Status(Code::kAborted, StrCat("an update of ", Describe(*resource), " did not end within 30 s, and cannot be read past"));
+      return Status(Code::kAborted,
+                    StrCat("an update of ", Describe(*resource), " did not end within 30 s, and cannot be read past"));
     resource->changed.wait_for(lock, kTurnPoll);
   }
   if (resource->poisoned)
-    return Status(Code::kDataLoss, StrCat(Describe(*resource), " lost its value when its last write failed; assign it again"));
+    return Status(Code::kDataLoss,
+                  StrCat(Describe(*resource), " lost its value when its last write failed; assign it again"));
   TENON_RETURN_IF_ERROR(CheckVariable(*resource));
   if (resource->value == nullptr)
     return FailedPrecondition(StrCat(Describe(*resource), " has no value yet; run its initialiser, or restore it"));
@@ -154,8 +167,9 @@ Status CheckMayOutliveStep(const tenon_tensor_view& view) {
   auto* const* handles = static_cast<Resource* const*>(DataOf(view));
   for (int64_t i = 0, count = NumElements(view); i < count; ++i)
     if (handles[i] != nullptr && handles[i]->of_step)
-      return FailedPrecondition(StrCat("the ", handles[i]->type, " of node '", handles[i]->name,
-                                       "' ends with the step or the function that made it, and cannot be kept longer; use one that has a name"));
+      return FailedPrecondition(StrCat(
+          "the ", handles[i]->type, " of node '", handles[i]->name,
+          "' ends with the step or the function that made it, and cannot be kept longer; use one that has a name"));
   return Status::Ok();
 }
 
@@ -170,18 +184,23 @@ Status CheckUpdate(const Resource& resource, DType dtype, tenon_shape shape) {
   if (resource.value == nullptr)
     return FailedPrecondition(StrCat(Describe(resource), " has no value yet; run its initialiser, or restore it"));
   if (resource.dtype != dtype || !SameDims(*resource.value, shape))
-    return InvalidArgument(StrCat(Describe(resource), " is ", TypeName(resource.dtype), Shape(DimsOf(resource.value)).ToString(),
-                                  "; the update is ", TypeName(dtype), Shape(shape).ToString()));
+    return InvalidArgument(StrCat(Describe(resource), " is ", TypeName(resource.dtype),
+                                  Shape(DimsOf(resource.value)).ToString(), "; the update is ", TypeName(dtype),
+                                  Shape(shape).ToString()));
   return Status::Ok();
 }
 
-// Whether the update may write what others hold and read meanwhile. Numbers that are read twice may be wrong then, and no more. Indices,
-// sizes and the cells of strings are checked before they are used: these must be the same when they are used.
+// Whether the update may write what others hold and read meanwhile. Numbers that are read twice may be wrong then, and
+// no more. Indices, sizes and the cells of strings are checked before they are used: these must be the same when they
+// are used.
 bool WritesInPlace(const Updater& updater, DType dtype) { return updater.in_place && IsWrittenInPlace(dtype); }
 
 // Until no other update excludes this one.
-Status WaitForTurn(Resource* resource, const Updater& updater, bool in_place, bool locks, std::unique_lock<std::mutex>* lock) {
-  const auto taken = [&] { return (locks && resource->locker != nullptr) || (!in_place && resource->updater != nullptr); };
+Status WaitForTurn(Resource* resource, const Updater& updater, bool in_place, bool locks,
+                   std::unique_lock<std::mutex>* lock) {
+  const auto taken = [&] {
+    return (locks && resource->locker != nullptr) || (!in_place && resource->updater != nullptr);
+  };
   const WaitSpan span(taken() ? updater.trace : nullptr, *resource);
   for (int polls = 0; taken(); ++polls) {
     if (resource->locker == updater.frame || resource->updater == updater.frame)
@@ -190,15 +209,17 @@ Status WaitForTurn(Resource* resource, const Updater& updater, bool in_place, bo
     if (updater.cancellation->cancelled())
       return updater.cancellation->reason().Annotate(StrCat("waiting for another update of ", Describe(*resource)));
     if (polls == kTurnPolls)
-      return Status(Code::kAborted, StrCat("another update of ", Describe(*resource),
-                                           " did not end within 30 s; do two updates wait for each other's variables?"));
+      return Status(Code::kAborted,
+                    StrCat("another update of ", Describe(*resource),
+                           " did not end within 30 s; do two updates wait for each other's variables?"));
     resource->changed.wait_for(*lock, kTurnPoll);
   }
   return Status::Ok();
 }
 
 // The buffer to write: the value itself when nobody else holds it, else the spare, else a new one.
-Result<Buffer*> BufferToWrite(Resource* resource, const Updater& updater, bool in_place, uint64_t bytes, tenon_shape shape) {
+Result<Buffer*> BufferToWrite(Resource* resource, const Updater& updater, bool in_place, uint64_t bytes,
+                              tenon_shape shape) {
   const auto own = std::count(updater.dropped.begin(), updater.dropped.end(), resource->value);
   const bool fits = resource->value != nullptr && SameDims(*resource->value, shape) &&
                     resource->value->capacity >= bytes && resource->value_bytes + resource->value_extra == bytes;
@@ -237,7 +258,8 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
     bytes = static_cast<uint64_t>(size);
   }
   if (extra_bytes > kMaxBytes)
-    return ResourceExhausted(StrCat(Describe(*resource), " with ", extra_bytes, " bytes more needs more memory than any machine has"));
+    return ResourceExhausted(
+        StrCat(Describe(*resource), " with ", extra_bytes, " bytes more needs more memory than any machine has"));
   auto target = BufferToWrite(resource, updater, in_place, bytes + extra_bytes, shape);
   if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && resource->value != nullptr && *target != resource->value) {

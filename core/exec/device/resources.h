@@ -2,14 +2,14 @@
 // Resources: variables and objects of plugins, behind handles with a container, a name and a type.
 //
 // Invariants. A handle lives as long as its manager; what it holds may come and go. A variable's value is a buffer; a
-// reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, and a
-// reader that finds a writer in the value itself waits for it, so a value once read never changes. Reference variables of
-// floating types are written in place, under their readers' eyes; those of other types, whose elements may be indices, sizes or
-// texts, are treated as resource variables, so that what a kernel has checked is what it uses (who reads them reads late:
-// plan/late_reads.h). An update holds a reference to
-// what it writes. A step that asked for a plugin's object keeps it until it ends, so that one that is
-// destroyed or reset meanwhile goes with the last of them. A variable that is not
-// written in place has one update at a time; updates in place exclude each other only when they ask for the variable's lock.
+// reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, and
+// a reader that finds a writer in the value itself waits for it, so a value once read never changes. Reference
+// variables of floating types are written in place, under their readers' eyes; those of other types, whose elements may
+// be indices, sizes or texts, are treated as resource variables, so that what a kernel has checked is what it uses (who
+// reads them reads late: plan/late_reads.h). An update holds a reference to what it writes. A step that asked for a
+// plugin's object keeps it until it ends, so that one that is destroyed or reset meanwhile goes with the last of them.
+// A variable that is not written in place has one update at a time; updates in place exclude each other only when they
+// ask for the variable's lock.
 #ifndef TENON_CORE_EXEC_DEVICE_RESOURCES_H_
 #define TENON_CORE_EXEC_DEVICE_RESOURCES_H_
 
@@ -95,7 +95,8 @@ struct tenon_resource {
   tenon::exec::WritePoint written;  // of a device's value, until the step that wrote it ends
   // Instead of a value: a plugin's.
   std::shared_ptr<tenon::exec::PluginObject> object;
-  std::vector<std::shared_ptr<tenon::exec::PluginObject>> dropped;  // of a step's own handle: its kernels may use them until the step ends
+  std::vector<std::shared_ptr<tenon::exec::PluginObject>>
+      dropped;  // of a step's own handle: its kernels may use them until the step ends
 
   ~tenon_resource();
 };
@@ -125,15 +126,17 @@ class ResourceManager {
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Resource>> resources_;  // by container and name
 };
 
-// Whether a tensor may be kept beyond its step: FAILED_PRECONDITION for handles of resources that end with that. The step runs.
+// Whether a tensor may be kept beyond its step: FAILED_PRECONDITION for handles of resources that end with that. The
+// step runs.
 Status CheckMayOutliveStep(const tenon_tensor_view& view);
 
 // Whether reference updates write a variable of that type under its readers' eyes.
 inline bool IsWrittenInPlace(DType dtype) { return IsFloating(dtype); }
 
 // Reads a variable: the view holds a reference to its buffer, which the caller releases. device: in whose memory the
-// reader works (nullptr: the host's), where the value must lie. frame: the kernel's that reads, which does not wait for an
-// update of its own. cancellation: ends the wait for an update; nullptr: nothing but time does. trace: that the wait is written to, or nullptr.
+// reader works (nullptr: the host's), where the value must lie. frame: the kernel's that reads, which does not wait for
+// an update of its own. cancellation: ends the wait for an update; nullptr: nothing but time does. trace: that the wait
+// is written to, or nullptr.
 Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame = nullptr,
                     const Cancellation* cancellation = nullptr, trace::Trace* trace = nullptr);
 bool IsInitialized(Resource* resource);
@@ -146,8 +149,9 @@ struct Updater {
   const Device* device = nullptr;  // in whose memory it works; nullptr: the host's
   // Copies within the device's memory, in the order of its main queue.
   std::function<Status(const void* source, void* target, uint64_t bytes)> copy{};
-  std::span<const tenon_buffer* const> dropped{};  // references to buffers that do not count: their holder is done with them before
-  bool may_wait = true;                            // for other updates of the variable; false: ABORTED, for who holds others open
+  std::span<const tenon_buffer* const>
+      dropped{};         // references to buffers that do not count: their holder is done with them before
+  bool may_wait = true;  // for other updates of the variable; false: ABORTED, for who holds others open
   trace::Trace* trace = nullptr;                   // that the wait is written to
 };
 // See tenon_frame_services.variable_begin_update.

@@ -31,10 +31,11 @@ class Variable : public testing::Test {
     Status status;
     tenon_tensor_view before{}, after{};
   };
-  Update Begin(const void* frame, uint32_t flags = 0, Shape shape = {2}, bool in_place = false, DType dtype = TENON_DT_FLOAT,
-               uint64_t extra = 0) {
+  Update Begin(const void* frame, uint32_t flags = 0, Shape shape = {2}, bool in_place = false,
+               DType dtype = TENON_DT_FLOAT, uint64_t extra = 0) {
     Update update;
-    update.status = BeginUpdate(variable_, {frame, &cancellation_, pool_, in_place}, flags, dtype, shape.c(), extra, &update.before, &update.after);
+    update.status = BeginUpdate(variable_, {frame, &cancellation_, pool_, in_place}, flags, dtype, shape.c(), extra,
+                                &update.before, &update.after);
     return update;
   }
   void End(const void* frame, uint32_t outcome) { EndUpdate(variable_, frame, outcome); }
@@ -98,7 +99,8 @@ TEST_F(Variable, OfIntegersIsNotWrittenWhereItIsRead) {
 TEST_F(Variable, HasNoValueBeforeItsFirstAssignment) {
   EXPECT_EQ(Read(), "FAILED_PRECONDITION: variable 'v' has no value yet; run its initialiser, or restore it");
   EXPECT_FALSE(IsInitialized(variable_));
-  EXPECT_EQ(Begin(&a_).status.ToString(), "FAILED_PRECONDITION: variable 'v' has no value yet; run its initialiser, or restore it");
+  EXPECT_EQ(Begin(&a_).status.ToString(),
+            "FAILED_PRECONDITION: variable 'v' has no value yet; run its initialiser, or restore it");
   Assign(1, 2);
   EXPECT_TRUE(IsInitialized(variable_));
   EXPECT_EQ(Read(), "1 2");
@@ -212,7 +214,8 @@ TEST_F(Variable, RefusesAnotherTypeOrShape) {
             "INVALID_ARGUMENT: variable 'v' is float[2]; the update is int32[2]");
   EXPECT_EQ(Begin(&a_, TENON_UPDATE_INITIALIZE, {2}, false, TENON_DT_INT32).status.ToString(),
             "INVALID_ARGUMENT: variable 'v' is float; a int32 cannot be assigned to it");
-  EXPECT_TRUE(Begin(&a_, 0, Shape::Unknown()).status.ok()) << "the variable's own shape; and a refused update takes no turn";
+  EXPECT_TRUE(Begin(&a_, 0, Shape::Unknown()).status.ok())
+      << "the variable's own shape; and a refused update takes no turn";
   End(&a_, TENON_UPDATE_UNTOUCHED);
   EXPECT_EQ(Read(), "1 2");
 }
@@ -234,7 +237,9 @@ TEST_F(Variable, CountsTheCellsOfStringsAlone) {
   Resource* texts = *manager_.Get("", "texts", "variable");
   tenon_tensor_view before, after;
   const Shape shape{1};
-  ASSERT_TRUE(BeginUpdate(texts, {&a_, &cancellation_, pool_, false}, TENON_UPDATE_INITIALIZE, TENON_DT_STRING, shape.c(), 5, &before, &after).ok());
+  ASSERT_TRUE(BeginUpdate(texts, {&a_, &cancellation_, pool_, false}, TENON_UPDATE_INITIALIZE, TENON_DT_STRING,
+                          shape.c(), 5, &before, &after)
+                  .ok());
   EXPECT_EQ(after.byte_size, sizeof(tenon_string_cell));
   *static_cast<tenon_string_cell*>(after.dl.data) = {sizeof(tenon_string_cell), 5};
   std::memcpy(static_cast<char*>(after.dl.data) + sizeof(tenon_string_cell), "hello", 5);
@@ -246,7 +251,9 @@ TEST_F(Variable, CountsTheCellsOfStringsAlone) {
   Release(view.buffer);
   // With its bytes, too, when it is preserved in another buffer.
   ASSERT_TRUE(ReadVariable(texts, nullptr, &view).ok());
-  ASSERT_TRUE(BeginUpdate(texts, {&a_, &cancellation_, pool_, false}, TENON_UPDATE_PRESERVE, TENON_DT_STRING, shape.c(), 5, &before, &after).ok());
+  ASSERT_TRUE(BeginUpdate(texts, {&a_, &cancellation_, pool_, false}, TENON_UPDATE_PRESERVE, TENON_DT_STRING, shape.c(),
+                          5, &before, &after)
+                  .ok());
   EXPECT_NE(after.dl.data, view.dl.data);
   EXPECT_EQ(StringAt(after, 0), "hello");
   EndUpdate(texts, &a_, TENON_UPDATE_COMMIT);
@@ -316,7 +323,9 @@ TEST_F(Variable, WritesTheWaitForAnUpdateIntoTheTrace) {
     ASSERT_TRUE(BeginUpdate(variable_, updater, 0, TENON_DT_FLOAT, Shape{2}.c(), 0, &before, &after).ok());
     EndUpdate(variable_, &b_, TENON_UPDATE_COMMIT);
   });
-  const auto still = [](const auto& waiting) { return waiting.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout; };
+  const auto still = [](const auto& waiting) {
+    return waiting.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout;
+  };
   EXPECT_TRUE(still(reader) && still(writer)) << "the update has not ended";
   End(&a_, TENON_UPDATE_COMMIT);
   reader.get();
@@ -388,8 +397,10 @@ TEST_F(Variable, KeepsTheMemoryOfEveryUnlockedUpdateUntilItsEnd) {
   Assign(1, 2);
   const Update add = Begin(&a_, 0, {2}, true), longer = Begin(&b_, TENON_UPDATE_INITIALIZE, {64}, true);
   int c = 0, d = 0;
-  const Update other = Begin(&c, TENON_UPDATE_INITIALIZE, {32}, true), last = Begin(&d, TENON_UPDATE_INITIALIZE, {16}, true);
-  for (const Update* update : {&add, &longer, &other, &last}) ASSERT_TRUE(update->status.ok()) << update->status.ToString();
+  const Update other = Begin(&c, TENON_UPDATE_INITIALIZE, {32}, true),
+               last = Begin(&d, TENON_UPDATE_INITIALIZE, {16}, true);
+  for (const Update* update : {&add, &longer, &other, &last})
+    ASSERT_TRUE(update->status.ok()) << update->status.ToString();
   for (const Update* a : {&add, &longer, &other, &last})
     for (const Update* b : {&add, &longer, &other, &last})
       EXPECT_EQ(a->after.dl.data == b->after.dl.data, a == b);
@@ -415,8 +426,11 @@ TEST_F(Variable, SaysWhenThereIsNoMemoryForAnUpdate) {
   BufferPool* small = BufferPool::Create(HostAllocator(), 64);
   tenon_tensor_view before, after;
   const Shape shape{1000};
-  EXPECT_EQ(BeginUpdate(variable_, {&a_, &cancellation_, small, false}, TENON_UPDATE_INITIALIZE, TENON_DT_FLOAT, shape.c(), 0, &before, &after).ToString(),
-            "RESOURCE_EXHAUSTED: variable 'v': 4352 more bytes would pass the memory limit of 64 bytes; 0 are in use; raise the limit or "
+  EXPECT_EQ(BeginUpdate(variable_, {&a_, &cancellation_, small, false}, TENON_UPDATE_INITIALIZE, TENON_DT_FLOAT,
+                        shape.c(), 0, &before, &after)
+                .ToString(),
+            "RESOURCE_EXHAUSTED: variable 'v': 4352 more bytes would pass the memory limit of 64 bytes; 0 are in use; "
+            "raise the limit or "
             "make the step smaller");
   small->Close();
   Assign(1, 2);

@@ -25,7 +25,8 @@ namespace tenon::exec {
 class Rendezvous;
 struct Environment;
 
-// Is shown what a step's kernels make, in host memory, for the time of the call. Any thread, several at once; a failure fails the step.
+// Is shown what a step's kernels make, in host memory, for the time of the call. Any thread, several at once; a failure
+// fails the step.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -51,17 +52,20 @@ struct Step {
   trace::Trace* trace = nullptr;
   uint64_t id = 0;
   Rendezvous* rendezvous = nullptr;  // of a part: where it meets the others
-  // Of a step in several goes: whether it may stand still now, though what its kernels do elsewhere is not done. Without kernels elsewhere it stands still
-  // wherever it waits for receives alone; what is traced or watched waits for its kernels. Empty: it runs to its end.
+  // Of a step in several goes: whether it may stand still now, though what its kernels do elsewhere is not done.
+  // Without kernels elsewhere it stands still wherever it waits for receives alone; what is traced or watched waits for
+  // its kernels. Empty: it runs to its end.
   using Enough = std::function<bool()>;
   Enough enough;
   bool left_elsewhere = false;  // it stands still, and kernels of it run, which look at what is here
-  // Of a step that no thread waits for: where it can do nothing before something comes from elsewhere it stands still, and this is told, once, when it can go on, or is
-  // cancelled. nullptr: the step's thread waits.
+  // Of a step that no thread waits for: where it can do nothing before something comes from elsewhere it stands still,
+  // and this is told, once, when it can go on, or is cancelled. nullptr: the step's thread waits.
   std::shared_ptr<Resumer> resumer;
   Watcher* watcher = nullptr;
-  BufferPool* keeps = nullptr;  // whoever asked keeps what is fetched: it may be made in buffers of this pool right away
-  std::span<const tenon_tensor_view* const> places;  // none, or for each fetch nullptr or where it is made, if it is of that dtype and shape
+  BufferPool* keeps =
+      nullptr;  // whoever asked keeps what is fetched: it may be made in buffers of this pool right away
+  std::span<const tenon_tensor_view* const>
+      places;                  // none, or for each fetch nullptr or where it is made, if it is of that dtype and shape
   bool may_end_later = false;  // nobody waits for what it does on devices, or ends it after a time
   uint64_t host_waits = 0;  // for devices
   uint64_t captured_launches = 0;

@@ -8,7 +8,8 @@ namespace tenon::exec {
 
 Result<std::shared_ptr<Timeline>> Timeline::Create(const Device* device) {
   tenon_semaphore* semaphore = nullptr;
-  Status status = CallPlugin(device->plugin, "semaphore_create", [&] { return device->driver->semaphore_create(device->handle, 0, &semaphore); });
+  Status status = CallPlugin(device->plugin, "semaphore_create",
+                             [&] { return device->driver->semaphore_create(device->handle, 0, &semaphore); });
   if (status.ok() && semaphore == nullptr)
     status = Internal(StrCat(DescribePlugin(device->plugin), ": its semaphore_create() gave success and no semaphore"));
   if (!status.ok()) return std::move(status).Annotate(StrCat("a timeline of ", device->name));
@@ -20,7 +21,8 @@ Timeline::~Timeline() {
 }
 
 Status Timeline::Query(uint64_t* value) const {
-  return CallPlugin(device_->plugin, "semaphore_query", [&] { return device_->driver->semaphore_query(semaphore_, value); });
+  return CallPlugin(device_->plugin, "semaphore_query",
+                    [&] { return device_->driver->semaphore_query(semaphore_, value); });
 }
 
 void Timeline::Fail(Status status) const {

@@ -10,18 +10,20 @@ Result<tenon_tensor_view> NewCopyTarget(const Environment& env, const tenon_tens
   const SessionDevice& device = env.devices[memory];
   BufferPool* const pool = memory == 0 ? env.pool : device.pool;
   TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(value.byte_size, {value.dl.shape, value.dl.ndim, 0}));
-  tenon_tensor_view view = MakeView(value.dtype, {buffer->dims, buffer->rank, 0}, buffer->data, value.byte_size, buffer);
+  tenon_tensor_view view =
+      MakeView(value.dtype, {buffer->dims, buffer->rank, 0}, buffer->data, value.byte_size, buffer);
   if (memory != 0) MarkDevice(&view, *device.device);
   return view;
 }
 
-tenon_copy_args CopyArgs(const Environment& env, const void* source, int32_t from, void* target, int32_t to, uint64_t bytes) {
+tenon_copy_args CopyArgs(const Environment& env, const void* source, int32_t from, void* target, int32_t to,
+                         uint64_t bytes) {
   const auto handle = [&env](int32_t memory) { return memory == 0 ? nullptr : env.devices[memory].device->handle; };
   return {TENON_HEAD(tenon_copy_args), source, target, bytes, handle(from), handle(to)};
 }
 
-Status Dereference(Resource* resource, DType dtype, const Device* device, QueueWork* work, QueueId queue, const Cancellation* cancellation,
-                   tenon_tensor_view* out_view) {
+Status Dereference(Resource* resource, DType dtype, const Device* device, QueueWork* work, QueueId queue,
+                   const Cancellation* cancellation, tenon_tensor_view* out_view) {
   if (device != nullptr) TENON_RETURN_IF_ERROR(work->AwaitWrite(queue, resource));
   tenon_tensor_view value;
   TENON_RETURN_IF_ERROR(ReadVariable(resource, device, &value, nullptr, cancellation));

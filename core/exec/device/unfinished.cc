@@ -43,7 +43,8 @@ void Unfinished::Told(const Status& failure) {
 }
 
 Status Unfinished::OfStepBefore(Status failure) {
-  return failure.ok() ? failure : std::move(failure).Annotate("a step that had returned before its device was done with it");
+  return failure.ok() ? failure
+                      : std::move(failure).Annotate("a step that had returned before its device was done with it");
 }
 
 void Unfinished::Tell(Status failure) {
@@ -59,7 +60,9 @@ bool Unfinished::End() {
     all_ended = all_ended && !work->abandoned();
   }
   works_.clear();
-  if (!failure_.ok()) Log(TENON_LOG_ERROR, StrCat("at the end of the session: ", OfStepBefore(std::exchange(failure_, Status::Ok())).message()));
+  if (!failure_.ok())
+    Log(TENON_LOG_ERROR,
+        StrCat("at the end of the session: ", OfStepBefore(std::exchange(failure_, Status::Ok())).message()));
   return all_ended;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unfinished: a session's steps that have returned while devices may still work for them (QueueWork::Complete).
 //
-// Invariants. An instance's work is here between two of its steps, while ends of steps before are not known to have been reached. Who
-// drives the instance takes it out first, so that it is looked at by one thread at a time. A failure that is found here is told once: to the step that begins
-// next, or at the session's end to the log.
+// Invariants. An instance's work is here between two of its steps, while ends of steps before are not known to have
+// been reached. Who drives the instance takes it out first, so that it is looked at by one thread at a time. A failure
+// that is found here is told once: to the step that begins next, or at the session's end to the log.
 #ifndef TENON_CORE_EXEC_DEVICE_UNFINISHED_H_
 #define TENON_CORE_EXEC_DEVICE_UNFINISHED_H_
 

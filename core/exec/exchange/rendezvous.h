@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rendezvous: where the parts (partitions) of one step meet. A value waits here for its receiver, or a receiver for its value.
+// Rendezvous: where the parts (partitions) of one step meet. A value waits here for its receiver, or a receiver for its
+// value.
 //
-// A key names a value: the channel (a number that was fixed when the graph was partitioned) and the turns (iterations) of the loops
-// around it. The step and the plan are the rendezvous itself, which serves one step at a time. A value may be dead: it
-// comes from a branch that was not taken, and travels as that one bit.
+// A key names a value: the channel (a number that was fixed when the graph was partitioned) and the turns (iterations)
+// of the loops around it. The step and the plan are the rendezvous itself, which serves one step at a time. A value may
+// be dead: it comes from a branch that was not taken, and travels as that one bit.
 //
 // Rules. Send never waits. What is received is given to one receiver; what never is, is released by Clear or the
 // destructor. A second value or a second receiver for a key that is still open is an error. After Abort all receivers,
-// waiting and to come, get its status. Any thread; receivers are called without any lock held, on the thread that sends,
-// aborts or receives.
+// waiting and to come, get its status. Any thread; receivers are called without any lock held, on the thread that
+// sends, aborts or receives.
 #ifndef TENON_CORE_EXEC_EXCHANGE_RENDEZVOUS_H_
 #define TENON_CORE_EXEC_EXCHANGE_RENDEZVOUS_H_
 
@@ -29,8 +30,8 @@ class Message {
   Message() = default;  // dead
   // Takes over one reference to the view's buffer, in which its dims stand too.
   explicit Message(const tenon_tensor_view& owned) : view_(owned), dead_(false) {}
-  // What the view shows: the same memory where nobody will change it (it is read only, or its buffer has no other owner), else
-  // a copy.
+  // What the view shows: the same memory where nobody will change it (it is read only, or its buffer has no other
+  // owner), else a copy.
   static Result<Message> Of(const tenon_tensor_view& view, BufferPool* pool);
   Message(Message&& other) noexcept : view_(other.view_), dead_(other.dead_) { other.view_.buffer = nullptr; }
   Message& operator=(Message&& other) noexcept {

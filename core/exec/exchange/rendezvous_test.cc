@@ -23,7 +23,8 @@ class RendezvousTest : public testing::Test {
   // Of a value of floats whose memory is the sender's.
   Message Floats(std::vector<float> values) {
     int64_t dims[] = {static_cast<int64_t>(values.size())};
-    auto message = Message::Of(MakeView(TENON_DT_FLOAT, {dims, 1, 0}, values.data(), values.size() * sizeof(float), nullptr), pool_);
+    auto message = Message::Of(
+        MakeView(TENON_DT_FLOAT, {dims, 1, 0}, values.data(), values.size() * sizeof(float), nullptr), pool_);
     EXPECT_TRUE(message.ok());
     return *std::move(message);
   }
@@ -176,7 +177,8 @@ TEST_F(RendezvousTest, ReleasesWhatIsNeverReceived) {
 TEST_F(RendezvousTest, BringsThreadsTogetherWhateverComesFirst) {
   constexpr int kTurns = 2000;
   std::thread sender([this] {
-    for (int turn = 0; turn < kTurns; ++turn) EXPECT_TRUE(meeting_.Send(Channel(0).Within(turn), Floats({static_cast<float>(turn)})).ok());
+    for (int turn = 0; turn < kTurns; ++turn)
+      EXPECT_TRUE(meeting_.Send(Channel(0).Within(turn), Floats({static_cast<float>(turn)})).ok());
   });
   std::thread echo([this] {
     for (int turn = 0; turn < kTurns; ++turn) {
@@ -197,7 +199,8 @@ TEST_F(RendezvousTest, WakesThreadsThatWaitWhenItIsAborted) {
   std::atomic<int> woken{0};
   std::vector<std::thread> waiting;
   for (int32_t channel = 0; channel < 3; ++channel)
-    waiting.emplace_back([this, channel, &woken] { woken += meeting_.Await(Channel(channel)).status().code() == Code::kCancelled; });
+    waiting.emplace_back(
+        [this, channel, &woken] { woken += meeting_.Await(Channel(channel)).status().code() == Code::kCancelled; });
   meeting_.Abort(Status(Code::kCancelled, "enough"));
   for (std::thread& thread : waiting) thread.join();
   EXPECT_EQ(woken, 3);

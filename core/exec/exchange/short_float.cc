@@ -19,7 +19,8 @@ Result<Message> ConvertAll(const Message& message, DType dtype, BufferPool* pool
 
 Result<Message> Shorten(Message message, TransferPrecision precision, BufferPool* pool) {
   if (precision == TransferPrecision::kFull || message.dead() || message.view().dtype != TENON_DT_FLOAT) return message;
-  return ConvertAll<float, uint16_t>(message, TENON_DT_BFLOAT16, pool, [precision](float value) { return Shorten(value, precision); });
+  return ConvertAll<float, uint16_t>(message, TENON_DT_BFLOAT16, pool,
+                                     [precision](float value) { return Shorten(value, precision); });
 }
 
 Result<Message> Lengthen(Message message, BufferPool* pool) {

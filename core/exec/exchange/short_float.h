@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short floats: float32 values on their way as bfloat16: the sign, the exponent and the first 7 bits of the mantissa.
 //
-// The other 16 bits are cut off, or rounded to the nearest (halves to even), and filled with zeros on arrival. A normal value
-// changes by less than 1/128 of itself, or 1/256 when rounded; infinities stay, and what is no number stays none.
+// The other 16 bits are cut off, or rounded to the nearest (halves to even), and filled with zeros on arrival. A normal
+// value changes by less than 1/128 of itself, or 1/256 when rounded; infinities stay, and what is no number stays none.
 #ifndef TENON_CORE_EXEC_EXCHANGE_SHORT_FLOAT_H_
 #define TENON_CORE_EXEC_EXCHANGE_SHORT_FLOAT_H_
 

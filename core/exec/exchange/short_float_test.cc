@@ -50,8 +50,10 @@ TEST(ShortFloat, ChangesNormalValuesByLessThanTheirLastBit) {
   for (int i = 0; i < 1'000'000; ++i) {
     const float value = FromBits(static_cast<uint32_t>(random()));
     if (!std::isnormal(value) || std::fabs(value) > 3.38e38f) continue;
-    ASSERT_LT(std::fabs(ThereAndBack(value, TransferPrecision::kTruncated) - value) / std::fabs(value), 1.0f / 128) << value;
-    ASSERT_LE(std::fabs(ThereAndBack(value, TransferPrecision::kNearest) - value) / std::fabs(value), 1.0f / 256) << value;
+    ASSERT_LT(std::fabs(ThereAndBack(value, TransferPrecision::kTruncated) - value) / std::fabs(value), 1.0f / 128)
+        << value;
+    ASSERT_LE(std::fabs(ThereAndBack(value, TransferPrecision::kNearest) - value) / std::fabs(value), 1.0f / 256)
+        << value;
   }
 }
 
@@ -60,7 +62,8 @@ class ShortMessages : public testing::Test {
   ~ShortMessages() override { pool_->Close(); }
   Message Of(DType dtype, std::vector<float> values) {
     int64_t dims[] = {2, static_cast<int64_t>(values.size()) / 2};
-    auto message = Message::Of(MakeView(dtype, {dims, 2, 0}, values.data(), values.size() * sizeof(float), nullptr), pool_);
+    auto message =
+        Message::Of(MakeView(dtype, {dims, 2, 0}, values.data(), values.size() * sizeof(float), nullptr), pool_);
     EXPECT_TRUE(message.ok());
     return *std::move(message);
   }
@@ -77,7 +80,8 @@ TEST_F(ShortMessages, HaveHalfTheBytesAndTheSameShape) {
   EXPECT_EQ(ShapeOf(back->view()), (Shape{2, 2}));
   EXPECT_EQ(back->view().dtype, uint32_t{TENON_DT_FLOAT});
   const auto* data = static_cast<const float*>(DataOf(back->view()));
-  EXPECT_EQ((std::vector<float>{data, data + 4}), (std::vector<float>{1, 2, 3, ThereAndBack(0.1f, TransferPrecision::kTruncated)}));
+  EXPECT_EQ((std::vector<float>{data, data + 4}),
+            (std::vector<float>{1, 2, 3, ThereAndBack(0.1f, TransferPrecision::kTruncated)}));
 }
 
 TEST_F(ShortMessages, AreMadeOfFloatsAlone) {

@@ -12,10 +12,12 @@ std::string DescribeTransfer(const graph::Node& node, const tenon_tensor_view* v
     const graph::AttrValue* found = node.FindAttr(attr);
     return found != nullptr && found->kind() == TENON_ATTR_STRING ? std::string_view(found->s()) : std::string_view();
   };
-  return StrCat("'", text("tensor_name"), "' from ", text("send_device"), " to ", text("recv_device"), value == nullptr ? "" : StrCat(", ", value->byte_size, " bytes"));
+  return StrCat("'", text("tensor_name"), "' from ", text("send_device"), " to ", text("recv_device"),
+                value == nullptr ? "" : StrCat(", ", value->byte_size, " bytes"));
 }
 
-Status SendValue(Rendezvous* rendezvous, const RendezvousKey& key, const tenon_tensor_view& value, TransferPrecision precision) {
+Status SendValue(Rendezvous* rendezvous, const RendezvousKey& key, const tenon_tensor_view& value,
+                 TransferPrecision precision) {
   TENON_ASSIGN_OR_RETURN(Message message, Message::Of(value, rendezvous->pool()));
   TENON_ASSIGN_OR_RETURN(message, Shorten(std::move(message), precision, rendezvous->pool()));
   return rendezvous->Send(key, std::move(message));

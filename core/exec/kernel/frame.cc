@@ -28,7 +28,8 @@ bool NameFrame(const void* frame, PluginPlace* out_place) {
 void EndLostUpdates(const tenon_frame& frame) {
   for (int32_t i = 0; i < frame.input_count; ++i) {
     const tenon_tensor_view& view = *frame.inputs[i];
-    if ((view.dtype != TENON_DT_RESOURCE && !IsRef(view.dtype)) || view.dl.data == nullptr || NumElements(view) != 1) continue;
+    if ((view.dtype != TENON_DT_RESOURCE && !IsRef(view.dtype)) || view.dl.data == nullptr || NumElements(view) != 1)
+      continue;
     if (Resource* resource = *static_cast<Resource**>(DataOf(view))) EndUpdate(resource, &frame, TENON_UPDATE_FAILED);
   }
 }
@@ -36,8 +37,9 @@ void EndLostUpdates(const tenon_frame& frame) {
 namespace {
 
 std::string ItsFunction(const tenon_frame_context& context) {
-  return StrCat(context.node->Describe(), ": ", context.plugin == nullptr ? "the engine" : DescribePlugin(*context.plugin), ": its ",
-                context.function, "()");
+  return StrCat(context.node->Describe(), ": ",
+                context.plugin == nullptr ? "the engine" : DescribePlugin(*context.plugin), ": its ", context.function,
+                "()");
 }
 
 }  // namespace
@@ -70,7 +72,8 @@ Buffer* ShareBuffer(BufferPool* pool, const tenon_tensor_view& view) {
 Result<tenon_tensor_view> KeepView(BufferPool* pool, const tenon_tensor_view& view) {
   if (view.buffer != nullptr) {
     tenon_tensor_view kept = view;
-    // Records that are kept with it count against the pool's limit: a buffer of another pool, as of a feed, is one of this by another view.
+    // Records that are kept with it count against the pool's limit: a buffer of another pool, as of a feed, is one of
+    // this by another view.
     const bool charged = view.buffer->pool == pool || !pool->is_limited();
     kept.buffer = charged ? ShareBuffer(pool, view) : pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
     kept.dl.shape = kept.buffer->dims;
@@ -78,7 +81,8 @@ Result<tenon_tensor_view> KeepView(BufferPool* pool, const tenon_tensor_view& vi
   }
   if (view.dtype == TENON_DT_VARIANT) return Internal("a variant that lives in no buffer");
   const uint64_t extra = view.dtype == TENON_DT_STRING ? StringBytes(view) : 0;
-  TENON_ASSIGN_OR_RETURN(Buffer* const buffer, pool->Allocate(view.byte_size + extra, {view.dl.shape, view.dl.ndim, 0}));
+  TENON_ASSIGN_OR_RETURN(Buffer* const buffer,
+                         pool->Allocate(view.byte_size + extra, {view.dl.shape, view.dl.ndim, 0}));
   CopyElements(view, buffer->data);
   return MakeView(view.dtype, {buffer->dims, buffer->rank, 0}, buffer->data, view.byte_size, buffer);
 }

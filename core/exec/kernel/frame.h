@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel's frame as the engine sees it: the context behind it, its services, and what is looked at once the kernel has run.
+// A kernel's frame as the engine sees it: the context behind it, its services, and what is looked at once the kernel
+// has run.
 #ifndef TENON_CORE_EXEC_KERNEL_FRAME_H_
 #define TENON_CORE_EXEC_KERNEL_FRAME_H_
 
@@ -41,7 +42,8 @@ const tenon_frame_services* FrameServices();
 Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape shape, uint64_t extra_bytes);
 // A reference to the view's buffer whose dims are the view's.
 Buffer* ShareBuffer(BufferPool* pool, const tenon_tensor_view& view);
-// A view of host memory as a value that may be kept: with a reference to its buffer, or to a copy in a buffer of the pool.
+// A view of host memory as a value that may be kept: with a reference to its buffer, or to a copy in a buffer of the
+// pool.
 Result<tenon_tensor_view> KeepView(BufferPool* pool, const tenon_tensor_view& view);
 // Whether the node has state or functions, so that its kernel may hold something when it has run.
 bool TouchesState(const graph::Node& node);

@@ -28,7 +28,9 @@ tenon_status* Fail(Status status) { return status.release(); }
 // What the kernel must not do is said to be its plugin's doing.
 tenon_status* Wrong(const tenon_frame* frame, std::string_view what) {
   const tenon_frame_context& context = *frame->context;
-  return Internal(StrCat(context.plugin == nullptr ? "the engine" : DescribePlugin(*context.plugin), ": its ", context.function, "() ", what)).release();
+  return Internal(StrCat(context.plugin == nullptr ? "the engine" : DescribePlugin(*context.plugin), ": its ",
+                         context.function, "() ", what))
+      .release();
 }
 
 tenon_status* CheckOutput(const tenon_frame* frame, int32_t index) {
@@ -38,8 +40,9 @@ tenon_status* CheckOutput(const tenon_frame* frame, int32_t index) {
 
 tenon_status* CheckShape(const tenon_frame* frame, const char* service, tenon_shape shape) {
   if (shape.rank <= 0 || (shape.dims != nullptr && shape.rank <= TENON_MAX_RANK)) return nullptr;
-  return Wrong(frame, StrCat("called ", service, " with ", shape.dims == nullptr ? "dims NULL and rank " : "rank ", shape.rank,
-                             shape.dims == nullptr ? "" : StrCat("; at most ", TENON_MAX_RANK, " is allowed")));
+  return Wrong(frame,
+               StrCat("called ", service, " with ", shape.dims == nullptr ? "dims NULL and rank " : "rank ", shape.rank,
+                      shape.dims == nullptr ? "" : StrCat("; at most ", TENON_MAX_RANK, " is allowed")));
 }
 
 tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, uint64_t extra_bytes) {
@@ -47,7 +50,8 @@ tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, 
   if (tenon_status* bad = CheckShape(frame, "alloc_output", shape)) return bad;
   const auto at = static_cast<size_t>(index);
   const Place& place = frame->context->place;
-  auto made = NewTensor(PoolOf(*frame->context->step, place, at), frame->context->node->output_types[at], shape, extra_bytes);
+  auto made =
+      NewTensor(PoolOf(*frame->context->step, place, at), frame->context->node->output_types[at], shape, extra_bytes);
   if (!made.ok()) return Fail(made.status());
   tenon_tensor_view* view = frame->outputs[index];
   ReleaseOutput(view);
@@ -59,22 +63,28 @@ tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, 
 // Whether the kernel has read it from a variable in this call.
 bool IsOfAVariable(const tenon_frame_context& context, const Buffer* buffer) {
   const auto pins = context.pins.begin();
-  return buffer != nullptr && (std::find(pins, pins + static_cast<std::ptrdiff_t>(context.pin_count), buffer) != pins + static_cast<std::ptrdiff_t>(context.pin_count) ||
-                               std::find(context.more_pins.begin(), context.more_pins.end(), buffer) != context.more_pins.end());
+  return buffer != nullptr &&
+         (std::find(pins, pins + static_cast<std::ptrdiff_t>(context.pin_count), buffer) !=
+              pins + static_cast<std::ptrdiff_t>(context.pin_count) ||
+          std::find(context.more_pins.begin(), context.more_pins.end(), buffer) != context.more_pins.end());
 }
 
 // What a kernel gives as its output: readers believe the type and the size, and that the data lies in the buffer.
 tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_tensor_view& view) {
-  const auto wrong = [&](const std::string& what) { return Wrong(frame, StrCat("gave set_output ", what, " for output ", index)); };
+  const auto wrong = [&](const std::string& what) {
+    return Wrong(frame, StrCat("gave set_output ", what, " for output ", index));
+  };
   const DType planned = frame->context->node->output_types[index];
   // What a variable is, its writers have said; the graph reads it as something else.
   if (view.dtype != planned && IsOfAVariable(*frame->context, view.buffer))
-    return Fail(InvalidArgument(StrCat("the variable is ", TypeName(view.dtype), "; it is read as ", TypeName(planned))));
+    return Fail(
+        InvalidArgument(StrCat("the variable is ", TypeName(view.dtype), "; it is read as ", TypeName(planned))));
   if (view.dtype != planned) return wrong(StrCat("a ", TypeName(view.dtype), " where the op says ", TypeName(planned)));
   if (const std::string fault = FaultOf(view); !fault.empty()) return wrong(fault);
   const bool in_host_memory = frame->context->place.host_output(static_cast<size_t>(index));
   if (frame->context->place.device != nullptr && OnHost(view) != in_host_memory)
-    return wrong(StrCat(OnHost(view) ? "memory of the host" : "memory of a device", " where ", in_host_memory ? "the host's" : "the device's", " is wanted"));
+    return wrong(StrCat(OnHost(view) ? "memory of the host" : "memory of a device", " where ",
+                        in_host_memory ? "the host's" : "the device's", " is wanted"));
   return nullptr;
 }
 
@@ -96,7 +106,8 @@ Status CopyWithin(const Place& place, const void* source, void* target, uint64_t
   return place.work->Copy(place.queue, args, {}, "keep", nullptr);
 }
 
-// A handle that ends with the step may be kept in what ends with it too: input 0, as of the stacks of nested loops. That input itself is never excused.
+// A handle that ends with the step may be kept in what ends with it too: input 0, as of the stacks of nested loops.
+// That input itself is never excused.
 Status CheckMayBeKept(const tenon_frame& frame, int32_t index) {
   Status status = CheckMayOutliveStep(*frame.inputs[index]);
   const bool in_step = !status.ok() && index != 0 && !CheckMayOutliveStep(*frame.inputs[0]).ok();
@@ -107,7 +118,8 @@ tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* 
   if (index < 0 || index >= frame->input_count)
     return Wrong(frame, StrCat("kept input ", index, " of ", frame->input_count));
   const tenon_tensor_view& view = *frame->inputs[index];
-  if (Status status = CheckMayBeKept(*frame, index); !status.ok()) return Fail(std::move(status).Annotate(StrCat("input ", index)));
+  if (Status status = CheckMayBeKept(*frame, index); !status.ok())
+    return Fail(std::move(status).Annotate(StrCat("input ", index)));
   const Place& place = frame->context->place;
   if (view.buffer != nullptr || place.device == nullptr || OnHost(view)) {
     auto kept = KeepView(frame->context->step->env->pool, view);
@@ -117,13 +129,15 @@ tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* 
   }
   auto buffer = place.device->pool->Allocate(view.byte_size, {view.dl.shape, view.dl.ndim, 0});
   if (!buffer.ok()) return Fail(buffer.status());
-  if (Status status = CopyWithin(place, DataOf(view), (*buffer)->data, view.byte_size); !status.ok()) return Fail(std::move(status));
+  if (Status status = CopyWithin(place, DataOf(view), (*buffer)->data, view.byte_size); !status.ok())
+    return Fail(std::move(status));
   *out_view = MakeView(view.dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, view.byte_size, *buffer);
   MarkDevice(out_view, *place.device->device);
   return nullptr;
 }
 
-// A share of a parallel_for: it leaves the trail of its kernel on the thread that it runs on, and keeps what is thrown there.
+// A share of a parallel_for: it leaves the trail of its kernel on the thread that it runs on, and keeps what is thrown
+// there.
 struct Shares {
   const tenon_frame* frame;
   tenon_range_function function;
@@ -135,11 +149,16 @@ struct Shares {
   // A share on a helper's thread, in the trace; those of the caller lie in its kernel's span.
   struct HelperSpan {
     explicit HelperSpan(const Shares& of)
-        : shares(of), begin(of.frame->context->step->trace != nullptr && std::this_thread::get_id() != of.caller ? trace::Trace::Now() : 0) {}
+        : shares(of),
+          begin(of.frame->context->step->trace != nullptr && std::this_thread::get_id() != of.caller
+                    ? trace::Trace::Now()
+                    : 0) {}
     ~HelperSpan() {
       if (begin == 0) return;
       const tenon_frame_context& context = *shares.frame->context;
-      (void)Guarded([&] { context.step->trace->Add(context.node->name, "share", begin, trace::Trace::Now(), context.node->op->name); });
+      (void)Guarded([&] {
+        context.step->trace->Add(context.node->name, "share", begin, trace::Trace::Now(), context.node->op->name);
+      });
     }
     const Shares& shares;
     const uint64_t begin;
@@ -193,16 +212,19 @@ tenon_status* InputResource(tenon_frame* frame, int32_t index, tenon_resource** 
   return nullptr;
 }
 
-tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_span type, tenon_status* (*create)(void*, void**),
-                             void* argument, void (*destroy)(void*), void** out_object) {
+tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_span type,
+                             tenon_status* (*create)(void*, void**), void* argument, void (*destroy)(void*),
+                             void** out_object) {
   if (type.data == nullptr || type.size == 0) return Wrong(frame, "called resource_object without a type");
   return Guarded([&]() -> Status {
     std::lock_guard lock(handle->mutex);
     if (handle->object == nullptr) {
       if (create == nullptr)
-        return NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet, or is nothing that this op works on; run its initialiser"));
+        return NotFound(StrCat("the ", handle->type, " '", handle->name,
+                               "' does not exist yet, or is nothing that this op works on; run its initialiser"));
       const std::string* const plugin = frame->context->plugin;
-      auto made = std::make_shared<PluginObject>(View(type), plugin == nullptr ? std::string_view() : std::string_view(*plugin));
+      auto made = std::make_shared<PluginObject>(View(type),
+                                                 plugin == nullptr ? std::string_view() : std::string_view(*plugin));
       void* object = nullptr;
       if (tenon_status* status = create(argument, &object)) return Status(status);
       if (object == nullptr) return Status(Wrong(frame, "made no object for resource_object, and says that it did"));
@@ -210,7 +232,9 @@ tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_s
       handle->object = std::move(made);
     }
     if (handle->object->type() != View(type))
-      return InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on: it is a ", handle->object->type(), ", not a ", View(type)));
+      return InvalidArgument(StrCat("the ", handle->type, " '", handle->name,
+                                    "' is not what this op works on: it is a ", handle->object->type(), ", not a ",
+                                    View(type)));
     if (!handle->of_step) frame->context->step->Keep(handle->object);
     *out_object = handle->object->data();
     return Status::Ok();
@@ -232,7 +256,9 @@ tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource**
     Step* step = frame->context->step;
     // With the place of its object; what that takes it charges itself.
     constexpr uint64_t kMalloc = 128;  // its own of the pieces
-    TENON_RETURN_IF_ERROR(resource->charge.Take(step->env->pool, sizeof(Resource) + sizeof(PluginObject) + resource->type.size() + resource->name.size() + kMalloc));
+    TENON_RETURN_IF_ERROR(resource->charge.Take(
+        step->env->pool,
+        sizeof(Resource) + sizeof(PluginObject) + resource->type.size() + resource->name.size() + kMalloc));
     std::lock_guard lock(step->mutex);
     step->local_resources.push_back(std::move(resource));
     *out_handle = handle;
@@ -244,7 +270,8 @@ tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource**
 bool ThroughReference(const tenon_frame* frame, const tenon_resource* handle) {
   for (int32_t i = 0; i < frame->input_count; ++i) {
     const tenon_tensor_view& view = *frame->inputs[i];
-    if (IsRef(view.dtype) && view.dl.data != nullptr && *static_cast<tenon_resource**>(DataOf(view)) == handle) return true;
+    if (IsRef(view.dtype) && view.dl.data != nullptr && *static_cast<tenon_resource**>(DataOf(view)) == handle)
+      return true;
   }
   return false;
 }
@@ -254,7 +281,10 @@ tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_ten
   const Place& place = context->place;
   if (place.work != nullptr)
     if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(std::move(status));
-  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame, context->step->cancellation, context->step->trace); !status.ok()) return Fail(std::move(status));
+  if (Status status =
+          ReadVariable(handle, MemoryOf(place), out_view, frame, context->step->cancellation, context->step->trace);
+      !status.ok())
+    return Fail(std::move(status));
   // Who writes to a variable without references takes another buffer while this one is held: it may be shared as it is.
   if (!ThroughReference(frame, handle)) out_view->flags |= TENON_VIEW_READ_ONLY | TENON_VIEW_LASTING;
   if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
@@ -270,10 +300,12 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
   if (tenon_status* bad = CheckShape(frame, "variable_begin_update", shape)) return bad;
   const Step& step = *frame->context->step;
   const Place& place = frame->context->place;
-  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}, {}, true, step.trace};
+  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}, {},
+                  true,  step.trace};
   LateUpdates* const late = frame->context->late;
   if (late != nullptr) {
-    if ((flags & TENON_UPDATE_PRESERVE) != 0) return Fail(Unimplemented("a kernel with TENON_KERNEL_CAPTURE_UPDATES wants TENON_UPDATE_PRESERVE"));
+    if ((flags & TENON_UPDATE_PRESERVE) != 0)
+      return Fail(Unimplemented("a kernel with TENON_KERNEL_CAPTURE_UPDATES wants TENON_UPDATE_PRESERVE"));
     if (late->Has(handle)) return Fail(Unimplemented(StrCat("variable '", handle->name, "' is updated twice")));
     updater.dropped = late->dropped;
     updater.may_wait = late->updates.empty();
@@ -286,7 +318,9 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
   if (place.device != nullptr) {
     updater.pool = place.device->pool;
     updater.device = place.device->device;
-    updater.copy = [&place](const void* source, void* target, uint64_t bytes) { return CopyWithin(place, source, target, bytes); };
+    updater.copy = [&place](const void* source, void* target, uint64_t bytes) {
+      return CopyWithin(place, source, target, bytes);
+    };
     if (Status waited = place.work->AwaitWrite(place.queue, handle); !waited.ok()) return Fail(std::move(waited));
   }
   Status status = BeginUpdate(handle, updater, flags, dtype, shape, extra_bytes, out_old, out_new);
@@ -307,18 +341,21 @@ void VariableEndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outc
   const Place& place = frame->context->place;
   if (place.work == nullptr || outcome != TENON_UPDATE_COMMIT) return;
   // Without a point the write's end is not known: the step fails when it is waited for.
-  if (Status status = place.work->NoteWrites(place.queue, {&handle, 1}); !status.ok()) place.work->FailLater(std::move(status));
+  if (Status status = place.work->NoteWrites(place.queue, {&handle, 1}); !status.ok())
+    place.work->FailLater(std::move(status));
 }
 
 void TraceSpan(tenon_frame* frame, tenon_span name, uint64_t begin_ns, uint64_t end_ns) {
-  if (trace::Trace* trace = frame->context->step->trace) trace->Add(View(name), frame->context->node->name, begin_ns, end_ns);
+  if (trace::Trace* trace = frame->context->step->trace)
+    trace->Add(View(name), frame->context->node->name, begin_ns, end_ns);
 }
 
 uint64_t Now(tenon_frame*) { return NowNs(); }
 
 uint64_t StepId(tenon_frame* frame) { return frame->context->step->id; }
 
-tenon_status* AllocTensor(tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+tenon_status* AllocTensor(tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
+                          tenon_tensor_view* out_view) {
   if (tenon_status* bad = CheckShape(frame, "alloc_tensor", shape)) return bad;
   auto made = NewTensor(frame->context->step->env->pool, dtype, shape, extra_bytes);
   if (!made.ok()) return Fail(made.status());
@@ -333,7 +370,8 @@ tenon_status* GiveVariant(Result<tenon_variant*> made, tenon_variant** out_varia
   return nullptr;
 }
 
-// What a kernel puts into a variant: readers believe it. One without a type is an empty place; one without a buffer is refused where it is kept.
+// What a kernel puts into a variant: readers believe it. One without a type is an empty place; one without a buffer is
+// refused where it is kept.
 tenon_status* CheckElement(const tenon_frame* frame, const char* service, const tenon_tensor_view& element) {
   if (element.dtype == TENON_DT_INVALID || element.buffer == nullptr || element.dl.strides != nullptr) return nullptr;
   std::string fault = FaultOf(element);
@@ -341,19 +379,21 @@ tenon_status* CheckElement(const tenon_frame* frame, const char* service, const 
   return fault.empty() ? nullptr : Wrong(frame, StrCat("gave ", service, " ", fault));
 }
 
-tenon_status* VariantNew(tenon_frame* frame, tenon_span type, tenon_span metadata, const tenon_tensor_view* elements, uint64_t element_count,
-                         tenon_variant** out_variant) {
+tenon_status* VariantNew(tenon_frame* frame, tenon_span type, tenon_span metadata, const tenon_tensor_view* elements,
+                         uint64_t element_count, tenon_variant** out_variant) {
   for (uint64_t i = 0; elements != nullptr && i < element_count; ++i)
     if (tenon_status* bad = CheckElement(frame, "variant_new", elements[i])) return bad;
-  return GiveVariant(variant::New(frame->context->step->env->pool, View(type), View(metadata), elements, element_count), out_variant);
+  return GiveVariant(variant::New(frame->context->step->env->pool, View(type), View(metadata), elements, element_count),
+                     out_variant);
 }
 
-tenon_status* VariantDerive(tenon_frame* frame, const tenon_variant* base, tenon_span metadata, uint64_t element_count, uint64_t index,
-                            const tenon_tensor_view* element, tenon_variant** out_variant) {
+tenon_status* VariantDerive(tenon_frame* frame, const tenon_variant* base, tenon_span metadata, uint64_t element_count,
+                            uint64_t index, const tenon_tensor_view* element, tenon_variant** out_variant) {
   if (element != nullptr)
     if (tenon_status* bad = CheckElement(frame, "variant_derive", *element)) return bad;
   const std::string_view bytes = metadata.data == nullptr ? std::string_view(base->metadata) : View(metadata);
-  return GiveVariant(variant::Derive(frame->context->step->env->pool, *base, bytes, element_count, index, element), out_variant);
+  return GiveVariant(variant::Derive(frame->context->step->env->pool, *base, bytes, element_count, index, element),
+                     out_variant);
 }
 
 void VariantInfo(const tenon_variant* variant, tenon_variant_info* out_info) { *out_info = variant::Info(*variant); }

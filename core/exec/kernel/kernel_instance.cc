@@ -26,7 +26,8 @@ tenon_status* ResourceHandle(tenon_create_context* context, tenon_span container
                              uint32_t step_local, tenon_resource** out_handle) {
   if (step_local != 0)
     return Unimplemented("step-local resources are made while the step runs: use the frame's step_resource").release();
-  ResourceManager* manager = container.size == 0 || context->env->shared == nullptr ? context->env->resources : context->env->shared;
+  ResourceManager* manager =
+      container.size == 0 || context->env->shared == nullptr ? context->env->resources : context->env->shared;
   auto resource = manager->Get(View(container), View(name), View(type));
   if (!resource.ok()) return Status(resource.status()).release();
   *out_handle = *resource;
@@ -62,7 +63,8 @@ const void* CreatingDeviceExtension(tenon_create_context* context, tenon_span id
   return table;
 }
 
-tenon_status* FindCapability(tenon_create_context* context, tenon_span id, const void** out_table, tenon_plugin_self** out_self) {
+tenon_status* FindCapability(tenon_create_context* context, tenon_span id, const void** out_table,
+                             tenon_plugin_self** out_self) {
   if (context->device == nullptr || !context->env->capabilities)
     return NotFound(StrCat("no device that could have the capability '", View(id), "'")).release();
   auto found = context->env->capabilities(View(id), context->device->device->type);
@@ -73,12 +75,15 @@ tenon_status* FindCapability(tenon_create_context* context, tenon_span id, const
   return nullptr;
 }
 
-tenon_status* FunctionOf(tenon_create_context* context, tenon_span attr, uint64_t index, tenon_function** out_function) {
+tenon_status* FunctionOf(tenon_create_context* context, tenon_span attr, uint64_t index,
+                         tenon_function** out_function) {
   return Guarded([&]() -> Status {
     const graph::AttrValue* const value = context->node->FindAttr(View(attr));
     if (value == nullptr || (value->kind() & ~TENON_ATTR_LIST) != TENON_ATTR_FUNCTION)
       return NotFound(StrCat("the node has no attribute '", View(attr), "' that names a function"));
-    if (index >= value->size()) return NotFound(StrCat("attribute '", View(attr), "' names ", value->size(), " functions; number ", index, " is asked for"));
+    if (index >= value->size())
+      return NotFound(
+          StrCat("attribute '", View(attr), "' names ", value->size(), " functions; number ", index, " is asked for"));
     if (!context->env->functions) return Unimplemented("nothing here can call functions");
     TENON_ASSIGN_OR_RETURN(*out_function, context->env->functions(value->function(index), context->node->device));
     return Status::Ok();
@@ -86,8 +91,13 @@ tenon_status* FunctionOf(tenon_create_context* context, tenon_span attr, uint64_
 }
 
 const tenon_create_services* CreateServices() {
-  static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed, &CreatingDeviceExtension,
-                                                 &FindCapability, &FunctionOf, WorkServices()};
+  static const tenon_create_services services = {TENON_HEAD(tenon_create_services),
+                                                 &ResourceHandle,
+                                                 &RandomSeed,
+                                                 &CreatingDeviceExtension,
+                                                 &FindCapability,
+                                                 &FunctionOf,
+                                                 WorkServices()};
   return &services;
 }
 
@@ -101,16 +111,18 @@ Result<std::shared_ptr<KernelInstance>> KernelInstance::Create(const graph::Node
   tenon_create_context context{&node, &env, device, &kernel->used_};
   tenon_create_args args{TENON_HEAD(tenon_create_args), graph::StateServices(), &node, CreateServices(), &context,
                          device == nullptr ? nullptr : device->device->handle, nullptr};
-  TENON_RETURN_IF_ERROR(kernel->entry_.instance->Call("create", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
-    args.self = self;
-    return create(&args, &kernel->state_);
-  }));
+  TENON_RETURN_IF_ERROR(
+      kernel->entry_.instance->Call("create", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
+        args.self = self;
+        return create(&args, &kernel->state_);
+      }));
   kernel->made_ = true;
   return kernel;
 }
 
 KernelInstance::~KernelInstance() {
-  if (made_ && registration().destroy != nullptr) TellPlugin(plugin(), "destroy", [this] { registration().destroy(state_); });
+  if (made_ && registration().destroy != nullptr)
+    TellPlugin(plugin(), "destroy", [this] { registration().destroy(state_); });
 }
 
 tenon_status* CallRun(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame) {
@@ -133,9 +145,12 @@ Result<std::shared_ptr<KernelInstance>> KernelStore::Get(const graph::Node& node
     });
   };
   std::lock_guard lock(mutex_);
-  std::vector<Kept>& kept = kernels_[{std::string(graph::StateName(node)), entry.registration, device == nullptr ? nullptr : device->device->handle}];
+  std::vector<Kept>& kept = kernels_[{std::string(graph::StateName(node)), entry.registration,
+                                      device == nullptr ? nullptr : device->device->handle}];
   for (const Kept& each : kept)
-    if (each.op == node.op && each.input_types == node.input_types && each.output_types == node.output_types && same(*node.op, each.attrs, node.attrs)) return each.kernel;
+    if (each.op == node.op && each.input_types == node.input_types && each.output_types == node.output_types &&
+        same(*node.op, each.attrs, node.attrs))
+      return each.kernel;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<KernelInstance> made, KernelInstance::Create(node, entry, env, device));
   kept.push_back({node.op, node.attrs, node.input_types, node.output_types, std::move(made)});
   return kept.back().kernel;

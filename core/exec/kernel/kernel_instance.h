@@ -21,8 +21,8 @@ class KernelInstance {
  public:
   // device: that the node is placed on; nullptr: none.
   // UNIMPLEMENTED: the kernel does not take the node.
-  static Result<std::shared_ptr<KernelInstance>> Create(const graph::Node& node, KernelEntry entry, const Environment& env,
-                                                        const SessionDevice* device);
+  static Result<std::shared_ptr<KernelInstance>> Create(const graph::Node& node, KernelEntry entry,
+                                                        const Environment& env, const SessionDevice* device);
   ~KernelInstance();
   KernelInstance(const KernelInstance&) = delete;
   KernelInstance& operator=(const KernelInstance&) = delete;

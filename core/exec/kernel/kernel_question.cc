@@ -13,7 +13,8 @@ namespace tenon::exec {
 
 Status NobodyTakes(const graph::Node& node, const std::vector<KernelRefusal>& refusals) {
   std::string said;
-  for (const KernelRefusal& refusal : refusals) said += StrCat(said.empty() ? "" : "; ", refusal.plugin, ": ", refusal.reason);
+  for (const KernelRefusal& refusal : refusals)
+    said += StrCat(said.empty() ? "" : "; ", refusal.plugin, ": ", refusal.reason);
   return Status(Code::kUnimplemented, StrCat(node.Describe(), ": no kernel takes it: ", said));
 }
 
@@ -32,24 +33,31 @@ uint32_t ThreadsOf(const Environment& env) { return env.threads == nullptr ? 1 :
 
 }  // namespace
 
-KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, size_t input_count)
-    : node_(node), env_(env), device_(device == nullptr ? nullptr : device->device->handle), input_count_(input_count) {}
+KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                               size_t input_count)
+    : node_(node),
+      env_(env),
+      device_(device == nullptr ? nullptr : device->device->handle),
+      input_count_(input_count) {}
 
 void KernelQuestion::Point() {
   for (const tenon_tensor_view& view : views_) pointers_.push_back(&view);
 }
 
 KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
-                               const std::vector<const graph::OutputFacts*>& inputs, const std::vector<graph::OutputFacts>& outputs)
+                               const std::vector<const graph::OutputFacts*>& inputs,
+                               const std::vector<graph::OutputFacts>& outputs)
     : KernelQuestion(node, env, device, inputs.size()) {
   for (size_t i = 0; i < inputs.size(); ++i) views_.push_back(ShapeView(node.input_types[i], *inputs[i], true));
   for (size_t i = 0; i < outputs.size(); ++i) views_.push_back(ShapeView(node.output_types[i], outputs[i], false));
   Point();
 }
 
-KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, const graph::ShapeInference& shapes)
+KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                               const graph::ShapeInference& shapes)
     : KernelQuestion(node, env, device, node.inputs.size()) {
-  for (size_t i = 0; i < node.inputs.size(); ++i) views_.push_back(ShapeView(node.input_types[i], shapes.facts(node.inputs[i]), true));
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    views_.push_back(ShapeView(node.input_types[i], shapes.facts(node.inputs[i]), true));
   for (size_t k = 0; k < node.output_types.size(); ++k)
     views_.push_back(ShapeView(node.output_types[k], shapes.facts({node.id, static_cast<int32_t>(k)}), false));
   Point();
@@ -65,7 +73,8 @@ KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, 
 
 bool KernelQuestion::HasShapes() const {
   return std::all_of(views_.begin(), views_.end(), [](const tenon_tensor_view& view) {
-    return view.dl.ndim >= 0 && std::all_of(view.dl.shape, view.dl.shape + view.dl.ndim, [](int64_t dim) { return dim >= 0; });
+    return view.dl.ndim >= 0 &&
+           std::all_of(view.dl.shape, view.dl.shape + view.dl.ndim, [](int64_t dim) { return dim >= 0; });
   });
 }
 
@@ -103,13 +112,16 @@ double KernelQuestion::Seconds(const KernelEntry& kernel) const {
     return cost(&query, &seconds);
   });
   if (status.ok() && !(seconds >= 0 && std::isfinite(seconds)))
-    status = Internal(StrCat(DescribePlugin(kernel.plugin()), ": its cost() said that a run takes ", seconds, " seconds"));
+    status =
+        Internal(StrCat(DescribePlugin(kernel.plugin()), ": its cost() said that a run takes ", seconds, " seconds"));
   if (status.ok()) return seconds;
-  Log(TENON_LOG_WARNING, std::move(status).Annotate(StrCat(node_.Describe(), ": what its op says is used for placing")).message());
+  Log(TENON_LOG_WARNING,
+      std::move(status).Annotate(StrCat(node_.Describe(), ": what its op says is used for placing")).message());
   return 0;
 }
 
-double SecondsOf(const graph::Node& node, const Environment& env, const SessionDevice* device, const KernelEntry& kernel, const graph::ShapeInference& shapes) {
+double SecondsOf(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                 const KernelEntry& kernel, const graph::ShapeInference& shapes) {
   if (kernel.registration->cost == nullptr) return 0;
   const KernelQuestion question(node, env, device, shapes);
   return question.HasShapes() ? question.Seconds(kernel) : 0;
@@ -131,8 +143,8 @@ tenon_prepare_args KernelQuestion::PrepareArgs() const {
           nullptr};
 }
 
-Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, const SessionDevice* device, std::vector<KernelEntry>* kernels,
-                           std::vector<KernelRefusal>* refused) {
+Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                           std::vector<KernelEntry>* kernels, std::vector<KernelRefusal>* refused) {
   const auto may_refuse = [](const KernelEntry& kernel) { return kernel.registration->supports != nullptr; };
   if (std::none_of(kernels->begin(), kernels->end(), may_refuse)) return Status::Ok();
   const KernelQuestion question(node, env, device);

@@ -22,10 +22,11 @@ tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool w
 class KernelQuestion {
  public:
   // device: that the node is placed on; nullptr: none. Facts of a value count as constant.
-  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, const std::vector<const graph::OutputFacts*>& inputs,
-                 const std::vector<graph::OutputFacts>& outputs);
+  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                 const std::vector<const graph::OutputFacts*>& inputs, const std::vector<graph::OutputFacts>& outputs);
   // Of what was inferred for the node's graph.
-  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, const graph::ShapeInference& shapes);
+  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                 const graph::ShapeInference& shapes);
   // Of unknown shapes.
   KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device);
   KernelQuestion(const KernelQuestion&) = delete;
@@ -55,12 +56,13 @@ class KernelQuestion {
 };
 
 // Seconds that the kernel says a run of the node takes, whose shapes are all known; else 0.
-double SecondsOf(const graph::Node& node, const Environment& env, const SessionDevice* device, const KernelEntry& kernel, const graph::ShapeInference& shapes);
+double SecondsOf(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                 const KernelEntry& kernel, const graph::ShapeInference& shapes);
 
-// Removes those that do not take the node, whatever its shapes are, and says what each said. A failure is that of the first kernel which fails
-// to answer; it stays.
-Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, const SessionDevice* device, std::vector<KernelEntry>* kernels,
-                           std::vector<KernelRefusal>* refused);
+// Removes those that do not take the node, whatever its shapes are, and says what each said. A failure is that of the
+// first kernel which fails to answer; it stays.
+Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                           std::vector<KernelEntry>* kernels, std::vector<KernelRefusal>* refused);
 
 }  // namespace tenon::exec
 

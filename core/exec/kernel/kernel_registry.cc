@@ -55,7 +55,9 @@ namespace {
 
 constexpr uint32_t kKnownTraits = (TENON_KERNEL_CAPTURE_UPDATES << 1) - 1;
 
-std::string KernelOf(const tenon_kernel_registration& kernel) { return StrCat("a kernel of op '", View(kernel.op), "'"); }
+std::string KernelOf(const tenon_kernel_registration& kernel) {
+  return StrCat("a kernel of op '", View(kernel.op), "'");
+}
 
 // The arrays of a registration, and what stands in them.
 Status CheckArrays(const tenon_kernel_registration& kernel, const std::string& what) {
@@ -64,13 +66,15 @@ Status CheckArrays(const tenon_kernel_registration& kernel, const std::string& w
   TENON_RETURN_IF_ERROR(CheckArray(kernel.in_place, kernel.in_place_count, what + ": its in_place"));
   for (uint64_t i = 0; i < kernel.constraint_count; ++i) {
     TENON_RETURN_IF_ERROR(CheckName(kernel.constraints[i].attr, what + ": the attribute of a constraint"));
-    TENON_RETURN_IF_ERROR(CheckArray(kernel.constraints[i].dtypes, kernel.constraints[i].count, what + ": the dtypes of a constraint"));
+    TENON_RETURN_IF_ERROR(
+        CheckArray(kernel.constraints[i].dtypes, kernel.constraints[i].count, what + ": the dtypes of a constraint"));
   }
   for (uint64_t i = 0; i < kernel.host_memory_count; ++i)
     TENON_RETURN_IF_ERROR(CheckName(kernel.host_memory_args[i], what + ": one of host_memory_args"));
   for (uint64_t i = 0; i < kernel.in_place_count; ++i)
     if (kernel.in_place[i].input < 0 || kernel.in_place[i].output < 0)
-      return InvalidArgument(StrCat(what, ": in_place says input ", kernel.in_place[i].input, " and output ", kernel.in_place[i].output));
+      return InvalidArgument(
+          StrCat(what, ": in_place says input ", kernel.in_place[i].input, " and output ", kernel.in_place[i].output));
   return Status::Ok();
 }
 
@@ -79,16 +83,20 @@ Status CheckRun(const tenon_kernel_registration& kernel, const std::string& what
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return Status::Ok();
   const bool async = (kernel.traits & TENON_KERNEL_ASYNC) != 0;
   if (kernel.run == nullptr && kernel.run_async == nullptr) return InvalidArgument(what + " has no run function");
-  if (kernel.run == nullptr && !async) return InvalidArgument(what + " has run_async alone, without the trait TENON_KERNEL_ASYNC");
-  if (kernel.run_async == nullptr && async) return InvalidArgument(what + " has the trait TENON_KERNEL_ASYNC and no run_async");
+  if (kernel.run == nullptr && !async)
+    return InvalidArgument(what + " has run_async alone, without the trait TENON_KERNEL_ASYNC");
+  if (kernel.run_async == nullptr && async)
+    return InvalidArgument(what + " has the trait TENON_KERNEL_ASYNC and no run_async");
   return Status::Ok();
 }
 
 // The registration as this host knows it, if it can.
 Result<const tenon_kernel_registration*> AdoptRegistration(const tenon_kernel_registration* given) {
   if (given == nullptr) return InvalidArgument("a kernel package holds a NULL registration");
-  const bool has_op = given->struct_size >= TENON_SIZE_UP_TO(tenon_kernel_registration, op) && CheckName(given->op, "").ok();
-  TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_kernel_registration, run), has_op ? KernelOf(*given) : "a kernel's registration"));
+  const bool has_op =
+      given->struct_size >= TENON_SIZE_UP_TO(tenon_kernel_registration, op) && CheckName(given->op, "").ok();
+  TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_kernel_registration, run),
+                                  has_op ? KernelOf(*given) : "a kernel's registration"));
   const tenon_kernel_registration* kernel = Adopt(given);
   TENON_RETURN_IF_ERROR(CheckName(kernel->op, "the op of a kernel"));
   const std::string what = KernelOf(*kernel);
@@ -102,7 +110,8 @@ Result<const tenon_kernel_registration*> AdoptRegistration(const tenon_kernel_re
 }
 
 bool HasArgument(const std::vector<graph::ArgDef>& arguments, std::string_view name) {
-  return std::any_of(arguments.begin(), arguments.end(), [name](const graph::ArgDef& argument) { return argument.name == name; });
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [name](const graph::ArgDef& argument) { return argument.name == name; });
 }
 
 // How many there are; nothing where the node says it.
@@ -112,8 +121,11 @@ std::optional<size_t> CountOf(const std::vector<graph::ArgDef>& arguments) {
   return arguments.size();
 }
 
-// Of a mask whose bit 63 stands for all from there on: whether it speaks of what is not there. All bits are all that there are.
-bool SaysTooMuch(uint64_t mask, std::optional<size_t> count) { return mask != UINT64_MAX && count && *count < 63 && (mask >> *count) != 0; }
+// Of a mask whose bit 63 stands for all from there on: whether it speaks of what is not there. All bits are all that
+// there are.
+bool SaysTooMuch(uint64_t mask, std::optional<size_t> count) {
+  return mask != UINT64_MAX && count && *count < 63 && (mask >> *count) != 0;
+}
 
 }  // namespace
 
@@ -127,24 +139,31 @@ Status CheckAgainst(const graph::OpDef& op, const tenon_kernel_registration& ker
       return InvalidArgument(StrCat(what, " constrains '", name, "', which is no type attribute of the op"));
   }
   for (uint64_t i = 0; i < kernel.host_memory_count; ++i)
-    if (const std::string_view name = View(kernel.host_memory_args[i]); !HasArgument(op.inputs, name) && !HasArgument(op.outputs, name))
-      return InvalidArgument(StrCat(what, ": host_memory_args names '", name, "', which is no input or output of the op"));
+    if (const std::string_view name = View(kernel.host_memory_args[i]);
+        !HasArgument(op.inputs, name) && !HasArgument(op.outputs, name))
+      return InvalidArgument(
+          StrCat(what, ": host_memory_args names '", name, "', which is no input or output of the op"));
   for (uint64_t i = 0; i < kernel.in_place_count; ++i) {
     const tenon_in_place& pair = kernel.in_place[i];
-    if ((inputs && static_cast<size_t>(pair.input) >= *inputs) || (outputs && static_cast<size_t>(pair.output) >= *outputs))
-      return InvalidArgument(StrCat(what, ": in_place says input ", pair.input, " and output ", pair.output, "; the op has ", op.inputs.size(), " and ", op.outputs.size()));
+    if ((inputs && static_cast<size_t>(pair.input) >= *inputs) ||
+        (outputs && static_cast<size_t>(pair.output) >= *outputs))
+      return InvalidArgument(StrCat(what, ": in_place says input ", pair.input, " and output ", pair.output,
+                                    "; the op has ", op.inputs.size(), " and ", op.outputs.size()));
   }
   if (SaysTooMuch(kernel.dynamic_outputs, outputs))
-    return InvalidArgument(StrCat(what, ": dynamic_outputs is ", kernel.dynamic_outputs, "; the op has ", *outputs, " outputs"));
+    return InvalidArgument(
+        StrCat(what, ": dynamic_outputs is ", kernel.dynamic_outputs, "; the op has ", *outputs, " outputs"));
   if (SaysTooMuch(kernel.retained_inputs, inputs))
-    return InvalidArgument(StrCat(what, ": retained_inputs is ", kernel.retained_inputs, "; the op has ", *inputs, " inputs"));
+    return InvalidArgument(
+        StrCat(what, ": retained_inputs is ", kernel.retained_inputs, "; the op has ", *inputs, " inputs"));
   return Status::Ok();
 }
 
-Status KernelRegistry::Register(const tenon_kernel_package& package, const std::shared_ptr<PluginInstance>& plugin, const std::map<std::string, std::string>& left_out,
-                                const OpOf& op_of) {
+Status KernelRegistry::Register(const tenon_kernel_package& package, const std::shared_ptr<PluginInstance>& plugin,
+                                const std::map<std::string, std::string>& left_out, const OpOf& op_of) {
   TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_KERNELS));
-  TENON_RETURN_IF_ERROR(CheckArray(package.registrations, package.count, StrCat("the registrations of ", TENON_CAPABILITY_KERNELS)));
+  TENON_RETURN_IF_ERROR(
+      CheckArray(package.registrations, package.count, StrCat("the registrations of ", TENON_CAPABILITY_KERNELS)));
   std::vector<KernelEntry> adopted;
   for (uint64_t i = 0; i < package.count; ++i) {
     TENON_ASSIGN_OR_RETURN(const tenon_kernel_registration* kernel, AdoptRegistration(package.registrations[i]));
@@ -166,14 +185,16 @@ Status KernelRegistry::Register(const tenon_kernel_package& package, const std::
 
 void KernelRegistry::Unregister(std::string_view plugin) {
   std::lock_guard lock(mutex_);
-  for (auto& [op, list] : kernels_) std::erase_if(list, [&](const KernelEntry& entry) { return entry.plugin() == plugin; });
+  for (auto& [op, list] : kernels_)
+    std::erase_if(list, [&](const KernelEntry& entry) { return entry.plugin() == plugin; });
 }
 
 // A kernel that came before its op was known, and says of it what is not so, is never taken.
 bool KernelRegistry::FitsItsOp(const graph::Node& node, const KernelEntry& entry) const {
   Status status = CheckAgainst(*node.op, *entry.registration);
   if (status.ok()) return true;
-  if (named_.insert(entry.registration).second) Log(TENON_LOG_WARNING, StrCat(DescribePlugin(entry.plugin()), ": ", status.message(), "; it is not used"));
+  if (named_.insert(entry.registration).second)
+    Log(TENON_LOG_WARNING, StrCat(DescribePlugin(entry.plugin()), ": ", status.message(), "; it is not used"));
   return false;
 }
 
@@ -196,13 +217,14 @@ Status KernelRegistry::NoKernel(const graph::Node& node, std::string_view device
   std::lock_guard lock(mutex_);
   std::string types;
   for (const auto& [name, value] : node.attrs)
-    if ((value.kind() & ~TENON_ATTR_LIST) == TENON_ATTR_TYPE) types += StrCat(types.empty() ? "" : ", ", name, "=", value.ToString());
+    if ((value.kind() & ~TENON_ATTR_LIST) == TENON_ATTR_TYPE)
+      types += StrCat(types.empty() ? "" : ", ", name, "=", value.ToString());
   std::string known;
   if (const auto it = kernels_.find(node.op->name); it != kernels_.end())
     for (const KernelEntry& entry : it->second)
       known += StrCat(known.empty() ? "" : "; ", entry.plugin(), " on ",
-                      entry.registration->device_type.size == 0 ? "any device" : View(entry.registration->device_type), " (",
-                      DescribeConstraints(*entry.registration), ")");
+                      entry.registration->device_type.size == 0 ? "any device" : View(entry.registration->device_type),
+                      " (", DescribeConstraints(*entry.registration), ")");
   std::string text = StrCat(node.Describe(), ": no kernel on ", device_type, types.empty() ? "" : " for ", types);
   text += known.empty() ? "; no loaded plugin has a kernel for this op" : StrCat("; kernels that are loaded: ", known);
   if (const auto it = elsewhere_.find(node.op->name); it != elsewhere_.end())

@@ -25,7 +25,9 @@ struct KernelEntry {
 };
 
 // Whether the kernel allocates output k.
-inline bool IsDynamicOutput(const tenon_kernel_registration& kernel, size_t k) { return ((kernel.dynamic_outputs >> (k < 63 ? k : 63)) & 1u) != 0; }
+inline bool IsDynamicOutput(const tenon_kernel_registration& kernel, size_t k) {
+  return ((kernel.dynamic_outputs >> (k < 63 ? k : 63)) & 1u) != 0;
+}
 
 class KernelRegistry {
  public:
@@ -34,10 +36,11 @@ class KernelRegistry {
   void SetOpener(Opener opener) { opener_ = std::move(opener); }
 
   // Registers all kernels of a package, or none where one is wrong; without those of the ops `left_out`.
-  // op_of: the op of that name, where it is known by now; nullptr: it is not. What an op is not known for yet is checked by Find.
+  // op_of: the op of that name, where it is known by now; nullptr: it is not. What an op is not known for yet is
+  // checked by Find.
   using OpOf = std::function<const graph::OpDef*(std::string_view name)>;
-  Status Register(const tenon_kernel_package& package, const std::shared_ptr<PluginInstance>& plugin, const std::map<std::string, std::string>& left_out = {},
-                  const OpOf& op_of = {});
+  Status Register(const tenon_kernel_package& package, const std::shared_ptr<PluginInstance>& plugin,
+                  const std::map<std::string, std::string>& left_out = {}, const OpOf& op_of = {});
   void Unregister(std::string_view plugin);
 
   // The kernels that fit the node on a device type (those for any device too), highest priority first.
@@ -59,7 +62,8 @@ class KernelRegistry {
   mutable std::set<const tenon_kernel_registration*> named_;  // that do not fit their op, of which the log speaks
 };
 
-// That what the kernel says of inputs, outputs and attributes is there in the op; counts of lists are the node's, not the op's.
+// That what the kernel says of inputs, outputs and attributes is there in the op; counts of lists are the node's, not
+// the op's.
 Status CheckAgainst(const graph::OpDef& op, const tenon_kernel_registration& kernel);
 
 // "T: float, double; Index: int32".

@@ -15,7 +15,8 @@ using graph::Edge;
 const uint32_t kFloats[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE};
 const tenon_type_constraint kFloatsOnly = {TENON_SPAN("T"), kFloats, 2};
 
-tenon_kernel_registration Kernel(std::string_view op, std::string_view device, int32_t priority, bool floats_only = false) {
+tenon_kernel_registration Kernel(std::string_view op, std::string_view device, int32_t priority,
+                                 bool floats_only = false) {
   tenon_kernel_registration kernel{};
   kernel.struct_size = sizeof(kernel);
   kernel.op = Span(op);
@@ -29,8 +30,10 @@ tenon_kernel_registration Kernel(std::string_view op, std::string_view device, i
   return kernel;
 }
 
-Status Register(KernelRegistry* registry, std::vector<const tenon_kernel_registration*> kernels, std::string_view plugin) {
-  return registry->Register({sizeof(tenon_kernel_package), 0, kernels.data(), kernels.size()}, fakes::InstanceNamed(plugin));
+Status Register(KernelRegistry* registry, std::vector<const tenon_kernel_registration*> kernels,
+                std::string_view plugin) {
+  return registry->Register({sizeof(tenon_kernel_package), 0, kernels.data(), kernels.size()},
+                            fakes::InstanceNamed(plugin));
 }
 
 struct Registry : GraphMaker {
@@ -41,14 +44,16 @@ struct Registry : GraphMaker {
   }
   std::string Found(const graph::Node& node, std::string_view device) {
     std::string names;
-    for (const KernelEntry& entry : kernels.Find(node, device)) names += StrCat(names.empty() ? "" : " ", entry.plugin());
+    for (const KernelEntry& entry : kernels.Find(node, device))
+      names += StrCat(names.empty() ? "" : " ", entry.plugin());
     return names;
   }
 };
 
 TEST(KernelRegistry, GivesWhatFitsTheHighestPriorityFirst) {
   Registry r;
-  const auto low = Kernel("Plus", "CPU", -1), high = Kernel("Plus", "CPU", 7), any = Kernel("Plus", "", 3), gpu = Kernel("Plus", "GPU", 99);
+  const auto low = Kernel("Plus", "CPU", -1), high = Kernel("Plus", "CPU", 7), any = Kernel("Plus", "", 3),
+             gpu = Kernel("Plus", "GPU", 99);
   ASSERT_TRUE(Register(&r.kernels, {&low}, "low").ok());
   ASSERT_TRUE(Register(&r.kernels, {&high}, "high").ok());
   ASSERT_TRUE(Register(&r.kernels, {&any}, "any").ok());
@@ -97,7 +102,8 @@ TEST(KernelRegistry, SaysWhyNoneFits) {
   r.kernels.NoteElsewhere("Plus", "tenon.far");
   ASSERT_TRUE(Register(&r.kernels, {&floats, &any}, "near").ok());
   EXPECT_EQ(r.kernels.NoKernel(node, "CPU").ToString(),
-            "NOT_FOUND: node 'plus1' (Plus): no kernel on CPU for T=int32; kernels that are loaded: near on CPU (T: float, double); near "
+            "NOT_FOUND: node 'plus1' (Plus): no kernel on CPU for T=int32; kernels that are loaded: near on CPU (T: "
+            "float, double); near "
             "on any device (T: float, double); package 'tenon.far' has one: load that plugin");
 }
 
@@ -107,8 +113,10 @@ TEST(KernelRegistry, TakesAllKernelsOfAPackageOrNone) {
   auto idle = Kernel("Minus", "CPU", 0), future = good;
   idle.run = nullptr;
   future.must_understand = 2;
-  EXPECT_EQ(Register(&registry, {&good, &idle}, "p").ToString(), "INVALID_ARGUMENT: a kernel of op 'Minus' has no run function");
-  EXPECT_EQ(Register(&registry, {&good, nullptr}, "p").ToString(), "INVALID_ARGUMENT: a kernel package holds a NULL registration");
+  EXPECT_EQ(Register(&registry, {&good, &idle}, "p").ToString(),
+            "INVALID_ARGUMENT: a kernel of op 'Minus' has no run function");
+  EXPECT_EQ(Register(&registry, {&good, nullptr}, "p").ToString(),
+            "INVALID_ARGUMENT: a kernel package holds a NULL registration");
   EXPECT_EQ(Register(&registry, {&good, &future}, "p").ToString(),
             "UNIMPLEMENTED: a kernel of op 'Plus' needs a feature of a newer host (must_understand 2)");
   EXPECT_TRUE(registry.All().empty());
@@ -141,7 +149,9 @@ TEST(KernelRegistry, OpensThePackagesOfAnOpWhenItIsAskedFor) {
 
 TEST(KernelRegistry, GivesVariantsToKernelsThatMakeThemAlone) {
   Registry r;
-  const auto zeros = [&](DType dtype) -> const graph::Node& { return r.graph.node(r.Add("Zeros", {r.Feed(dtype)}).node); };
+  const auto zeros = [&](DType dtype) -> const graph::Node& {
+    return r.graph.node(r.Add("Zeros", {r.Feed(dtype)}).node);
+  };
   tenon_kernel_registration plain = Kernel("Zeros", "CPU", 1), makes = Kernel("Zeros", "CPU", 0);
   makes.dynamic_outputs = 1;
   ASSERT_TRUE(Register(&r.kernels, {&plain}, "plain").ok());

@@ -28,7 +28,8 @@ constexpr size_t kCacheSize = 32;
 void AppendKey(const tenon_tensor_view& view, bool values, std::vector<int64_t>* key) {
   key->push_back(view.dl.ndim);
   for (int32_t i = 0; i < view.dl.ndim; ++i) key->push_back(view.dl.shape[i]);
-  if (!values || IsRef(view.dtype) || !IsPlain(view.dtype) || view.byte_size > graph::kMaxTrackedBytes || !OnHost(view)) return;
+  if (!values || IsRef(view.dtype) || !IsPlain(view.dtype) || view.byte_size > graph::kMaxTrackedBytes || !OnHost(view))
+    return;
   key->push_back(static_cast<int64_t>(view.dtype));
   const char* data = static_cast<const char*>(DataOf(view));
   for (uint64_t at = 0; at < view.byte_size; at += 8) {
@@ -83,8 +84,8 @@ bool WantsHostMemory(const graph::Node& node, const tenon_kernel_registration& k
                : HostArguments(node.op->outputs, node.output_ranges, node.output_types, kernel)[index];
 }
 
-Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, const Environment& env, KernelStore* store,
-                                                       int32_t device) {
+Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, const Environment& env,
+                                                       KernelStore* store, int32_t device) {
   const std::string_view type = env.devices.empty() ? std::string_view() : env.devices[device].device->type;
   std::vector<KernelEntry> candidates = env.kernels->Find(node, type);
   if (candidates.empty()) return env.kernels->NoKernel(node, type);
@@ -94,8 +95,10 @@ Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, 
   if (candidates.empty()) return NobodyTakes(node, refused);
   // Those of one kind: for the device's queue, or for the host.
   const bool anywhere = candidates[0].registration->device_type.size == 0;
-  std::erase_if(candidates, [&](const KernelEntry& entry) { return (entry.registration->device_type.size == 0) != anywhere; });
-  return std::shared_ptr<NodeRunner>(new NodeRunner(node, env, store, device, std::move(candidates), std::move(refused)));
+  std::erase_if(candidates,
+                [&](const KernelEntry& entry) { return (entry.registration->device_type.size == 0) != anywhere; });
+  return std::shared_ptr<NodeRunner>(
+      new NodeRunner(node, env, store, device, std::move(candidates), std::move(refused)));
 }
 
 NodeRunner::NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, int32_t device,
@@ -114,8 +117,10 @@ bool MayRunBeside(const NodeRunner& runner) {
   constexpr uint32_t kElse = TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL | TENON_KERNEL_VIEW;
   const graph::Node& node = runner.node();
   const auto is_value = [](DType type) { return !IsRef(type) && (IsPlain(type) || type == TENON_DT_STRING); };
-  return runner.queued_on() == nullptr && !runner.has(kElse) && !node.has(TENON_OP_STATEFUL | TENON_OP_WRITES_STATE | TENON_OP_IO) && !HasFunctions(node) &&
-         std::all_of(node.input_types.begin(), node.input_types.end(), is_value) && std::all_of(node.output_types.begin(), node.output_types.end(), is_value);
+  return runner.queued_on() == nullptr && !runner.has(kElse) &&
+         !node.has(TENON_OP_STATEFUL | TENON_OP_WRITES_STATE | TENON_OP_IO) && !HasFunctions(node) &&
+         std::all_of(node.input_types.begin(), node.input_types.end(), is_value) &&
+         std::all_of(node.output_types.begin(), node.output_types.end(), is_value);
 }
 
 Place NodeRunner::PlaceFor(QueueWork* work, QueueId queue) const {
@@ -137,14 +142,15 @@ Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
   return instances_[i];
 }
 
-// That outputs are not larger than memory can be: who plans memory takes their bytes as they are, and what a kernel prepares for
-// each pixel of an image that will not fit is not worth preparing. limit: of the memory; 0: none.
+// That outputs are not larger than memory can be: who plans memory takes their bytes as they are, and what a kernel
+// prepares for each pixel of an image that will not fit is not worth preparing. limit: of the memory; 0: none.
 static Status CheckSizes(const graph::Node& node, const std::vector<graph::OutputFacts>& outputs, uint64_t limit) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (!outputs[k].shape.fully_known() || BitsOf(node.output_types[k]) == 0) continue;
     Result<int64_t> bytes = ByteSize(node.output_types[k], outputs[k].shape);
     if (bytes.ok() && limit != 0 && static_cast<uint64_t>(*bytes) > limit)
-      bytes = ResourceExhausted(StrCat(*bytes, " bytes would pass the memory limit of ", limit, " bytes; raise the limit or make the step smaller"));
+      bytes = ResourceExhausted(StrCat(*bytes, " bytes would pass the memory limit of ", limit,
+                                       " bytes; raise the limit or make the step smaller"));
     if (!bytes.ok()) return Status(bytes.status()).Annotate(StrCat(node.Describe(), ", output ", k));
   }
   return Status::Ok();
@@ -161,7 +167,8 @@ std::vector<KernelRefusal> NodeRunner::RefusalsFor(const graph::ShapeInference& 
   std::vector<KernelRefusal> all = refused_at_once_;
   const KernelQuestion question(*node_, *env_, device_, shapes);
   for (const KernelEntry& kernel : candidates_)
-    if (Status status = question.Ask(kernel); !status.ok()) all.push_back({kernel.plugin(), std::string(status.message())});
+    if (Status status = question.Ask(kernel); !status.ok())
+      all.push_back({kernel.plugin(), std::string(status.message())});
   return all;
 }
 
@@ -170,7 +177,8 @@ Result<std::shared_ptr<PreparedNode>> NodeRunner::PrepareWith(size_t i, const Ke
   const tenon_kernel_registration& kernel = *entry.registration;
   // What was planned by the first candidate's declarations must hold for the one that runs.
   constexpr uint32_t kPlanned = TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC;
-  if (kernel.dynamic_outputs != registration().dynamic_outputs || (kernel.traits & kPlanned) != (registration().traits & kPlanned))
+  if (kernel.dynamic_outputs != registration().dynamic_outputs ||
+      (kernel.traits & kPlanned) != (registration().traits & kPlanned))
     return Unimplemented("it gives its outputs in another way than the kernel that the plan was made for");
   TENON_RETURN_IF_ERROR(question.Ask(entry));
   auto node = std::make_shared<PreparedNode>();
@@ -192,7 +200,8 @@ Result<std::shared_ptr<PreparedNode>> NodeRunner::PrepareWith(size_t i, const Ke
 Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vector<const graph::OutputFacts*>& inputs,
                                                                 const std::vector<graph::OutputFacts>& outputs) {
   TENON_RETURN_IF_ERROR(CheckAllowance());
-  TENON_RETURN_IF_ERROR(CheckSizes(*node_, outputs, env_->pool == nullptr || queued_on_ != nullptr ? 0 : env_->pool->limit()));
+  TENON_RETURN_IF_ERROR(
+      CheckSizes(*node_, outputs, env_->pool == nullptr || queued_on_ != nullptr ? 0 : env_->pool->limit()));
   const KernelQuestion question(*node_, *env_, device_, inputs, outputs);
   std::vector<KernelRefusal> refused;
   Result<std::shared_ptr<PreparedNode>> made = Unimplemented("no kernel");
@@ -201,7 +210,8 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
     if (made.status().code() != Code::kUnimplemented) break;
     refused.push_back({candidates_[i].plugin(), std::string(made.status().message())});
   }
-  const KernelRefusal last = refused.size() < candidates_.size() ? KernelRefusal{candidates_[refused.size()].plugin(), {}} : KernelRefusal{};
+  const KernelRefusal last =
+      refused.size() < candidates_.size() ? KernelRefusal{candidates_[refused.size()].plugin(), {}} : KernelRefusal{};
   if (!refused.empty() || !made.ok()) {
     std::lock_guard lock(mutex_);
     refused_shapes_ = refused;
@@ -217,7 +227,8 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
 
 static bool Refers(DType type) { return type == TENON_DT_RESOURCE || IsRef(type); }
 
-// What a resource or reference is of, seen through nodes that pass it on, as the entries of loops do; a merge's first input is what enters.
+// What a resource or reference is of, seen through nodes that pass it on, as the entries of loops do; a merge's first
+// input is what enters.
 static Result<graph::OutputFacts> FactsOfHandle(const graph::Graph& graph, graph::Edge edge) {
   constexpr size_t kFarthest = 64;
   std::vector<graph::Edge> passed;

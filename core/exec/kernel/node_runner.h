@@ -49,7 +49,8 @@ struct PreparedNode {
 class NodeRunner;
 // Worth another thread, of the time that a kernel takes: to hand work over and back takes some tens of microseconds.
 inline constexpr uint64_t kWorthAThreadNs = 50000;
-// Whether a kernel of the node may run on another thread than the step's, beside others: nothing but its outputs tells that it has run, or when.
+// Whether a kernel of the node may run on another thread than the step's, beside others: nothing but its outputs tells
+// that it has run, or when.
 bool MayRunBeside(const NodeRunner& runner);
 
 class NodeRunner {
@@ -63,23 +64,25 @@ class NodeRunner {
   const tenon_kernel_registration& registration() const { return *candidates_[0].registration; }
   const std::string& plugin() const { return candidates_[0].plugin(); }
   bool has(uint32_t trait) const { return (registration().traits & trait) != 0; }
-  // The kernels that did not take the node, with what they said: when it was made, and for the shapes prepared for last.
+  // The kernels that did not take the node, with what they said: when it was made, and for the shapes prepared for
+  // last.
   std::vector<KernelRefusal> refusals() const;
   // The kernels that do not take it with these shapes, those that refused it at once among them.
   std::vector<KernelRefusal> RefusalsFor(const graph::ShapeInference& shapes) const;
-  // The device whose queue it runs on; nullptr: it runs on the host's memory. A kernel for every device runs on the host.
+  // The device whose queue it runs on; nullptr: it runs on the host's memory. A kernel for every device runs on the
+  // host.
   const SessionDevice* queued_on() const { return queued_on_; }
   // Whether an argument lies in the host's memory.
   bool host_input(size_t i) const { return queued_on_ == nullptr || host_inputs_[i]; }
   bool host_output(size_t k) const { return queued_on_ == nullptr || host_outputs_[k]; }
-  // Whether it touches variables, or memory of the device's pool: then it may only run on the device's main queue, and in no
-  // compiled set of nodes.
+  // Whether it touches variables, or memory of the device's pool: then it may only run on the device's main queue, and
+  // in no compiled set of nodes.
   bool main_queue_only() const { return main_queue_only_; }
   // For a frame of the kernel in a step with this work.
   Place PlaceFor(QueueWork* work, QueueId queue) const;
 
-  // Takes note of what its resources and references are of, where the node that makes them says so, for Resolve, which sees
-  // handles alone. Loops and branches may lie between.
+  // Takes note of what its resources and references are of, where the node that makes them says so, for Resolve, which
+  // sees handles alone. Loops and branches may lie between.
   Status KnowHandles(const graph::Graph& graph);
   // Prepares for facts known before the step; values in the facts count as constant.
   Result<std::shared_ptr<const PreparedNode>> Prepare(const std::vector<const graph::OutputFacts*>& inputs,

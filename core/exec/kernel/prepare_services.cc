@@ -17,7 +17,8 @@ Status FullKey(const tenon_prepare_context& context, tenon_span key, std::string
   if (key.size == 0 || key.data == nullptr || key.size > TuningCache::kLargestKey)
     return InvalidArgument(StrCat("a key of ", key.size, " bytes; 1 to ", TuningCache::kLargestKey, " are allowed"));
   const Device* const device = context.device == nullptr ? nullptr : context.device->device;
-  const std::string_view pieces[] = {context.plugin, VersionOfPlugin(context.plugin), device == nullptr ? std::string_view() : device->type,
+  const std::string_view pieces[] = {context.plugin, VersionOfPlugin(context.plugin),
+                                     device == nullptr ? std::string_view() : device->type,
                                      device == nullptr ? std::string_view() : device->model, View(key)};
   for (std::string_view piece : pieces) out->append(std::to_string(piece.size())).append(1, ':').append(piece);
   return Status::Ok();
@@ -39,7 +40,8 @@ tenon_status* CachePut(tenon_prepare_context* context, tenon_span key, tenon_spa
     std::string full;
     TENON_RETURN_IF_ERROR(FullKey(*context, key, &full));
     if (value.size > TuningCache::kLargestValue || (value.data == nullptr && value.size > 0))
-      return InvalidArgument(StrCat("a value of ", value.size, " bytes; at most ", TuningCache::kLargestValue, " are kept"));
+      return InvalidArgument(
+          StrCat("a value of ", value.size, " bytes; at most ", TuningCache::kLargestValue, " are kept"));
     context->env.tuning->Put(full, View(value));
     return Status::Ok();
   }).release();
@@ -47,14 +49,16 @@ tenon_status* CachePut(tenon_prepare_context* context, tenon_span key, tenon_spa
 
 tenon_status* Scratch(tenon_prepare_context* context, uint64_t bytes, void** out_address) {
   return Guarded([&]() -> Status {
-    BufferPool* const pool = context->device != nullptr && context->device->queued() ? context->device->pool : context->env.pool;
-    if (pool == nullptr) return Unimplemented("there is no memory to lend here");
-    context->scratch.reserve(context->scratch.size() + 1);
-    TENON_ASSIGN_OR_RETURN(tenon_buffer* const buffer, pool->Allocate(bytes, {nullptr, 0, 0}));
-    context->scratch.push_back(buffer);
-    *out_address = buffer->data;
-    return Status::Ok();
-  }).release();
+           BufferPool* const pool =
+               context->device != nullptr && context->device->queued() ? context->device->pool : context->env.pool;
+           if (pool == nullptr) return Unimplemented("there is no memory to lend here");
+           context->scratch.reserve(context->scratch.size() + 1);
+           TENON_ASSIGN_OR_RETURN(tenon_buffer* const buffer, pool->Allocate(bytes, {nullptr, 0, 0}));
+           context->scratch.push_back(buffer);
+           *out_address = buffer->data;
+           return Status::Ok();
+         })
+      .release();
 }
 
 uint32_t IsPreparingCancelled(tenon_prepare_context*) { return CheckAllowance().ok() ? 0 : 1; }
@@ -62,7 +66,8 @@ uint32_t IsPreparingCancelled(tenon_prepare_context*) { return CheckAllowance().
 }  // namespace
 
 const tenon_prepare_services* PrepareServices() {
-  static const tenon_prepare_services services = {TENON_HEAD(tenon_prepare_services), &CacheGet, &CachePut, &Scratch, &IsPreparingCancelled};
+  static const tenon_prepare_services services = {TENON_HEAD(tenon_prepare_services), &CacheGet, &CachePut, &Scratch,
+                                                  &IsPreparingCancelled};
   return &services;
 }
 

@@ -16,7 +16,8 @@ struct SessionDevice;
 
 // Of one prepare(), on its thread.
 struct tenon_prepare_context {
-  tenon_prepare_context(const tenon::exec::Environment& env, const tenon::exec::SessionDevice* device, const std::string& plugin)
+  tenon_prepare_context(const tenon::exec::Environment& env, const tenon::exec::SessionDevice* device,
+                        const std::string& plugin)
       : env(env), device(device), plugin(plugin) {}
   ~tenon_prepare_context();
   tenon_prepare_context(const tenon_prepare_context&) = delete;

@@ -12,12 +12,15 @@ namespace tenon::exec {
 namespace {
 
 // The result is the input's memory under other dims.
-Status ShareView(const PreparedNode& prepared, const graph::Node& node, const tenon_tensor_view& input, tenon_frame* frame) {
-  if (!prepared.outputs[0].shape.fully_known()) return Internal(StrCat(node.Describe(), ": the shape of its result is not known"));
+Status ShareView(const PreparedNode& prepared, const graph::Node& node, const tenon_tensor_view& input,
+                 tenon_frame* frame) {
+  if (!prepared.outputs[0].shape.fully_known())
+    return Internal(StrCat(node.Describe(), ": the shape of its result is not known"));
   tenon_tensor_view view = input;
   Buffer* copy = nullptr;
   if (view.buffer == nullptr) {
-    if (tenon_status* bad = frame->services->retain_input(frame, 0, &view)) return Status(bad).Annotate(node.Describe());
+    if (tenon_status* bad = frame->services->retain_input(frame, 0, &view))
+      return Status(bad).Annotate(node.Describe());
     copy = view.buffer;
   }
   Status status = ShowAs(node, prepared.outputs[0].shape, &view);
@@ -38,8 +41,18 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
   context.step = step;
   context.node = &node;
   context.place = place;
-  tenon_frame frame{TENON_HEAD(tenon_frame), inputs.data(), outputs.data(), static_cast<int32_t>(inputs.size()),
-                    static_cast<int32_t>(outputs.size()), nullptr, prepared.workspace_bytes, nullptr, nullptr, nullptr, {nullptr, 0}, FrameServices(),
+  tenon_frame frame{TENON_HEAD(tenon_frame),
+                    inputs.data(),
+                    outputs.data(),
+                    static_cast<int32_t>(inputs.size()),
+                    static_cast<int32_t>(outputs.size()),
+                    nullptr,
+                    prepared.workspace_bytes,
+                    nullptr,
+                    nullptr,
+                    nullptr,
+                    {nullptr, 0},
+                    FrameServices(),
                     &context};
   SetPlace(place, node, &frame);
   if (prepared.kernel->has(TENON_KERNEL_VIEW)) return ShareView(prepared, node, *inputs[0], &frame);
@@ -58,8 +71,8 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
 
 namespace {
 
-// Copies that live as long as the plan does. They are made of what each view shows: that need not begin where its buffer does, as
-// an element of a list may be a part of one. Nothing, when a result has no memory that could be known.
+// Copies that live as long as the plan does. They are made of what each view shows: that need not begin where its
+// buffer does, as an element of a list may be a part of one. Nothing, when a result has no memory that could be known.
 Result<std::vector<Tensor>> CopyKnown(const std::vector<tenon_tensor_view>& results) {
   std::vector<Tensor> known;
   for (const tenon_tensor_view& view : results) {
@@ -72,7 +85,8 @@ Result<std::vector<Tensor>> CopyKnown(const std::vector<tenon_tensor_view>& resu
 
 }  // namespace
 
-Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env) {
+Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs,
+                                         const Environment& env) {
   const FlushDenormals flush;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<NodeRunner> runner, NodeRunner::Create(node, env, nullptr, 0));
   if (runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_STATEFUL | TENON_KERNEL_BLOCKING)) return std::vector<Tensor>{};

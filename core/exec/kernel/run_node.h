@@ -18,7 +18,8 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
                std::span<const tenon_tensor_view* const> inputs, std::span<tenon_tensor_view* const> outputs);
 
 // Evaluates a pure node on host values; for folding.
-Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env);
+Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs,
+                                         const Environment& env);
 
 }  // namespace tenon::exec
 

@@ -74,12 +74,15 @@ bool WriteAll(int descriptor, std::string_view text) {
 
 Status TuningCache::UseFolder(std::string folder) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return FailedPrecondition(StrCat("the folder '", folder, "' for what kernels find out cannot be made: ", std::strerror(errno)));
+    return FailedPrecondition(
+        StrCat("the folder '", folder, "' for what kernels find out cannot be made: ", std::strerror(errno)));
   struct stat info{};
   if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
     return FailedPrecondition(StrCat("'", folder, "' for what kernels find out is no folder"));
   if (!IsOurs(info))
-    return FailedPrecondition(StrCat("others may write to the folder '", folder, "', so that it cannot be trusted with what kernels find out; take another, or chmod 700"));
+    return FailedPrecondition(
+        StrCat("others may write to the folder '", folder,
+               "', so that it cannot be trusted with what kernels find out; take another, or chmod 700"));
   std::lock_guard lock(mutex_);
   folder_ = std::move(folder);
   return Status::Ok();
@@ -110,8 +113,8 @@ Status TuningCache::Write(const std::string& key, std::string_view value) const 
   const std::string path = PathOf(key);
   std::string beside = path + ".XXXXXX";
   const Descriptor file(mkostemp(beside.data(), O_CLOEXEC));
-  const bool written = file.get() >= 0 && WriteAll(file.get(), Header(key, value)) && WriteAll(file.get(), key) && WriteAll(file.get(), value) &&
-                       rename(beside.c_str(), path.c_str()) == 0;
+  const bool written = file.get() >= 0 && WriteAll(file.get(), Header(key, value)) && WriteAll(file.get(), key) &&
+                       WriteAll(file.get(), value) && rename(beside.c_str(), path.c_str()) == 0;
   if (written) return Status::Ok();
   const int why = errno;
   if (file.get() >= 0) unlink(beside.c_str());
@@ -144,7 +147,9 @@ void TuningCache::MakeRoomFor(const std::string& path) {
   if (access(path.c_str(), F_OK) == 0) return;
   const size_t dropped = DropOldest(folder_, most_files_);
   if (dropped == 0 || std::exchange(dropped_, true)) return;
-  Log(TENON_LOG_INFO, StrCat("the folder '", folder_, "' has ", most_files_, " files of what kernels found out, as many as it may; the ", dropped, " oldest were removed"));
+  Log(TENON_LOG_INFO,
+      StrCat("the folder '", folder_, "' has ", most_files_,
+             " files of what kernels found out, as many as it may; the ", dropped, " oldest were removed"));
 }
 
 void TuningCache::Put(const std::string& key, std::string_view value) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// TuningCache: what kernels found out about a device while they were prepared, for those that are prepared later: in this process, and, where there is
-// a folder, in others.
+// TuningCache: what kernels found out about a device while they were prepared, for those that are prepared later: in
+// this process, and, where there is a folder, in others.
 //
-// Files are hints of strangers as soon as somebody else may write them: a folder or a file that is another user's, or that others may write to, is not used.
-// A file that is not whole, or of another key, is as none. A folder does not grow for ever, whoever shares it: tuning_files.h.
+// Files are hints of strangers as soon as somebody else may write them: a folder or a file that is another user's, or
+// that others may write to, is not used. A file that is not whole, or of another key, is as none. A folder does not
+// grow for ever, whoever shares it: tuning_files.h.
 #ifndef TENON_CORE_EXEC_KERNEL_TUNING_CACHE_H_
 #define TENON_CORE_EXEC_KERNEL_TUNING_CACHE_H_
 

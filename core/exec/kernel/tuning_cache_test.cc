@@ -14,7 +14,9 @@ namespace {
 
 class Tuning : public ::testing::Test {
  protected:
-  Tuning() : folder_(::testing::TempDir() + "tenon_tuning_" + std::to_string(getpid())) { std::filesystem::remove_all(folder_); }
+  Tuning() : folder_(::testing::TempDir() + "tenon_tuning_" + std::to_string(getpid())) {
+    std::filesystem::remove_all(folder_);
+  }
   ~Tuning() override { std::filesystem::remove_all(folder_); }
   // What another process finds.
   Result<std::string> Found(const std::string& key) {
@@ -109,7 +111,8 @@ TEST_F(Tuning, AFullFolderLosesWhatWasWrittenFirst) {
   date_newest(2);
   cache.Put("key 32", "value");
   EXPECT_EQ(files(), kMost - 2 + 1 + 1) << "a sixteenth is free, but for the new one; and the notes";
-  for (const size_t gone : {0, 1}) EXPECT_EQ(Found("key " + std::to_string(gone)).status().code(), Code::kNotFound) << gone;
+  for (const size_t gone : {0, 1})
+    EXPECT_EQ(Found("key " + std::to_string(gone)).status().code(), Code::kNotFound) << gone;
   EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_TRUE(std::filesystem::exists(foreign));
   EXPECT_EQ(*Found("key 3"), "newer");

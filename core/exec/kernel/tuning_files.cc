@@ -58,7 +58,8 @@ size_t DropOldest(const std::string& folder, size_t most) {
   std::sort(files.begin(), files.end());
   const size_t left = most - std::max<size_t>(1, most / 16);
   size_t dropped = 0;
-  for (size_t i = 0; i + left < files.size(); ++i) dropped += unlinkat(dirfd(open.get()), files[i].name.c_str(), 0) == 0;
+  for (size_t i = 0; i + left < files.size(); ++i)
+    dropped += unlinkat(dirfd(open.get()), files[i].name.c_str(), 0) == 0;
   return dropped;
 }
 

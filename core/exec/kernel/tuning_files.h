@@ -8,8 +8,9 @@
 
 namespace tenon::exec {
 
-// Where there are `most` files or more: removes those that were written longest ago, until a sixteenth of `most` is free, so that it is not looked for each
-// time. Gives how many. Other processes may do the same meanwhile. What has another name than such files have stays, and does not count.
+// Where there are `most` files or more: removes those that were written longest ago, until a sixteenth of `most` is
+// free, so that it is not looked for each time. Gives how many. Other processes may do the same meanwhile. What has
+// another name than such files have stays, and does not count.
 size_t DropOldest(const std::string& folder, size_t most);
 
 }  // namespace tenon::exec

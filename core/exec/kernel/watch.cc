@@ -57,7 +57,8 @@ NotFinite CountNotFinite(DType dtype, const void* data, int64_t count) {
     case TENON_DT_FLOAT8_E8M0FNU: return CountByte(data, count, 0xFF);
     case TENON_DT_COMPLEX64:
     case TENON_DT_COMPLEX128: {
-      NotFinite parts = dtype == TENON_DT_COMPLEX64 ? CountNotFinite(TENON_DT_FLOAT, data, 2 * count) : CountNotFinite(TENON_DT_DOUBLE, data, 2 * count);
+      NotFinite parts = dtype == TENON_DT_COMPLEX64 ? CountNotFinite(TENON_DT_FLOAT, data, 2 * count)
+                                                    : CountNotFinite(TENON_DT_DOUBLE, data, 2 * count);
       if (parts.first >= 0) parts.first /= 2;
       return parts;
     }
@@ -68,7 +69,8 @@ NotFinite CountNotFinite(DType dtype, const void* data, int64_t count) {
 std::string DescribeFound(const NotFinite& found) {
   std::string text;
   if (found.nans > 0) text += StrCat(found.nans, " NaN");
-  if (found.infinities > 0) text += StrCat(text.empty() ? "" : " and ", found.infinities, found.infinities == 1 ? " infinity" : " infinities");
+  if (found.infinities > 0)
+    text += StrCat(text.empty() ? "" : " and ", found.infinities, found.infinities == 1 ? " infinity" : " infinities");
   return text;
 }
 
@@ -89,9 +91,11 @@ std::string DescribeInputs(const tenon_frame& frame) {
   std::string text;
   for (int32_t i = 0; i < frame.input_count; ++i) {
     const tenon_tensor_view& view = *frame.inputs[i];
-    if (IsRef(view.dtype) || !IsPlain(view.dtype) || !OnHost(view) || (view.dl.data == nullptr && view.byte_size > 0)) continue;
+    if (IsRef(view.dtype) || !IsPlain(view.dtype) || !OnHost(view) || (view.dl.data == nullptr && view.byte_size > 0))
+      continue;
     const NotFinite found = In(view);
-    if (found.first >= 0) text += StrCat(text.empty() ? "" : "; ", "input ", i, " has ", DescribeFound(found), " already");
+    if (found.first >= 0)
+      text += StrCat(text.empty() ? "" : "; ", "input ", i, " has ", DescribeFound(found), " already");
   }
   return text.empty() ? "; no input in the host's memory has any" : StrCat("; ", text);
 }
@@ -99,8 +103,9 @@ std::string DescribeInputs(const tenon_frame& frame) {
 Status CheckNumbers(const tenon_frame& frame, int32_t output, const tenon_tensor_view& value) {
   const NotFinite found = In(value);
   if (found.first < 0) return Status::Ok();
-  return InvalidArgument(StrCat(frame.context->node->Describe(), " made ", DescribeFound(found), ": output ", output, ", ", TypeName(value.dtype), ShapeOf(value).ToString(),
-                                ", the first at ", IndexOf(found.first, ShapeOf(value)), DescribeInputs(frame)));
+  return InvalidArgument(StrCat(frame.context->node->Describe(), " made ", DescribeFound(found), ": output ", output,
+                                ", ", TypeName(value.dtype), ShapeOf(value).ToString(), ", the first at ",
+                                IndexOf(found.first, ShapeOf(value)), DescribeInputs(frame)));
 }
 
 // The value in the host's memory; `copy` keeps it there.
@@ -113,8 +118,10 @@ Result<tenon_tensor_view> ShowOnHost(const tenon_frame& frame, int32_t output, T
   TENON_ASSIGN_OR_RETURN(const tenon_tensor_view target, NewCopyTarget(env, value, 0));
   *copy = Tensor(target.dtype, ShapeOf(target), target.buffer);
   tenon_timeline_point done{};
-  TENON_RETURN_IF_ERROR(work.Copy(context.place.queue, CopyArgs(env, DataOf(value), context.place.device->memory, DataOf(target), 0, value.byte_size), {},
-                                  context.node->name, &done));
+  TENON_RETURN_IF_ERROR(
+      work.Copy(context.place.queue,
+                CopyArgs(env, DataOf(value), context.place.device->memory, DataOf(target), 0, value.byte_size), {},
+                context.node->name, &done));
   if (Status waited = work.HostWait(done); !waited.ok()) {
     Retain(target.buffer);  // the device may write there still
     work.Hold(target.buffer);
@@ -130,14 +137,17 @@ Status LookAtOutputs(tenon_frame* frame) {
   const Step& step = *context.step;
   for (int32_t k = 0; k < frame->output_count; ++k) {
     const tenon_tensor_view& made = *frame->outputs[k];
-    const bool shown = !IsRef(made.dtype) && (IsPlain(made.dtype) || (made.dtype == TENON_DT_STRING && step.watcher != nullptr));
+    const bool shown =
+        !IsRef(made.dtype) && (IsPlain(made.dtype) || (made.dtype == TENON_DT_STRING && step.watcher != nullptr));
     if (!shown || (made.dl.data == nullptr && made.byte_size > 0)) continue;  // what was not set is refused later
     Tensor copy;
     const auto look = [&]() -> Status {
       TENON_RETURN_IF_ERROR(CheckCells(context, static_cast<size_t>(k), made));
       TENON_ASSIGN_OR_RETURN(const tenon_tensor_view value, ShowOnHost(*frame, k, &copy));
       if (step.env->check_numerics) TENON_RETURN_IF_ERROR(CheckNumbers(*frame, k, value));
-      return step.watcher == nullptr ? Status::Ok() : step.watcher->Look(*context.node, k, value).Annotate("who watches ", context.node->Describe());
+      return step.watcher == nullptr
+                 ? Status::Ok()
+                 : step.watcher->Look(*context.node, k, value).Annotate("who watches ", context.node->Describe());
     };
     TENON_RETURN_IF_ERROR(look());
   }

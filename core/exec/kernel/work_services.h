@@ -8,8 +8,8 @@
 namespace tenon::exec {
 
 const tenon_work_services* WorkServices();
-// Of the frame's step, made when it is first asked for; ReleasePins ends it. nullptr: there is no session or no memory, or the kernel is neither
-// asynchronous nor of a node with state or functions.
+// Of the frame's step, made when it is first asked for; ReleasePins ends it. nullptr: there is no session or no memory,
+// or the kernel is neither asynchronous nor of a node with state or functions.
 tenon_work* WorkOf(tenon_frame* frame);
 
 }  // namespace tenon::exec

@@ -19,7 +19,9 @@ namespace {
 
 std::span<const tenon_in_place> InPlaceOf(const Operation& operation) {
   if (operation.region != nullptr) return operation.region->in_place();
-  if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded && operation.kind != Operation::Kind::kQueued) return {};
+  if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded &&
+      operation.kind != Operation::Kind::kQueued)
+    return {};
   const tenon_kernel_registration& kernel = operation.prepared->kernel->registration();
   return {kernel.in_place, kernel.in_place_count};
 }
@@ -52,8 +54,8 @@ class Arena {
   std::unordered_map<SlotId, std::vector<QueueId>> readers_of_;  // root: the queues that read it
 };
 
-// A select shows the memory of one of its sides, which may be a select in turn; sides are made before it. By then each select's own end
-// is known, that of a loop around its users too; the sides of one within a loop have been used there.
+// A select shows the memory of one of its sides, which may be a select in turn; sides are made before it. By then each
+// select's own end is known, that of a loop around its users too; the sides of one within a loop have been used there.
 void Arena::ExtendSelected() {
   for (auto it = code_->slots.rbegin(); it != code_->slots.rend(); ++it)
     if (it->home == Home::kSelected)
@@ -68,17 +70,20 @@ void Arena::NoteReaders(const std::vector<Operation>& block) {
     if (!operation.queue) continue;
     for (SlotId slot : operation.inputs) {
       std::vector<QueueId>& readers = readers_of_[code_->RootOf(slot)];
-      if (std::find(readers.begin(), readers.end(), operation.queue) == readers.end()) readers.push_back(operation.queue);
+      if (std::find(readers.begin(), readers.end(), operation.queue) == readers.end())
+        readers.push_back(operation.queue);
     }
   }
 }
 
 bool Arena::IsReadByOthers(SlotId root, QueueId queue) const {
   const auto it = readers_of_.find(root);
-  return it != readers_of_.end() && std::any_of(it->second.begin(), it->second.end(), [queue](QueueId reader) { return reader != queue; });
+  return it != readers_of_.end() &&
+         std::any_of(it->second.begin(), it->second.end(), [queue](QueueId reader) { return reader != queue; });
 }
 
-// Lets outputs take over inputs that die with the operation, where the kernel allows it; not what another queue reads, for which it would have to wait.
+// Lets outputs take over inputs that die with the operation, where the kernel allows it; not what another queue reads,
+// for which it would have to wait.
 void Arena::ShareInPlace(std::vector<Operation>& block) {
   for (Operation& operation : block) {
     if (operation.kind == Operation::Kind::kBranch) ShareInPlace(code_->branch(operation.branch).block);
@@ -92,8 +97,9 @@ void Arena::ShareInPlace(std::vector<Operation>& block) {
       if (in >= operation.inputs.size() || out >= operation.outputs.size()) continue;
       const SlotId root = code_->RootOf(operation.inputs[in]);
       Slot& target = code_->at(operation.outputs[out]);
-      if (code_->at(root).home != Home::kArena || target.home != Home::kArena || code_->at(root).last != operation.position ||
-          code_->at(root).bytes != target.bytes || code_->at(operation.inputs[in]).bytes != target.bytes || code_->at(root).memory != target.memory)
+      if (code_->at(root).home != Home::kArena || target.home != Home::kArena ||
+          code_->at(root).last != operation.position || code_->at(root).bytes != target.bytes ||
+          code_->at(operation.inputs[in]).bytes != target.bytes || code_->at(root).memory != target.memory)
         continue;
       bool elsewhere = false;
       for (size_t i = 0; i < operation.inputs.size(); ++i)
@@ -118,13 +124,15 @@ void Arena::NoteWriters(const std::vector<Operation>& block) {
       for (SlotId slot : operation.outputs) writer_of_.try_emplace(code_->RootOf(slot), operation.queue);
   for (const Operation& operation : block)
     for (SlotId slot : operation.inputs)
-      if (const auto it = writer_of_.find(code_->RootOf(slot)); it != writer_of_.end() && it->second != operation.queue) crossing_.insert(code_->RootOf(slot));
+      if (const auto it = writer_of_.find(code_->RootOf(slot)); it != writer_of_.end() && it->second != operation.queue)
+        crossing_.insert(code_->RootOf(slot));
 }
 
-// Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device. What different
-// queues write shares no memory, lest one waits for another that it does not need; unless that takes too much. Nor do, where that is
-// little of the device's memory, values that go from queue to queue: a copy to the device would wait until the value before is read.
-// So transfers that are put off until they are needed (plan/transfer_order.h) save memory above that only.
+// Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device. What
+// different queues write shares no memory, lest one waits for another that it does not need; unless that takes too
+// much. Nor do, where that is little of the device's memory, values that go from queue to queue: a copy to the device
+// would wait until the value before is read. So transfers that are put off until they are needed
+// (plan/transfer_order.h) save memory above that only.
 void Arena::PlanArena(int32_t memory) {
   const uint64_t all = memory == 0 ? 0 : env_.devices[memory].device->memory_bytes;
   uint64_t total = PlaceSlots(memory, all == 0 ? Sharing::kByTurns : Sharing::kApart);
@@ -139,13 +147,14 @@ void Arena::PlanArena(int32_t memory) {
   code_->arena_bytes[memory] = total;
 }
 
-// Until when values that another queue reads keep their memory: until the next such value has been read, so that one can
-// be written while the other is read (two buffers by turns).
+// Until when values that another queue reads keep their memory: until the next such value has been read, so that one
+// can be written while the other is read (two buffers by turns).
 std::unordered_map<SlotId, int32_t> Arena::SecondTurns(const std::vector<SlotId>& slots) const {
   std::vector<SlotId> crossing;
   for (SlotId slot : slots)
     if (crossing_.contains(slot)) crossing.push_back(slot);
-  std::sort(crossing.begin(), crossing.end(), [this](SlotId a, SlotId b) { return code_->at(a).last < code_->at(b).last; });
+  std::sort(crossing.begin(), crossing.end(),
+            [this](SlotId a, SlotId b) { return code_->at(a).last < code_->at(b).last; });
   std::unordered_map<SlotId, int32_t> until;
   for (size_t i = 0; i + 1 < crossing.size(); ++i) until[crossing[i]] = code_->at(crossing[i + 1]).last;
   return until;
@@ -163,16 +172,21 @@ uint64_t Arena::PlaceSlots(int32_t memory, Sharing sharing) {
   uint64_t total = 0;
   for (const auto& [queue, slots] : groups) {
     MemoryPlanner planner;
-    const std::unordered_map<SlotId, int32_t> later = sharing == Sharing::kByTurns ? SecondTurns(slots) : std::unordered_map<SlotId, int32_t>();
+    const std::unordered_map<SlotId, int32_t> later =
+        sharing == Sharing::kByTurns ? SecondTurns(slots) : std::unordered_map<SlotId, int32_t>();
     for (SlotId slot : slots) {
       const Slot& value = code_->at(slot);
       if (kGuards && memory == 0) {  // a place for each, and a guard behind it
-        planner.Add(value.bytes > kMaxBytes ? value.bytes : value.bytes + kGuardBytes, 0, std::numeric_limits<int32_t>::max());
+        planner.Add(value.bytes > kMaxBytes ? value.bytes : value.bytes + kGuardBytes, 0,
+                    std::numeric_limits<int32_t>::max());
         continue;
       }
       const auto it = later.find(slot);
       const bool apart = sharing == Sharing::kApart && crossing_.contains(slot);
-      planner.Add(value.bytes, value.first, apart ? std::numeric_limits<int32_t>::max() : it == later.end() ? value.last : it->second);
+      planner.Add(value.bytes, value.first,
+                  apart               ? std::numeric_limits<int32_t>::max()
+                  : it == later.end() ? value.last
+                                      : it->second);
     }
     const std::vector<uint64_t> offsets = planner.Plan();
     for (size_t i = 0; i < slots.size(); ++i) code_->at(slots[i]).offset = total + offsets[i];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arena: where the values of a program lie in its memory, by the positions at which they begin and end to live.
 //
-// In-place kernels' outputs take over inputs that die with them and that no other queue reads; what different queues write shares no
-// memory, nor do values that go from queue to queue where that is little of the device's: lest one waits for another that it does not need.
+// In-place kernels' outputs take over inputs that die with them and that no other queue reads; what different queues
+// write shares no memory, nor do values that go from queue to queue where that is little of the device's: lest one
+// waits for another that it does not need.
 #ifndef TENON_CORE_EXEC_LOWER_ARENA_H_
 #define TENON_CORE_EXEC_LOWER_ARENA_H_
 

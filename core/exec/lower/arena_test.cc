@@ -67,7 +67,8 @@ TEST(Arena, WhatASelectMayShowLivesAsLongAsTheSelect) {
   ShareMemory(OneHost(), &code);
   EXPECT_EQ(code.at(SlotId(0)).last, INT_MAX) << "by way of the inner select";
   EXPECT_EQ(code.at(SlotId(1)).last, INT_MAX);
-  for (SlotId side : {SlotId(0), SlotId(1)}) EXPECT_FALSE(Overlap(code.at(side), code.at(SlotId(3)))) << "slot 3 lives while the select does";
+  for (SlotId side : {SlotId(0), SlotId(1)})
+    EXPECT_FALSE(Overlap(code.at(side), code.at(SlotId(3)))) << "slot 3 lives while the select does";
 }
 
 TEST(Arena, WhatDifferentQueuesWriteIsApart) {

@@ -25,7 +25,13 @@ constexpr int kDeepestOnQueues = 8;
 }  // namespace
 
 Emitter::Emitter(const Plan* plan, const Facts* facts, const BranchAnalysis* branches, ProgramCode* code)
-    : plan_(*plan), graph_(plan->graph()), facts_(*facts), loops_(facts->loops()), branches_(*branches), code_(code), chooser_(plan->env()),
+    : plan_(*plan),
+      graph_(plan->graph()),
+      facts_(*facts),
+      loops_(facts->loops()),
+      branches_(*branches),
+      code_(code),
+      chooser_(plan->env()),
       slot_of_(graph_.size()) {
   code_->workspace_offset.resize(plan->env().queues.size() + 1);
 }
@@ -40,25 +46,28 @@ bool Emitter::Supported() {
   IdVector<graph::FrameId, bool> used(loops_.frames().size(), false);
   for (graph::NodeId id : facts_.order()) used[loops_.frame_of(id)] = true;
   for (const graph::FrameId i : used.ids())
-    if (i != graph::kStep && used[i] && !loops_.frame(i).structured) GiveUp(StrCat("loop '", loops_.frame(i).name, "': ", loops_.frame(i).why_not));
+    if (i != graph::kStep && used[i] && !loops_.frame(i).structured)
+      GiveUp(StrCat("loop '", loops_.frame(i).name, "': ", loops_.frame(i).why_not));
   if (!branches_.why_not().empty()) GiveUp(branches_.why_not());
   // Waits of queues are found by walking each loop twice, and so those in it twice as often.
   for (const Frame& frame : loops_.frames())
     if (plan_.uses_queues() && frame.depth > kDeepestOnQueues)
-      GiveUp(StrCat("loop '", frame.name, "' lies in ", frame.depth - 1, " others; where devices have queues, at most ", kDeepestOnQueues - 1, " are run as one program"));
+      GiveUp(StrCat("loop '", frame.name, "' lies in ", frame.depth - 1, " others; where devices have queues, at most ",
+                    kDeepestOnQueues - 1, " are run as one program"));
   for (const Edge& fetch : plan_.fetches())
     if (plan_.FeedOf(fetch) < 0 && branches_.RegionOf(fetch) != graph::kEverywhere)
       GiveUp(StrCat("fetch '", graph_.EdgeName(fetch), "' lies in a branch"));
   for (graph::NodeId id : facts_.order()) {
     const auto& runner = plan_.runner(id);
-    if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC)) GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
+    if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC))
+      GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
     if (plan_.ChannelOf(id)) CheckExchange(graph_.node(id));
   }
   return refusal_.text.empty();
 }
 
-// The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken. Here it may not
-// show: what is sent may be a known value of the branch.
+// The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken. Here it may
+// not show: what is sent may be a known value of the branch.
 void Emitter::CheckExchange(const Node& node) {
   if (plan_.MayBeDead(plan_.ChannelOf(node.id))) GiveUp(StrCat(node.Describe(), " may have a dead value"));
 }
@@ -110,8 +119,8 @@ void Emitter::SetSlot(Edge edge, SlotId slot) {
   if (plan_.FeedOf(edge) < 0) slots[edge.index] = slot;
 }
 
-// Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends. What a select may show is
-// used as long as the select is (ExtendSelected).
+// Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends. What a select
+// may show is used as long as the select is (ExtendSelected).
 void Emitter::Use(SlotId slot) {
   const SlotId root = code_->RootOf(slot);
   code_->at(root).last = std::max(code_->at(root).last, position_);
@@ -148,7 +157,8 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
   // Another node that is fed runs where others wait for it.
   if (node.has(TENON_OP_FEED | TENON_OP_ARGUMENT)) {
     if (plan_.FeedOf({id, 0}) >= 0) return Status::Ok();
-    return InvalidArgument(StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0])));
+    return InvalidArgument(
+        StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0])));
   }
   if (plan_.ChannelOf(id)) return EmitExchange(node, block);
   if (node.has(kForward)) {
@@ -203,27 +213,32 @@ Status Emitter::EmitExchange(const Node& node, std::vector<Operation>* block) {
 SlotId Emitter::EmitTransfer(SlotId from, const Node& node, std::vector<Operation>* block) {
   const int32_t memory = DeviceOfMemory(plan_.DeviceOf(node.id)).memory;
   const bool fixed = code_->at(from).shape.fully_known();
-  const SlotId to = NewSlot(code_->at(from).dtype, code_->at(from).shape, fixed && !plan_.IsKept(node.id) ? Home::kArena : Home::kBuffer, memory);
+  const SlotId to = NewSlot(code_->at(from).dtype, code_->at(from).shape,
+                            fixed && !plan_.IsKept(node.id) ? Home::kArena : Home::kBuffer, memory);
   Use(from);
   PushTransfer(from, to, node.id, block);
   return to;
 }
 
-// Buffers of pools are their device's main queue's, which alone knows when earlier work has done with them; copies of arenas
-// have queues of their own.
+// Buffers of pools are their device's main queue's, which alone knows when earlier work has done with them; copies of
+// arenas have queues of their own.
 void Emitter::PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vector<Operation>* block) {
   if (code_->at(from).memory == 0 || code_->root(from).home != Home::kArena) KeepToTheEnd(from);
-  const SessionDevice& device = DeviceOfMemory(code_->at(from).memory == 0 ? code_->at(to).memory : code_->at(from).memory);
+  const SessionDevice& device =
+      DeviceOfMemory(code_->at(from).memory == 0 ? code_->at(to).memory : code_->at(from).memory);
   Operation& operation = Push(block, Operation::Kind::kTransfer, node);
   operation.inputs = {from};
   operation.outputs = {to};
-  if (code_->at(to).home == Home::kBuffer && code_->at(to).memory != 0) operation.queue = DeviceOfMemory(code_->at(to).memory).first_queue;
-  else if (code_->at(from).memory == code_->at(to).memory || code_->at(to).home == Home::kBuffer) operation.queue = device.first_queue;
+  if (code_->at(to).home == Home::kBuffer && code_->at(to).memory != 0)
+    operation.queue = DeviceOfMemory(code_->at(to).memory).first_queue;
+  else if (code_->at(from).memory == code_->at(to).memory || code_->at(to).home == Home::kBuffer)
+    operation.queue = device.first_queue;
   else operation.queue = code_->at(from).memory == 0 ? device.copy_in() : device.copy_out();
   const double speed = device.device->properties.link_bytes_per_second;
   double seconds = speed > 0 ? static_cast<double>(code_->at(from).bytes) / speed : 0;
   if (const StepTimes* times = plan_.options().times.get(); times != nullptr && plan_.TransferFrom(node) >= 0) {
-    if (const double predicted = times->Find(plan_.ValueOf(node), code_->at(to).memory).seconds; predicted > 0) seconds = predicted;
+    if (const double predicted = times->Find(plan_.ValueOf(node), code_->at(to).memory).seconds; predicted > 0)
+      seconds = predicted;
   }
   chooser_.Submit(operation.queue, seconds, {code_->RootOf(from)}, {code_->RootOf(to)});
 }
@@ -232,7 +247,9 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
   const auto& runner = plan_.runner(node.id);
   std::vector<SlotId> inputs;
   std::vector<const OutputFacts*> facts;
-  bool shapes_known = true, handles = HasFunctions(node) || TouchesState(node);  // such a kernel may hold something once it has run, and have work
+  bool shapes_known = true,
+       handles =
+           HasFunctions(node) || TouchesState(node);  // such a kernel may hold something once it has run, and have work
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[i]));
     if (IsRef(code_->at(slot).dtype) && !IsRef(node.input_types[i])) {
@@ -249,8 +266,10 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
     outputs.push_back(facts_.of({node.id, static_cast<int32_t>(k)}));
     const bool dynamic = IsDynamicOutput(runner->registration(), k);
     own_outputs = own_outputs || dynamic;
-    // A kernel allocates strings and variants because their bytes are its own affair; their shapes it takes from inference.
-    const bool inferred = !dynamic || node.output_types[k] == TENON_DT_STRING || node.output_types[k] == TENON_DT_VARIANT;
+    // A kernel allocates strings and variants because their bytes are its own affair; their shapes it takes from
+    // inference.
+    const bool inferred =
+        !dynamic || node.output_types[k] == TENON_DT_STRING || node.output_types[k] == TENON_DT_VARIANT;
     if (inferred && !IsRef(node.output_types[k])) shapes_known = shapes_known && outputs.back().shape.fully_known();
   }
   const SessionDevice* queued_on = runner->queued_on();
@@ -290,10 +309,12 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
 }
 
 // Variables and buffers of pools belong to the main queue; what another one reads of them stays until the step's end.
-QueueId Emitter::ChooseQueue(const Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<SlotId>& inputs) {
+QueueId Emitter::ChooseQueue(const Node& node, const NodeRunner& runner, Operation::Kind kind,
+                             const std::vector<SlotId>& inputs) {
   const SessionDevice& device = *runner.queued_on();
   const int32_t compute = device.compute_count();
-  if (compute == 1 || runner.main_queue_only() || kind == Operation::Kind::kDynamic || node.input_types.empty()) return device.first_queue;
+  if (compute == 1 || runner.main_queue_only() || kind == Operation::Kind::kDynamic || node.input_types.empty())
+    return device.first_queue;
   const QueueId queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
   KeepForQueue(queue, device, inputs);
   return queue;
@@ -312,7 +333,8 @@ std::vector<SlotId> Emitter::RootsOf(std::vector<SlotId> slots) const {
 
 double Emitter::SecondsOf(const Node& node, const SessionDevice& device) const {
   if (device.compute_count() == 1) return 0;
-  if (const StepTimes* times = plan_.options().times.get(); times != nullptr && times->SecondsOf(node.id) > 0) return times->SecondsOf(node.id);
+  if (const StepTimes* times = plan_.options().times.get(); times != nullptr && times->SecondsOf(node.id) > 0)
+    return times->SecondsOf(node.id);
   bool guessed = false;
   const auto cost = place::StaticCost(node, facts_.inference(), &guessed);
   const tenon_device_properties& own = device.device->properties;
@@ -328,8 +350,8 @@ Status Emitter::EmitView(const Node& node, SlotId input, const OutputFacts& fact
   code_->at(slot).target = input;
   SetSlot({node.id, 0}, slot);
   if (code_->at(slot).bytes != code_->at(input).bytes)
-    return InvalidArgument(StrCat(node.Describe(), ": a view of ", code_->at(input).shape.ToString(), " cannot have the shape ",
-                                  code_->at(slot).shape.ToString()));
+    return InvalidArgument(StrCat(node.Describe(), ": a view of ", code_->at(input).shape.ToString(),
+                                  " cannot have the shape ", code_->at(slot).shape.ToString()));
   if (code_->root(input).home != Home::kBuffer && code_->root(input).home != Home::kSelected) return Status::Ok();
   Operation& operation = Push(block, Operation::Kind::kView, node.id);
   operation.inputs = {input};

@@ -18,8 +18,8 @@ bool Emitter::HasClaims() const {
   return plan_.claims() != nullptr && !plan_.claims()->claims().empty();
 }
 
-// The claim that the node is run with; -1: none. A claim whose nodes do not run in the same loop and branch, whatever its
-// compiler thought, is none.
+// The claim that the node is run with; -1: none. A claim whose nodes do not run in the same loop and branch, whatever
+// its compiler thought, is none.
 int32_t Emitter::ClaimOf(graph::NodeId id) const {
   const int32_t claim = HasClaims() ? plan_.claims()->ClaimOf(id) : -1;
   if (claim < 0) return -1;
@@ -39,10 +39,12 @@ bool Emitter::RunTogether(graph::NodeId a, graph::NodeId b) const {
   return body.contains(a) == body.contains(b);
 }
 
-// The items in an order in which the nodes of a claim follow each other. A loop runs as a whole too, which a compiler does not know: where a claim would have
-// to run both before and after one, it is none.
-std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame) const {
-  // One at a time, as others may be stuck for it alone; of many all that are, as each look takes as long as the frame is large.
+// The items in an order in which the nodes of a claim follow each other. A loop runs as a whole too, which a compiler
+// does not know: where a claim would have to run both before and after one, it is none.
+std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items,
+                                                        graph::FrameId frame) const {
+  // One at a time, as others may be stuck for it alone; of many all that are, as each look takes as long as the frame
+  // is large.
   constexpr int kMostLooks = 16;
   for (int looks = 0;; ++looks) {
     std::vector<int32_t> stuck;
@@ -54,7 +56,8 @@ std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAn
 }
 
 // stuck: claims that wait for themselves, or for such; then not all items are there.
-std::vector<LoopAnalysis::Item> Emitter::InOrder(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame, std::vector<int32_t>* stuck) const {
+std::vector<LoopAnalysis::Item> Emitter::InOrder(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame,
+                                                 std::vector<int32_t>* stuck) const {
   // Items and claims by number; a loop stands for all of its nodes.
   std::unordered_map<graph::NodeId, size_t> item_of;
   for (size_t i = 0; i < items.size(); ++i) {
@@ -121,22 +124,26 @@ Status Emitter::EmitClaim(int32_t number, std::vector<Operation>* block) {
   const Border border = BorderOf(nodes);
   std::shared_ptr<const CompiledRegion> region;
   if (border.shapes_known) {
-    TENON_ASSIGN_OR_RETURN(region, CompileClaim(plan_, *plan_.claims(), claim, nodes, border.in, border.out, facts_.inference()));
+    TENON_ASSIGN_OR_RETURN(
+        region, CompileClaim(plan_, *plan_.claims(), claim, nodes, border.in, border.out, facts_.inference()));
   }
   if (region == nullptr && !claim.device->queued()) return EmitTiles(*claim.device, nodes, block);
   return EmitWhole(std::move(region), *claim.device, nodes, border, block);
 }
 
 // region: nullptr: node by node.
-Status Emitter::EmitWhole(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::NodeId>& nodes, const Border& border,
+Status Emitter::EmitWhole(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device,
+                          const std::vector<graph::NodeId>& nodes, const Border& border,
                           std::vector<Operation>* block) {
   if (region != nullptr) return EmitRegion(std::move(region), device, border.in, border.out, block);
   for (graph::NodeId id : nodes) TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
   return Status::Ok();
 }
 
-// Those of one shape that follow one another are one program. What is of another shape, or has no tile function, comes before them, if it reads none of them; else they end there.
-Status Emitter::EmitTiles(const SessionDevice& device, const std::vector<graph::NodeId>& nodes, std::vector<Operation>* block) {
+// Those of one shape that follow one another are one program. What is of another shape, or has no tile function, comes
+// before them, if it reads none of them; else they end there.
+Status Emitter::EmitTiles(const SessionDevice& device, const std::vector<graph::NodeId>& nodes,
+                          std::vector<Operation>* block) {
   std::vector<graph::NodeId> together;
   const auto close = [&]() -> Status {
     const std::vector<graph::NodeId> of_one_shape = std::exchange(together, {});
@@ -156,8 +163,11 @@ Status Emitter::EmitTiles(const SessionDevice& device, const std::vector<graph::
       continue;
     }
     if (!together.empty() && (!may || facts_.of({id, 0}).shape != facts_.of({together[0], 0}).shape)) {
-      const auto is_together = [&](graph::NodeId source) { return std::find(together.begin(), together.end(), source) != together.end(); };
-      const bool waits = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& edge) { return is_together(edge.node); }) ||
+      const auto is_together = [&](graph::NodeId source) {
+        return std::find(together.begin(), together.end(), source) != together.end();
+      };
+      const bool waits = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                     [&](const Edge& edge) { return is_together(edge.node); }) ||
                          std::any_of(node.controls.begin(), node.controls.end(), is_together);
       if (!waits) {
         TENON_RETURN_IF_ERROR(EmitKernel(node, block));
@@ -181,7 +191,8 @@ Emitter::Border Emitter::BorderOf(const std::vector<graph::NodeId>& nodes) {
   for (graph::NodeId id : nodes) {
     for (const Edge& edge : graph_.node(id).inputs) {
       const bool from_outside = plan_.FeedOf(edge) >= 0 || !inside(edge.node) || facts_.Known(edge);
-      if (from_outside && std::find(border.in.begin(), border.in.end(), edge) == border.in.end()) border.in.push_back(edge);
+      if (from_outside && std::find(border.in.begin(), border.in.end(), edge) == border.in.end())
+        border.in.push_back(edge);
       border.shapes_known = border.shapes_known && facts_.of(edge).shape.fully_known();
     }
     for (size_t k = 0; k < graph_.node(id).output_types.size(); ++k) {
@@ -202,11 +213,12 @@ bool Emitter::IsReadOutside(Edge edge, const std::function<bool(graph::NodeId)>&
         if (read.node) readers_[read.node].emplace_back(read.index, id);
   }
   const auto& readers = readers_[edge.node];
-  return std::any_of(readers.begin(), readers.end(), [&](const auto& reader) { return reader.first == edge.index && !inside(reader.second); });
+  return std::any_of(readers.begin(), readers.end(),
+                     [&](const auto& reader) { return reader.first == edge.index && !inside(reader.second); });
 }
 
-Status Emitter::EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<Edge>& in,
-                  const std::vector<Edge>& out, std::vector<Operation>* block) {
+Status Emitter::EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device,
+                           const std::vector<Edge>& in, const std::vector<Edge>& out, std::vector<Operation>* block) {
   const Node& first = graph_.node(region->nodes()[0]);
   std::vector<SlotId> inputs, outputs;
   for (const Edge& edge : in) {
@@ -223,7 +235,8 @@ Status Emitter::EmitRegion(std::shared_ptr<const CompiledRegion> region, const S
     KeepForQueue(queue, device, inputs);
     for (graph::NodeId id : region->nodes()) {
       const double own = SecondsOf(graph_.node(id), device);
-      seconds += own - (seconds > 0 ? std::min(own, device.device->properties.launch_seconds) : 0);  // one launch for all
+      seconds +=
+          own - (seconds > 0 ? std::min(own, device.device->properties.launch_seconds) : 0);  // one launch for all
     }
   }
   for (const Edge& edge : out) {

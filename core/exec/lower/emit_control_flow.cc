@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops as operations over blocks of their own; conditionals as blocks that run when a predicate has a value, and selects.
+// Loops as operations over blocks of their own; conditionals as blocks that run when a predicate has a value, and
+// selects.
 #include <algorithm>
 #include <unordered_set>
 
@@ -49,7 +50,8 @@ Status Emitter::EmitFrame(FrameId frame, Part part, std::vector<Operation>* bloc
 // Goes to the region's block: what runs in one region one after the other shares a block.
 Result<std::vector<Operation>*> Emitter::BlockOf(RegionId region, OpenBranches* open) {
   std::vector<RegionId> path;
-  for (RegionId at = region; at != graph::kEverywhere; at = branches_.regions()[at].parent) path.insert(path.begin(), at);
+  for (RegionId at = region; at != graph::kEverywhere; at = branches_.regions()[at].parent)
+    path.insert(path.begin(), at);
   size_t common = 0;
   while (common < path.size() && common < open->stack.size() && open->stack[common].first == path[common]) ++common;
   open->stack.resize(common);
@@ -73,7 +75,8 @@ Edge Emitter::OnHost(Edge edge, RegionId around) {
     if (plan_.TransferFrom(id) >= 0 && plan_.MemoryOf({id, 0}) == 0 && !slot_of_[id].empty() &&
         branches_.IsWithin(around, branches_.region_of(id)) && branches_.Resolve({id, 0}) == edge)
       return {id, 0};
-  GiveUp(StrCat("predicate '", graph_.EdgeName(edge), "' lies on a device, without a copy for the host where it is asked"));
+  GiveUp(StrCat("predicate '", graph_.EdgeName(edge),
+                "' lies on a device, without a copy for the host where it is asked"));
   return edge;
 }
 
@@ -118,13 +121,14 @@ Status Emitter::EmitSelect(const Node& node, const BranchMerge& merge, std::vect
   for (int side = 0; side < 2; ++side) {
     const Edge edge = node.inputs[merge.input_of_side[side]];
     TENON_ASSIGN_OR_RETURN(sides[side], SlotOf(edge));
-    if (IsRef(code_->at(sides[side]).dtype) != IsRef(node.output_types[0])) GiveUp(StrCat(node.Describe(), " merges a reference and a value"));
+    if (IsRef(code_->at(sides[side]).dtype) != IsRef(node.output_types[0]))
+      GiveUp(StrCat(node.Describe(), " merges a reference and a value"));
     Use(sides[side]);
   }
   Use(predicate);
   const bool same = code_->at(sides[0]).shape == code_->at(sides[1]).shape;
-  const SlotId value = NewSlot(code_->at(sides[0]).dtype, same ? code_->at(sides[0]).shape : Shape::Unknown(), Home::kSelected,
-                                code_->at(sides[0]).memory);
+  const SlotId value = NewSlot(code_->at(sides[0]).dtype, same ? code_->at(sides[0]).shape : Shape::Unknown(),
+                               Home::kSelected, code_->at(sides[0]).memory);
   code_->at(value).sides = {sides[0], sides[1]};
   SetSlot({node.id, 0}, value);
   std::vector<SlotId> outputs = {value};
@@ -165,9 +169,10 @@ Status Emitter::EnterVariables(const Frame& frame, Loop* loop, Variables* variab
     }
     const DType dtype = code_->at(initial).dtype;
     const Shape& shape = facts_.of({variable.merge, 0}).shape;
-    if ((!IsPlain(dtype) && dtype != TENON_DT_RESOURCE && !IsRef(dtype)) || (!IsRef(dtype) && !(shape == code_->at(initial).shape)) ||
-        !code_->at(initial).shape.fully_known()) {
-      GiveUp(StrCat("loop '", frame.name, "': ", graph_.node(variable.merge).Describe(), " has no fixed shape or is no plain value"));
+    if ((!IsPlain(dtype) && dtype != TENON_DT_RESOURCE && !IsRef(dtype)) ||
+        (!IsRef(dtype) && !(shape == code_->at(initial).shape)) || !code_->at(initial).shape.fully_known()) {
+      GiveUp(StrCat("loop '", frame.name, "': ", graph_.node(variable.merge).Describe(),
+                    " has no fixed shape or is no plain value"));
       return Status::Ok();
     }
     Use(initial);
@@ -199,7 +204,8 @@ Status Emitter::CloseVariables(const Frame& frame, const Variables& variables, L
   // A next value that is another variable's current one must be copied before that one is overwritten.
   for (auto& carried : loop->carried) {
     for (const auto& other : loop->carried)
-      if (&other != &carried && MayStandIn(carried.next, code_->RootOf(other.current))) carried.through_temporary = true;
+      if (&other != &carried && MayStandIn(carried.next, code_->RootOf(other.current)))
+        carried.through_temporary = true;
     if (!carried.through_temporary) continue;
     const Slot& current = code_->at(carried.current);
     carried.temporary = NewSlot(current.dtype, current.shape, Home::kArena, current.memory);

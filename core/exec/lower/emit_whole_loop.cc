@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that a compiler takes as wholes (tenon/ext/draft/compile_loop.h): what it is told of them, without what only steers.
+// Loops that a compiler takes as wholes (tenon/ext/draft/compile_loop.h): what it is told of them, without what only
+// steers.
 #include <algorithm>
 #include <unordered_set>
 
@@ -20,20 +21,24 @@ using graph::Node;
 namespace {
 
 // Says when and where to others' values, or ties an order.
-constexpr uint64_t kOnlySteers = TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_IDENTITY |
-                                 TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER;
+constexpr uint64_t kOnlySteers = TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION |
+                                 TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_IDENTITY | TENON_OP_NO_OP |
+                                 TENON_OP_CONTROL_TRIGGER;
 // Nodes of a loop that is offered: each is looked for among all its variables and inputs.
 constexpr size_t kMostOffered = 4096;
 
 }  // namespace
 
-// What the edge's value comes from in a turn: a variable's current (its merge), a node that computes, or what is made outside.
+// What the edge's value comes from in a turn: a variable's current (its merge), a node that computes, or what is made
+// outside.
 Edge Emitter::SourceInLoop(FrameId frame, Edge edge) const {
   const std::vector<graph::NodeId>& invariants = loops_.frame(frame).invariants;
   while (edge.node && !IsFromOutside(edge) && loops_.frame_of(edge.node) == frame) {
     const Node& node = graph_.node(edge.node);
     if (node.has(TENON_OP_IDENTITY)) edge = node.inputs[edge.index];
-    else if (node.has(TENON_OP_LOOP_CONDITION | TENON_OP_SWITCH) || std::find(invariants.begin(), invariants.end(), edge.node) != invariants.end()) edge = node.inputs[0];
+    else if (node.has(TENON_OP_LOOP_CONDITION | TENON_OP_SWITCH) ||
+             std::find(invariants.begin(), invariants.end(), edge.node) != invariants.end())
+      edge = node.inputs[0];
     else break;
   }
   return edge;
@@ -44,16 +49,20 @@ bool Emitter::IsFromOutside(Edge edge) const {
   return plan_.FeedOf(edge) >= 0 || facts_.Known(edge) || graph_.node(edge.node).has(TENON_OP_CONSTANT);
 }
 
-// Whether the frame is a loop that may be offered: of one part, all of it nodes of the compiler's device that it may have.
+// Whether the frame is a loop that may be offered: of one part, all of it nodes of the compiler's device that it may
+// have.
 bool Emitter::Offer(FrameId index, const Claims::LoopCompiler& by, OfferedLoop* out) const {
   const Frame& frame = loops_.frame(index);
   const auto has_shape = [&](Edge edge) { return facts_.of(edge).shape.fully_known(); };
   for (const LoopVariable& variable : frame.variables) {
     if (!facts_.needed(variable.merge)) continue;
-    const Edge current{variable.merge, 0}, initial = graph_.node(variable.enter).inputs[0], next = SourceInLoop(index, graph_.node(variable.next).inputs[0]);
+    const Edge current{variable.merge, 0}, initial = graph_.node(variable.enter).inputs[0],
+                                           next = SourceInLoop(index, graph_.node(variable.next).inputs[0]);
     const DType dtype = graph_.TypeOf(current);
     for (const Edge edge : {initial, next})
-      if (!IsPlain(graph_.TypeOf(edge)) || graph_.TypeOf(edge) != dtype || !has_shape(edge) || facts_.of(edge).shape != facts_.of(current).shape) return false;
+      if (!IsPlain(graph_.TypeOf(edge)) || graph_.TypeOf(edge) != dtype || !has_shape(edge) ||
+          facts_.of(edge).shape != facts_.of(current).shape)
+        return false;
     const bool leaves = variable.exit && facts_.needed(variable.exit);
     out->variables.push_back({initial, current, next, leaves ? Edge{variable.exit, 0} : Edge{}});
   }
@@ -65,10 +74,15 @@ bool Emitter::Offer(FrameId index, const Claims::LoopCompiler& by, OfferedLoop* 
     const Node& node = graph_.node(item.node);
     if (node.has(kOnlySteers)) {
       // Other switches and merges are conditionals'; of references an identity reads.
-      const auto is_variables = [&](const LoopVariable& variable) { return variable.merge == item.node || variable.switch_node == item.node; };
-      const bool is_of_loop = !node.has(TENON_OP_SWITCH | TENON_OP_MERGE) || std::any_of(frame.variables.begin(), frame.variables.end(), is_variables) ||
+      const auto is_variables = [&](const LoopVariable& variable) {
+        return variable.merge == item.node || variable.switch_node == item.node;
+      };
+      const bool is_of_loop = !node.has(TENON_OP_SWITCH | TENON_OP_MERGE) ||
+                              std::any_of(frame.variables.begin(), frame.variables.end(), is_variables) ||
                               std::find(frame.gates.begin(), frame.gates.end(), item.node) != frame.gates.end();
-      const bool takes_references = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& edge) { return edge.node && IsRef(graph_.TypeOf(edge)); });
+      const bool takes_references = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& edge) {
+        return edge.node && IsRef(graph_.TypeOf(edge));
+      });
       if (!is_of_loop || takes_references || plan_.TransferFrom(item.node) >= 0) return false;
       continue;
     }
@@ -90,10 +104,12 @@ bool Emitter::Offer(FrameId index, const Claims::LoopCompiler& by, OfferedLoop* 
   out->condition_nodes = out->nodes.size();
   out->nodes.insert(out->nodes.end(), body.begin(), body.end());
   out->condition = SourceInLoop(index, graph_.node(frame.condition).inputs[0]);
-  return !out->nodes.empty() && graph_.TypeOf(out->condition) == TENON_DT_BOOL && facts_.of(out->condition).shape == Shape();
+  return !out->nodes.empty() && graph_.TypeOf(out->condition) == TENON_DT_BOOL &&
+         facts_.of(out->condition).shape == Shape();
 }
 
-// What enters and leaves. false: some of it is made in the loop, by what is not offered, or lies in another memory than the device's.
+// What enters and leaves. false: some of it is made in the loop, by what is not offered, or lies in another memory than
+// the device's.
 bool Emitter::FindBorder(FrameId frame, const SessionDevice& device, OfferedLoop* loop) const {
   std::unordered_set<graph::NodeId> inside(loop->nodes.begin(), loop->nodes.end());
   for (const OfferedLoop::Variable& variable : loop->variables) {
@@ -107,7 +123,8 @@ bool Emitter::FindBorder(FrameId frame, const SessionDevice& device, OfferedLoop
       if (inside.contains(edge.node)) return;
       all_there = all_there && loops_.frame_of(edge.node) && !loops_.IsWithin(loops_.frame_of(edge.node), frame);
     }
-    if (std::find(loop->inputs.begin() + std::ssize(loop->variables), loop->inputs.end(), edge) == loop->inputs.end()) loop->inputs.push_back(edge);
+    if (std::find(loop->inputs.begin() + std::ssize(loop->variables), loop->inputs.end(), edge) == loop->inputs.end())
+      loop->inputs.push_back(edge);
   };
   for (const auto& [input, source] : loop->sources) read(source);
   for (const OfferedLoop::Variable& variable : loop->variables) read(variable.next);
@@ -119,11 +136,14 @@ bool Emitter::FindBorder(FrameId frame, const SessionDevice& device, OfferedLoop
 
 // Whether a compiler has taken it.
 Result<bool> Emitter::EmitWholeLoop(FrameId frame, std::vector<Operation>* block) {
-  if (plan_.claims() == nullptr || !loops_.frame(frame).children.empty() || loops_.frame(frame).nodes.size() > kMostOffered) return false;
+  if (plan_.claims() == nullptr || !loops_.frame(frame).children.empty() ||
+      loops_.frame(frame).nodes.size() > kMostOffered)
+    return false;
   for (const Claims::LoopCompiler& by : plan_.claims()->loop_compilers()) {
     OfferedLoop loop;
     if (!Offer(frame, by, &loop) || !FindBorder(frame, *by.device, &loop)) continue;
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledRegion> region, CompileLoop(plan_, *plan_.claims(), by, loop, facts_.inference()));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledRegion> region,
+                           CompileLoop(plan_, *plan_.claims(), by, loop, facts_.inference()));
     if (region == nullptr) continue;
     TENON_RETURN_IF_ERROR(EmitRegion(std::move(region), *by.device, loop.inputs, loop.outputs, block));
     return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emitter: writes a plan's operations, in the order in which they are submitted, and a slot for each value. Memory is not shared yet, and
-// nothing waits.
+// Emitter: writes a plan's operations, in the order in which they are submitted, and a slot for each value. Memory is
+// not shared yet, and nothing waits.
 #ifndef TENON_CORE_EXEC_LOWER_EMITTER_H_
 #define TENON_CORE_EXEC_LOWER_EMITTER_H_
 
@@ -44,7 +44,8 @@ class Emitter {
   };
   // The items of a frame, in order: all of them, or those of its condition part, or of its body.
   enum class Part { kAll, kCondition, kBody };
-  using Variables = std::vector<std::pair<SlotId, const graph::LoopVariable*>>;  // with the slot of each one's current value
+  using Variables =
+      std::vector<std::pair<SlotId, const graph::LoopVariable*>>;  // with the slot of each one's current value
 
   void GiveUp(std::string why, bool for_these_shapes = false) {
     if (refusal_.text.empty()) refusal_ = {std::move(why), for_these_shapes};
@@ -70,8 +71,10 @@ class Emitter {
   SlotId EmitTransfer(SlotId from, const graph::Node& node, std::vector<Operation>* block);
   void PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vector<Operation>* block);
   Status EmitKernel(const graph::Node& node, std::vector<Operation>* block);
-  Status EmitView(const graph::Node& node, SlotId input, const graph::OutputFacts& facts, std::vector<Operation>* block);
-  QueueId ChooseQueue(const graph::Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<SlotId>& inputs);
+  Status EmitView(const graph::Node& node, SlotId input, const graph::OutputFacts& facts,
+                  std::vector<Operation>* block);
+  QueueId ChooseQueue(const graph::Node& node, const NodeRunner& runner, Operation::Kind kind,
+                      const std::vector<SlotId>& inputs);
   void KeepForQueue(QueueId queue, const SessionDevice& device, const std::vector<SlotId>& inputs);
   double SecondsOf(const graph::Node& node, const SessionDevice& device) const;
   Status EmitFetches();
@@ -102,19 +105,23 @@ class Emitter {
   bool HasClaims() const;
   int32_t ClaimOf(graph::NodeId id) const;
   bool RunTogether(graph::NodeId a, graph::NodeId b) const;
-  std::vector<graph::LoopAnalysis::Item> ClaimsAsWholes(const std::vector<graph::LoopAnalysis::Item>& items, graph::FrameId frame) const;
-  std::vector<graph::LoopAnalysis::Item> InOrder(const std::vector<graph::LoopAnalysis::Item>& items, graph::FrameId frame, std::vector<int32_t>* stuck) const;
+  std::vector<graph::LoopAnalysis::Item> ClaimsAsWholes(const std::vector<graph::LoopAnalysis::Item>& items,
+                                                        graph::FrameId frame) const;
+  std::vector<graph::LoopAnalysis::Item> InOrder(const std::vector<graph::LoopAnalysis::Item>& items,
+                                                 graph::FrameId frame, std::vector<int32_t>* stuck) const;
   struct Border {
     std::vector<graph::Edge> in, out;
     bool shapes_known = true;
   };
   Status EmitClaim(int32_t number, std::vector<Operation>* block);
   Status EmitTiles(const SessionDevice& device, const std::vector<graph::NodeId>& nodes, std::vector<Operation>* block);
-  Status EmitWhole(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::NodeId>& nodes, const Border& border,
-                   std::vector<Operation>* block);
+  Status EmitWhole(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device,
+                   const std::vector<graph::NodeId>& nodes, const Border& border, std::vector<Operation>* block);
   Border BorderOf(const std::vector<graph::NodeId>& nodes);
   bool IsReadOutside(graph::Edge edge, const std::function<bool(graph::NodeId)>& inside);
-  Status EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::Edge>& in, const std::vector<graph::Edge>& out, std::vector<Operation>* block);
+  Status EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device,
+                    const std::vector<graph::Edge>& in, const std::vector<graph::Edge>& out,
+                    std::vector<Operation>* block);
 
   const Plan& plan_;
   const graph::Graph& graph_;

@@ -27,11 +27,12 @@ Status Facts::Infer(const tenon_tensor_view* const* feeds, std::vector<Shape>* o
     inference_.Fix({plan_.receives()[i], 0}, std::move(facts));
   }
   if (plan_.options().fold) {
-    inference_.set_evaluator([this](const Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
-      // A device's own arithmetic is not foretold by the host's.
-      if (HasOwnArithmetic(node)) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
-      return EvaluateNode(node, inputs, plan_.env());
-    });
+    inference_.set_evaluator(
+        [this](const Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
+          // A device's own arithmetic is not foretold by the host's.
+          if (HasOwnArithmetic(node)) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
+          return EvaluateNode(node, inputs, plan_.env());
+        });
   }
   return inference_.Run(plan_.order());
 }
@@ -61,12 +62,14 @@ void Facts::FindNeeded(const graph::BranchAnalysis& branches) {
 
 namespace {
 
-// How a node is come upon. Behind a known value: by data, which nobody reads; or by a control edge somewhere, so that somebody waits for it.
+// How a node is come upon. Behind a known value: by data, which nobody reads; or by a control edge somewhere, so that
+// somebody waits for it.
 enum Why : uint8_t { kNot, kPassed, kAwaited, kWanted };
 
 }  // namespace
 
-// Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted; and what somebody waits for, if it can be told that it has run.
+// Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted; and what somebody
+// waits for, if it can be told that it has run.
 void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
   needed_.assign(graph_.size(), false);
   graph::NodeMap<bool> in_order(graph_.size(), false);
@@ -74,7 +77,8 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
   for (graph::NodeId id : plan_.order()) in_order[id] = true;
   std::vector<std::pair<graph::NodeId, Why>> stack;
   const auto follow = [&](Edge edge, Why why) {
-    if (edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, why == kWanted && Known(edge) ? kPassed : why);
+    if (edge.node && plan_.FeedOf(edge) < 0)
+      stack.emplace_back(edge.node, why == kWanted && Known(edge) ? kPassed : why);
   };
   // What lies in a conditional needs its predicates, though it may hang on them by what is known alone.
   IdVector<graph::RegionId, bool> followed(branches.regions().size(), false);  // with all that are around it
@@ -96,7 +100,8 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
     if (why == kWanted) {
       needed_[id] = true;
       follow_regions(branches.region_of(id));
-      for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent) follow_regions(branches.region_of_loop(frame));
+      for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent)
+        follow_regions(branches.region_of_loop(frame));
       if (const graph::BranchMerge* merge = branches.FindMerge(id)) follow(merge->predicate, kWanted);
     }
     // So does a merge, which hangs on its inputs even where their values are known.

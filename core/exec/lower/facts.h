@@ -17,8 +17,8 @@ class Facts {
   // The plan outlives it.
   explicit Facts(const Plan* plan) : plan_(*plan), graph_(plan->graph()), inference_(&plan->graph()) {}
 
-  // Infers and folds. An error: shapes that do not fit, maybe in a branch that these feeds do not take. feeds: as Bindings::Bind takes them;
-  // their shapes go to out_shapes.
+  // Infers and folds. An error: shapes that do not fit, maybe in a branch that these feeds do not take. feeds: as
+  // Bindings::Bind takes them; their shapes go to out_shapes.
   Status Infer(const tenon_tensor_view* const* feeds, std::vector<Shape>* out_shapes);
   // Afterwards: the loops, then, with the conditionals in them, what is needed.
   Status FindLoops();

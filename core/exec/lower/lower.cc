@@ -13,7 +13,8 @@ namespace tenon::exec {
 namespace {
 
 bool HasConditional(const Plan& plan) {
-  return std::any_of(plan.order().begin(), plan.order().end(), [&](graph::NodeId id) { return plan.graph().node(id).has(TENON_OP_MERGE); });
+  return std::any_of(plan.order().begin(), plan.order().end(),
+                     [&](graph::NodeId id) { return plan.graph().node(id).has(TENON_OP_MERGE); });
 }
 
 Status PlaceConstants(DeviceConstants* constants, ProgramCode* code) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering: a plan and the shapes of its feeds become a program.
 //
-// The passes, one after the other: facts (infer, fold, find what must run), emit, share memory, insert releases, synchronize.
+// The passes, one after the other: facts (infer, fold, find what must run), emit, share memory, insert releases,
+// synchronize.
 #ifndef TENON_CORE_EXEC_LOWER_LOWER_H_
 #define TENON_CORE_EXEC_LOWER_LOWER_H_
 

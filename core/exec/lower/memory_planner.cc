@@ -74,7 +74,8 @@ constexpr uint64_t kTooMuch = uint64_t{1} << 62;
 std::vector<uint64_t> MemoryPlanner::Plan() {
   std::vector<size_t> order(values_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) { return values_[a].first < values_[b].first; });
+  std::stable_sort(order.begin(), order.end(),
+                   [this](size_t a, size_t b) { return values_[a].first < values_[b].first; });
   std::vector<uint64_t> offsets(values_.size(), 0);
   using Ending = std::pair<int32_t, size_t>;
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> alive;

@@ -74,7 +74,8 @@ TEST(MemoryPlanner, NeverSharesMemoryBetweenValuesThatLiveTogether) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; ++i) {
       const auto first = static_cast<int32_t>(below(positions));
-      values.push_back({below(4) == 0 ? below(8) : below(5000), first, first + static_cast<int32_t>(below(1 + positions / 2))});
+      values.push_back(
+          {below(4) == 0 ? below(8) : below(5000), first, first + static_cast<int32_t>(below(1 + positions / 2))});
       sum += (std::max<uint64_t>(values.back().bytes, 1) + 63) / 64 * 64;
     }
     uint64_t total = 0;
@@ -88,7 +89,8 @@ TEST(MemoryPlanner, NeverSharesMemoryBetweenValuesThatLiveTogether) {
       for (size_t b = 0; b < values.size(); ++b) {
         if (values[b].first <= values[a].first && values[a].first <= values[b].last) alive += values[b].bytes;
         if (a == b || values[a].last < values[b].first || values[b].last < values[a].first) continue;
-        const uint64_t a_end = offsets[a] + std::max<uint64_t>(values[a].bytes, 1), b_end = offsets[b] + std::max<uint64_t>(values[b].bytes, 1);
+        const uint64_t a_end = offsets[a] + std::max<uint64_t>(values[a].bytes, 1),
+                       b_end = offsets[b] + std::max<uint64_t>(values[b].bytes, 1);
         ASSERT_TRUE(a_end <= offsets[b] || b_end <= offsets[a]) << "seed " << seed << ": values " << a << " and " << b;
       }
       most_alive = std::max(most_alive, alive);

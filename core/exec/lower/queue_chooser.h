@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // QueueChooser: which of a device's compute queues an operation goes to, as a program is built.
 //
-// Operations come in the order of their submission. Each goes where it could begin first, by a simulation of the queues with
-// the ops' own costs; a queue that must wait for another pays for that. So a chain stays on one queue, and independent
-// chains go to several.
+// Operations come in the order of their submission. Each goes where it could begin first, by a simulation of the queues
+// with the ops' own costs; a queue that must wait for another pays for that. So a chain stays on one queue, and
+// independent chains go to several.
 #ifndef TENON_CORE_EXEC_LOWER_QUEUE_CHOOSER_H_
 #define TENON_CORE_EXEC_LOWER_QUEUE_CHOOSER_H_
 

@@ -29,7 +29,8 @@ Slot InBuffer(int32_t last) {
 std::string Text(const std::vector<Operation>& block) {
   std::string text;
   for (const Operation& operation : block)
-    text += operation.kind == Kind::kRelease ? StrCat("release ", operation.outputs[0].number(), "; ") : StrCat("at ", operation.position, "; ");
+    text += operation.kind == Kind::kRelease ? StrCat("release ", operation.outputs[0].number(), "; ")
+                                             : StrCat("at ", operation.position, "; ");
   return text;
 }
 

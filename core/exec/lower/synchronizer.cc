@@ -178,7 +178,9 @@ void Synchronizer::TouchCell(Cell* cell, Access access, const Event& event, Wait
 
 // What a later event of the same queue stands for goes, if that one is sure to have run.
 void Synchronizer::Add(std::vector<Event>* list, const Event& event) const {
-  std::erase_if(*list, [&](const Event& earlier) { return earlier.queue == event.queue && IsWithin(earlier.block, event.block); });
+  std::erase_if(*list, [&](const Event& earlier) {
+    return earlier.queue == event.queue && IsWithin(earlier.block, event.block);
+  });
   list->push_back(event);
 }
 
@@ -248,7 +250,8 @@ const std::vector<Synchronizer::Event>& Synchronizer::CompletionOf(graph::NodeId
     for (graph::NodeId source : sources)
       if (const auto* part = known(source))
         for (const Event& event : *part) {
-          const bool there = std::any_of(events.begin(), events.end(), [&](const Event& other) { return other.number == event.number; });
+          const bool there = std::any_of(events.begin(), events.end(),
+                                         [&](const Event& other) { return other.number == event.number; });
           if (!there) events.push_back(event);
         }
     completion_.emplace(id, std::move(events));
@@ -281,7 +284,8 @@ Operation Synchronizer::HostWait(const Operation& near, const std::vector<int32_
 void Synchronizer::WriteBack(std::vector<Operation>* block) {
   std::vector<Operation> out;
   for (Operation& operation : *block) {
-    const bool counted = operation.kind != Kind::kRelease && operation.kind != Kind::kCheck && operation.kind != Kind::kView;
+    const bool counted =
+        operation.kind != Kind::kRelease && operation.kind != Kind::kCheck && operation.kind != Kind::kView;
     if (const auto it = waits_.find(operation.position); counted && it != waits_.end()) {
       if (!it->second.host.empty()) out.push_back(HostWait(operation, it->second.host));
       operation.waits = PointsOf(it->second.queue);

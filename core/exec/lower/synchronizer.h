@@ -3,12 +3,13 @@
 //
 // The host submits operations in their order; a queue runs its own in that order; so only what crosses queues, or comes
 // back to the host, needs a wait. The walk keeps for each piece of memory who wrote it last and who has read it since:
-// a reader waits for the writers, a writer for both. Memory of arenas is looked at by address, so that values which share
-// it are told apart by time. Control edges wait for what their source submitted. Waits that follow from earlier ones are left out.
+// a reader waits for the writers, a writer for both. Memory of arenas is looked at by address, so that values which
+// share it are told apart by time. Control edges wait for what their source submitted. Waits that follow from earlier
+// ones are left out.
 //
-// Invariants. A wait names an operation's point; when the operation did not run in this step (a branch not taken, a loop
-// that did not turn) its point is an older one, long reached, so what was there before the branch is waited for
-// as well. A loop is walked twice: the second walk sees what the turn before left behind.
+// Invariants. A wait names an operation's point; when the operation did not run in this step (a branch not taken, a
+// loop that did not turn) its point is an older one, long reached, so what was there before the branch is waited for as
+// well. A loop is walked twice: the second walk sees what the turn before left behind.
 #ifndef TENON_CORE_EXEC_LOWER_SYNCHRONIZER_H_
 #define TENON_CORE_EXEC_LOWER_SYNCHRONIZER_H_
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operation waits for which, on code written by hand: two queues of one driver, one of another, and the host. Covers A13, R4.
+// Which operation waits for which, on code written by hand: two queues of one driver, one of another, and the host.
+// Covers A13, R4.
 #include "core/exec/lower/synchronizer.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,9 @@ class SynchronizerTest : public testing::Test, public fakes::GraphMaker {
   std::string Text(const std::vector<Operation>& block) const {
     std::string text;
     for (const Operation& operation : block) {
-      text += operation.kind == Kind::kWait ? "host waits" : !operation.queue ? "host" : StrCat("q", operation.queue.number());
+      text += operation.kind == Kind::kWait ? "host waits"
+              : !operation.queue            ? "host"
+                                            : StrCat("q", operation.queue.number());
       if (operation.kind != Kind::kWait && !operation.waits.empty()) text += " after";
       for (PointId wait : operation.waits) text += StrCat(" ", wait.number());
       if (operation.signal) text += StrCat(" tells ", operation.signal.number());
@@ -124,7 +127,8 @@ TEST_F(SynchronizerTest, ATurnWaitsForTheTurnBefore) {
   code_.loops[LoopId(0)].body_block = {Work(0, {}, {a}), Work(1, {a}, {b})};
   code_.operations = {loop};
   EXPECT_EQ(Synchronized(), "host; ");
-  EXPECT_EQ(Text(code_.loops[LoopId(0)].body_block), "q0 after 1 tells 0; q1 after 0 tells 1; ") << "the next turn writes what this one reads";
+  EXPECT_EQ(Text(code_.loops[LoopId(0)].body_block), "q0 after 1 tells 0; q1 after 0 tells 1; ")
+      << "the next turn writes what this one reads";
 }
 
 TEST_F(SynchronizerTest, WhatABranchMayNotHaveDoneIsWaitedForAsWell) {

@@ -16,7 +16,8 @@ constexpr size_t kMaxShapes = 16;
 
 }  // namespace
 
-std::shared_ptr<const ChannelShapes::Known> ChannelShapes::For(const tenon_tensor_view* const* feeds, const std::shared_ptr<const Known>& last) {
+std::shared_ptr<const ChannelShapes::Known> ChannelShapes::For(const tenon_tensor_view* const* feeds,
+                                                               const std::shared_ptr<const Known>& last) {
   if (last != nullptr && AreShapes(feeds, last->feeds)) return last;
   std::lock_guard lock(mutex_);
   for (const auto& known : known_)
@@ -37,8 +38,10 @@ std::shared_ptr<const ChannelShapes::Known> ChannelShapes::Infer(const tenon_ten
     inference.Fix(question_.feeds[i], std::move(facts));
   }
   if (question_.fold) {
-    inference.set_evaluator([this](const graph::Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
-      const bool floating = std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
+    inference.set_evaluator([this](const graph::Node& node, const std::vector<Tensor>& inputs,
+                                   const std::vector<OutputFacts>&) {
+      const bool floating =
+          std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
       if (floating && question_.own_arithmetic(node)) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
       return EvaluateNode(node, inputs, *question_.env);
     });

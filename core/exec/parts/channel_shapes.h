@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ChannelShapes: what the parts (partitions) of a step will receive, as far as the shapes of its feeds tell.
 //
-// A part knows nothing of what comes from the others, so this is found over the whole graph, once for each set of shapes
-// fed. Thread-safe; keeps the last few answers.
+// A part knows nothing of what comes from the others, so this is found over the whole graph, once for each set of
+// shapes fed. Thread-safe; keeps the last few answers.
 #ifndef TENON_CORE_EXEC_PARTS_CHANNEL_SHAPES_H_
 #define TENON_CORE_EXEC_PARTS_CHANNEL_SHAPES_H_
 

@@ -25,9 +25,10 @@ std::vector<int32_t> Of(const std::vector<int32_t>& all, const std::vector<int32
 
 // ---- The plan ----
 
-Result<std::shared_ptr<PartedPlan>> PartedPlan::Create(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                       std::vector<graph::NodeId> targets, const Environment& env, KernelStore* store,
-                                                       Plan::Options options) {
+Result<std::shared_ptr<PartedPlan>> PartedPlan::Create(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                                       std::vector<graph::Edge> fetches,
+                                                       std::vector<graph::NodeId> targets, const Environment& env,
+                                                       KernelStore* store, Plan::Options options) {
   std::shared_ptr<PartedPlan> plan(new PartedPlan(std::move(graph), env));
   plan->feeds_ = std::move(feeds);
   partition::PartitionRequest request;
@@ -66,22 +67,27 @@ Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, 
     if (options.times != nullptr) own.times = TimesOf(*options.times, part, device);
     own.feed_memories = Of(options.feed_memories, part.feed_numbers);
     own.fetch_memories = Of(options.fetch_memories, part.fetch_numbers);
-    own.part = std::make_shared<const PartInfo>(PartInfo{std::move(part.channels), may_be_dead, std::move(part.may_be_dead), device, options.transfer_precision});
-    auto plan = MakePlan(std::move(part.graph), std::move(part.feeds), std::move(part.fetches), std::move(part.targets), env_, store, own);
+    own.part = std::make_shared<const PartInfo>(PartInfo{
+        std::move(part.channels), may_be_dead, std::move(part.may_be_dead), device, options.transfer_precision});
+    auto plan = MakePlan(std::move(part.graph), std::move(part.feeds), std::move(part.fetches), std::move(part.targets),
+                         env_, store, own);
     if (!plan.ok()) return std::move(plan).status().Annotate(StrCat("on ", part.device));
-    Part& made = parts_.emplace_back(Part{std::move(part.device), std::make_shared<Bindings>(*plan), std::move(part.feed_numbers), {}});
+    Part& made = parts_.emplace_back(
+        Part{std::move(part.device), std::make_shared<Bindings>(*plan), std::move(part.feed_numbers), {}});
     for (graph::NodeId id : (*plan)->receives()) made.channels.push_back((*plan)->ChannelOf(id));
   }
   return Status::Ok();
 }
 
 int32_t PartedPlan::DeviceOf(const std::string& name) const {
-  const auto at = std::find_if(env_.devices.begin(), env_.devices.end(), [&](const SessionDevice& each) { return each.device->name == name; });
+  const auto at = std::find_if(env_.devices.begin(), env_.devices.end(),
+                               [&](const SessionDevice& each) { return each.device->name == name; });
   return at == env_.devices.end() ? 0 : at->index;
 }
 
 // What was predicted for the whole graph, by the part's own nodes.
-std::shared_ptr<const StepTimes> PartedPlan::TimesOf(const StepTimes& whole, const partition::Part& part, int32_t device) const {
+std::shared_ptr<const StepTimes> PartedPlan::TimesOf(const StepTimes& whole, const partition::Part& part,
+                                                     int32_t device) const {
   auto times = std::make_shared<StepTimes>();
   const int32_t memory = env_.devices[device].memory;
   const auto add = [&](graph::Edge own, graph::Edge value) {
@@ -132,7 +138,8 @@ std::string PartedPlan::Explain() const {
 
 // ---- One step ----
 
-PartedRun::Part::Part(const PartedPlan::Part& from_plan, PartedRun* owner) : from(from_plan), run(from_plan.bindings->NewRun()) {
+PartedRun::Part::Part(const PartedPlan::Part& from_plan, PartedRun* owner)
+    : from(from_plan), run(from_plan.bindings->NewRun()) {
   step.env = &from.bindings->plan()->env();
   step.rendezvous = &owner->rendezvous_;
 }
@@ -188,7 +195,8 @@ void PartedRun::NoteFailure(size_t index, const Status& status) {
   const Status reason = Status(status).Annotate("the part on ", parts_[index]->from.device);
   rendezvous_.Abort(reason);
   for (const auto& other : parts_)
-    if (!other->cancellation->cancelled()) other->cancellation->Cancel(Status::Of(Code::kCancelled, "another part of the step failed: ", reason.message()));
+    if (!other->cancellation->cancelled())
+      other->cancellation->Cancel(Status::Of(Code::kCancelled, "another part of the step failed: ", reason.message()));
 }
 
 void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
@@ -199,7 +207,8 @@ void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
     part.feeds.clear();
     for (int32_t number : part.from.feed_numbers) part.feeds.push_back(feeds[number]);
     for (ChannelId channel : part.from.channels) part.feeds.push_back(&shapes_->views[channel]);
-    if (part.cancellation == nullptr || part.cancellation->cancelled()) part.cancellation = std::make_unique<Cancellation>();
+    if (part.cancellation == nullptr || part.cancellation->cancelled())
+      part.cancellation = std::make_unique<Cancellation>();
     part.step.cancellation = part.cancellation.get();
     part.step.trace = step->trace;
     part.step.watcher = step->watcher;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// PartedPlan: a step as one plan a device, of its partition each, which exchange values by channels. PartedRun: one step of it at a time.
+// PartedPlan: a step as one plan a device, of its partition each, which exchange values by channels. PartedRun: one
+// step of it at a time.
 //
-// Each part runs on a thread of its own, as it would on a machine of its own: the caller's runs the first. Parts meet at a
-// rendezvous and nowhere else, variables and other resources excepted, which belong to the session. The first
-// failure of a part aborts the rendezvous and cancels the other parts; it is what the step answers, with the part's device.
+// Each part runs on a thread of its own, as it would on a machine of its own: the caller's runs the first. Parts meet
+// at a rendezvous and nowhere else, variables and other resources excepted, which belong to the session. The first
+// failure of a part aborts the rendezvous and cancels the other parts; it is what the step answers, with the part's
+// device.
 //
 // The plan is immutable, apart from its known shapes; a run serves one step at a time.
 #ifndef TENON_CORE_EXEC_PARTS_PARTED_PLAN_H_
@@ -38,9 +40,10 @@ class PartedPlan final : public Runnable {
   };
 
   // The graph's nodes have the full names of the environment's devices.
-  static Result<std::shared_ptr<PartedPlan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                    std::vector<graph::NodeId> targets, const Environment& env, KernelStore* store,
-                                                    Plan::Options options);
+  static Result<std::shared_ptr<PartedPlan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                                    std::vector<graph::Edge> fetches,
+                                                    std::vector<graph::NodeId> targets, const Environment& env,
+                                                    KernelStore* store, Plan::Options options);
 
   const graph::Graph& graph() const { return graph_; }  // the whole
   const std::vector<Part>& parts() const { return parts_; }

@@ -33,7 +33,9 @@ class Parted : public testing::Test, public fakes::GraphMaker, protected fakes::
     return edge;
   }
   Edge Sum(int device, Edge a, Edge b) { return On(device, Add("Plus", {a, b})); }
-  Edge Mystery(int device, Edge a, std::string_view name = "mystery") { return On(device, Add("Mystery", {a}, {}, name)); }
+  Edge Mystery(int device, Edge a, std::string_view name = "mystery") {
+    return On(device, Add("Mystery", {a}, {}, name));
+  }
   void Place(int device, const Loop& loop) {
     for (const auto* edges : {&loop.enters, &loop.merges, &loop.switches, &loop.nexts, &loop.exits})
       for (Edge edge : *edges) On(device, edge);
@@ -114,7 +116,8 @@ TEST_F(Parted, TracesSayWhatCrossedFromWhereToWhere) {
     });
     ASSERT_EQ(crossed.size(), 2u) << "a send and a receive";
     for (const std::string& detail : crossed)
-      for (const char* part : {"twice", kNames[0], kNames[1], ", 4 bytes"}) EXPECT_NE(detail.find(part), std::string::npos) << part << " in " << detail;
+      for (const char* part : {"twice", kNames[0], kNames[1], ", 4 bytes"})
+        EXPECT_NE(detail.find(part), std::string::npos) << part << " in " << detail;
   }
 }
 
@@ -126,7 +129,8 @@ TEST_F(Parted, FollowsControlEdgesAcrossDevices) {
     order.push_back(value);
     return Status::Ok();
   };
-  const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x")), y = On(1, Feed(TENON_DT_FLOAT, {}, "y")), z = On(2, Feed(TENON_DT_FLOAT, {}, "z"));
+  const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x")), y = On(1, Feed(TENON_DT_FLOAT, {}, "y")),
+             z = On(2, Feed(TENON_DT_FLOAT, {}, "z"));
   const Edge first = Mystery(0, x, "first");
   const Edge second = On(1, Add("Mystery", {y}, {}, "second", {first.node}));
   const Edge third = On(2, Add("Mystery", {z}, {}, "third", {second.node}));
@@ -142,19 +146,25 @@ TEST_F(Parted, FollowsControlEdgesAcrossDevices) {
 TEST_F(Parted, SendsALoopsConditionToEachOtherParticipantOnceATurn) {
   const Edge limit = On(0, Feed(TENON_DT_FLOAT, {}, "limit")), zero = On(0, Value(0)), one = On(0, Value(1));
   Edge on_b, on_c;
-  const Loop loop = While("loop", {zero, one}, [&](const Edges& v) { return On(0, Add("Below", {v[0], On(0, Into(limit, "loop", true))})); },
-                          [&](const Edges& v) {
-                            on_b = Sum(1, v[1], v[1]);
-                            on_c = Sum(2, on_b, v[1]);
-                            return Edges{Sum(0, v[0], On(0, Into(one, "loop", true))), Sum(0, on_c, v[1])};
-                          });
+  const Loop loop = While(
+      "loop", {zero, one},
+      [&](const Edges& v) {
+        return On(0, Add("Below", {v[0], On(0, Into(limit, "loop", true))}));
+      },
+      [&](const Edges& v) {
+        on_b = Sum(1, v[1], v[1]);
+        on_c = Sum(2, on_b, v[1]);
+        return Edges{Sum(0, v[0], On(0, Into(one, "loop", true))), Sum(0, on_c, v[1])};
+      });
   Place(0, loop);
   for (const bool dynamic : {false, true}) {
     Make({limit}, {loop.exits[0], loop.exits[1]}, dynamic);
     for (const int turns : {0, 1, 7}) {
-      // Each turn v1 = 4 * v1. To the others: the condition once more than there are turns; in each turn v1 twice, and the two sums.
+      // Each turn v1 = 4 * v1. To the others: the condition once more than there are turns; in each turn v1 twice, and
+      // the two sums.
       const int64_t conditions = 2 * (turns + 1), values = 4 * turns;
-      Expect({static_cast<float>(turns)}, {static_cast<float>(turns), std::pow(4.0f, static_cast<float>(turns))}, conditions + values);
+      Expect({static_cast<float>(turns)}, {static_cast<float>(turns), std::pow(4.0f, static_cast<float>(turns))},
+             conditions + values);
     }
     EXPECT_EQ(IsStraight(), !dynamic) << plan_->Explain();
   }
@@ -163,18 +173,29 @@ TEST_F(Parted, SendsALoopsConditionToEachOtherParticipantOnceATurn) {
 TEST_F(Parted, RunsNestedLoopsOverDevices) {
   const Edge limit = On(1, Feed(TENON_DT_FLOAT, {}, "limit")), zero = On(0, Value(0)), one = On(2, Value(1));
   // for i in [0, limit): for j in [0, limit): sum += 1, with each loop's condition on another device
-  const Loop outer = While("outer", {zero, zero}, [&](const Edges& v) { return On(1, Add("Below", {v[0], On(1, Into(limit, "outer", true))})); },
-                           [&](const Edges& v) {
-                             const Edge inner_limit = On(2, Into(On(2, Into(limit, "outer", true)), "inner", true));
-                             const Edge inner_one = On(0, Into(On(0, Into(one, "outer", true)), "inner", true));
-                             // Of this turn: a constant of the whole step would be in no loop.
-                             const Edge start = On(2, Add("Minus", {v[0], v[0]}));
-                             const Loop inner = While("inner", {start, v[1]}, [&](const Edges& w) { return On(2, Add("Below", {w[0], inner_limit})); },
-                                                      [&](const Edges& w) { return Edges{Sum(2, w[0], inner_one), Sum(0, w[1], inner_one)}; });
-                             Place(2, inner);
-                             for (Edge edge : {inner.enters[1], inner.merges[1], inner.switches[1], inner.nexts[1], inner.exits[1]}) On(0, edge);
-                             return Edges{Sum(0, v[0], On(0, Into(one, "outer", true))), inner.exits[1]};
-                           });
+  const Loop outer = While(
+      "outer", {zero, zero},
+      [&](const Edges& v) {
+        return On(1, Add("Below", {v[0], On(1, Into(limit, "outer", true))}));
+      },
+      [&](const Edges& v) {
+        const Edge inner_limit = On(2, Into(On(2, Into(limit, "outer", true)), "inner", true));
+        const Edge inner_one = On(0, Into(On(0, Into(one, "outer", true)), "inner", true));
+        // Of this turn: a constant of the whole step would be in no loop.
+        const Edge start = On(2, Add("Minus", {v[0], v[0]}));
+        const Loop inner = While(
+            "inner", {start, v[1]},
+            [&](const Edges& w) {
+              return On(2, Add("Below", {w[0], inner_limit}));
+            },
+            [&](const Edges& w) {
+              return Edges{Sum(2, w[0], inner_one), Sum(0, w[1], inner_one)};
+            });
+        Place(2, inner);
+        for (Edge edge : {inner.enters[1], inner.merges[1], inner.switches[1], inner.nexts[1], inner.exits[1]})
+          On(0, edge);
+        return Edges{Sum(0, v[0], On(0, Into(one, "outer", true))), inner.exits[1]};
+      });
   Place(0, outer);
   On(1, outer.condition);
   for (const bool dynamic : {false, true}) {
@@ -210,8 +231,12 @@ TEST_F(Parted, KnowsAPlanWhoseWorkIsTheSameInEachStep) {
   expect(Sum(0, x, one), true, true);
   const Edge sides = On(0, Add("Branch", {x, On(0, Add("Below", {x, one}))}));
   expect(On(0, Add("Join", {Sum(0, {sides.node, 0}, one), Sum(0, {sides.node, 1}, x)})), true, false);
-  const Loop loop = While("loop", {x}, [&](const Edges& v) { return On(0, Add("Below", {v[0], On(0, Into(one, "loop", true))})); },
-                          [&](const Edges& v) { return Edges{Sum(0, v[0], v[0])}; });
+  const Loop loop = While(
+      "loop", {x},
+      [&](const Edges& v) {
+        return On(0, Add("Below", {v[0], On(0, Into(one, "loop", true))}));
+      },
+      [&](const Edges& v) { return Edges{Sum(0, v[0], v[0])}; });
   Place(0, loop);
   expect(loop.exits[0], false, false);
 }

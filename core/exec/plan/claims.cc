@@ -39,7 +39,8 @@ struct ClaimSink {
   }
   static tenon_status* Refuse(tenon_claim_context* context, int64_t node, uint32_t, tenon_span text) {
     auto* sink = reinterpret_cast<ClaimSink*>(context);
-    if (!sink->claims->cursor_.Has(node)) return InvalidArgument(StrCat("there is no node ", node, " to refuse")).release();
+    if (!sink->claims->cursor_.Has(node))
+      return InvalidArgument(StrCat("there is no node ", node, " to refuse")).release();
     sink->claims->refusals_[sink->claims->cursor_.IdOf(node)] = {sink->compiler->plugin, std::string(View(text))};
     return nullptr;
   }
@@ -54,10 +55,14 @@ bool MayBeClaimed(const Plan& plan, graph::NodeId id, int32_t priority, const Se
 }
 
 // A compiler makes a step faster, and never decides whether it runs: what it fails at is said, and done without it.
-static void LeaveToKernels(const Status& failure) { Log(TENON_LOG_WARNING, StrCat(failure.message(), "; the kernels run instead")); }
+static void LeaveToKernels(const Status& failure) {
+  Log(TENON_LOG_WARNING, StrCat(failure.message(), "; the kernels run instead"));
+}
 
 Claims::Claims(const Plan& plan)
-    : plan_(plan), inference_(&plan.graph()), cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
+    : plan_(plan),
+      inference_(&plan.graph()),
+      cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
       claim_of_(plan.graph().size(), -1) {}
 
 tenon_shape Claims::ShapeOf(Edge edge) {
@@ -70,7 +75,9 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
   std::unique_ptr<Claims> claims(new Claims(plan));
   std::vector<CompilerEntry> compilers = plan.env().compilers ? plan.env().compilers() : std::vector<CompilerEntry>();
   // Of several for a device the one of the highest priority chooses first.
-  std::stable_sort(compilers.begin(), compilers.end(), [](const CompilerEntry& a, const CompilerEntry& b) { return a.table->priority > b.table->priority; });
+  std::stable_sort(compilers.begin(), compilers.end(), [](const CompilerEntry& a, const CompilerEntry& b) {
+    return a.table->priority > b.table->priority;
+  });
   for (const SessionDevice& device : plan.env().devices) {
     for (const CompilerEntry& compiler : compilers)
       if (View(compiler.table->device_type) == device.device->type) {
@@ -79,15 +86,19 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
         if (status.ok() && first < std::ssize(claims->claims_)) status = claims->BreakCircles(first);
         if (status.ok()) continue;
         TENON_RETURN_IF_ERROR(CheckAllowance());
-        LeaveToKernels(std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name)));
+        LeaveToKernels(
+            std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name)));
         claims->Forget(first);
       }
   }
-  std::vector<LoopCompilerEntry> of_loops = plan.env().loop_compilers ? plan.env().loop_compilers() : std::vector<LoopCompilerEntry>();
-  std::stable_sort(of_loops.begin(), of_loops.end(), [](const auto& a, const auto& b) { return a.table->priority > b.table->priority; });
+  std::vector<LoopCompilerEntry> of_loops =
+      plan.env().loop_compilers ? plan.env().loop_compilers() : std::vector<LoopCompilerEntry>();
+  std::stable_sort(of_loops.begin(), of_loops.end(),
+                   [](const auto& a, const auto& b) { return a.table->priority > b.table->priority; });
   for (const SessionDevice& device : plan.env().devices)
     for (const LoopCompilerEntry& compiler : of_loops)
-      if (!device.queued() && View(compiler.table->device_type) == device.device->type) claims->loop_compilers_.push_back({compiler, &device});
+      if (!device.queued() && View(compiler.table->device_type) == device.device->type)
+        claims->loop_compilers_.push_back({compiler, &device});
   return claims;
 }
 
@@ -110,7 +121,8 @@ void Claims::TakeTiles() {
     }
   }
   if (first == std::ssize(claims_)) return;
-  // One at a time, as others may be stuck for it alone; of many all that are, as each look takes as long as the graph is large.
+  // One at a time, as others may be stuck for it alone; of many all that are, as each look takes as long as the graph
+  // is large.
   constexpr int kMostLooks = 16;
   int looks = 0;
   for (std::vector<int32_t> stuck = InCircles(); !stuck.empty() && stuck.back() >= first; stuck = InCircles()) {
@@ -152,7 +164,10 @@ void Claims::Divide(const std::vector<std::vector<graph::NodeId>>& pieces, const
   }
   for (const Claim& claim : whole)
     for (graph::NodeId id : claim.nodes)
-      if (claim_of_[id] < 0) refusals_[id] = {claim.compiler.plugin, "it was claimed; the step is predicted to be no longer when it runs by itself, as it or what reads it need not wait for others"};
+      if (claim_of_[id] < 0)
+        refusals_[id] = {claim.compiler.plugin,
+                         "it was claimed; the step is predicted to be no longer when it runs by itself, as it or what "
+                         "reads it need not wait for others"};
 }
 
 const Claims::Refusal* Claims::RefusalOf(graph::NodeId node) const {
@@ -163,12 +178,15 @@ const Claims::Refusal* Claims::RefusalOf(graph::NodeId node) const {
 Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {
   std::vector<int64_t> nodes;
   for (graph::NodeId id : plan_.order())
-    if (claim_of_[id] < 0 && MayBeClaimed(plan_, id, compiler.table->priority, device)) nodes.push_back(cursor_.NumberOf(id));
+    if (claim_of_[id] < 0 && MayBeClaimed(plan_, id, compiler.table->priority, device))
+      nodes.push_back(cursor_.NumberOf(id));
   if (nodes.empty()) return Status::Ok();
   ClaimSink own{this, &compiler, &device};
-  const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};
-  return CallPlugin(compiler.plugin, "claim",
-                    [&] { return compiler.table->claim(compiler.self, cursor_.c(), nodes.data(), nodes.size(), device.device->handle, &sink); });
+  const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own),
+                              &ClaimSink::Claim, &ClaimSink::Refuse};
+  return CallPlugin(compiler.plugin, "claim", [&] {
+    return compiler.table->claim(compiler.self, cursor_.c(), nodes.data(), nodes.size(), device.device->handle, &sink);
+  });
 }
 
 Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count) {
@@ -178,12 +196,14 @@ Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, 
   for (uint64_t i = 0; i < count; ++i) {
     if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
     const graph::NodeId id = cursor_.IdOf(nodes[i]);
-    if (!MayBeClaimed(plan_, id, compiler.table->priority, device)) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is not one of those that may be claimed"));
+    if (!MayBeClaimed(plan_, id, compiler.table->priority, device))
+      return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is not one of those that may be claimed"));
     if (claim_of_[id] >= 0) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is claimed twice"));
     claim_of_[id] = static_cast<int32_t>(claims_.size());
     claim.nodes.push_back(id);
   }
-  std::sort(claim.nodes.begin(), claim.nodes.end(), [this](graph::NodeId a, graph::NodeId b) { return cursor_.NumberOf(a) < cursor_.NumberOf(b); });
+  std::sort(claim.nodes.begin(), claim.nodes.end(),
+            [this](graph::NodeId a, graph::NodeId b) { return cursor_.NumberOf(a) < cursor_.NumberOf(b); });
   if (claim.nodes.empty()) return InvalidArgument("a claim has no node");
   claims_.push_back(std::move(claim));
   return Status::Ok();
@@ -234,7 +254,9 @@ struct Compilation {
   const OfferedLoop* loop;
   std::deque<tenon_tensor_view> views;
 
-  tenon_output ToC(Edge edge) const { return edge.node ? tenon_output{claims->cursor().NumberOf(edge.node), edge.index, 0} : tenon_output{-1, 0, 0}; }
+  tenon_output ToC(Edge edge) const {
+    return edge.node ? tenon_output{claims->cursor().NumberOf(edge.node), edge.index, 0} : tenon_output{-1, 0, 0};
+  }
   std::vector<tenon_output> ToC(const std::vector<Edge>& edges) const {
     std::vector<tenon_output> out;
     for (const Edge& edge : edges) out.push_back(ToC(edge));
@@ -248,7 +270,8 @@ struct Compilation {
 
   static tenon_status* Get(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view) {
     auto* self = reinterpret_cast<Compilation*>(context);
-    if (!self->claims->cursor().Has(output.node)) return InvalidArgument(StrCat("there is no node ", output.node)).release();
+    if (!self->claims->cursor().Has(output.node))
+      return InvalidArgument(StrCat("there is no node ", output.node)).release();
     const Edge edge{self->claims->cursor().IdOf(output.node), output.index};
     const Node& node = self->graph->node(edge.node);
     if (!Within(edge.index, node.output_types.size()))
@@ -262,7 +285,10 @@ struct Compilation {
     if (!self->claims->cursor().Has(node)) return InvalidArgument(StrCat("there is no node ", node)).release();
     const graph::NodeId id = self->claims->cursor().IdOf(node);
     const auto found = self->loop->sources.find({id, input});
-    if (found == self->loop->sources.end()) return InvalidArgument(StrCat(self->graph->node(id).Describe(), " has no input ", input, ", or is none of the loop's")).release();
+    if (found == self->loop->sources.end())
+      return InvalidArgument(
+                 StrCat(self->graph->node(id).Describe(), " has no input ", input, ", or is none of the loop's"))
+          .release();
     *out_source = self->ToC(found->second);
     return nullptr;
   }
@@ -275,13 +301,17 @@ class DeviceRegion final : public CompiledRegion {
   DeviceRegion(const Entry& compiler, std::vector<graph::NodeId> nodes, std::string label)
       : CompiledRegion(std::move(nodes), std::move(label), compiler.plugin), compiler_(compiler) {}
   ~DeviceRegion() override {
-    if (executable_ != nullptr) TellPlugin(compiler_.plugin, "destroy", [this] { compiler_.table->destroy(executable_); });
+    if (executable_ != nullptr)
+      TellPlugin(compiler_.plugin, "destroy", [this] { compiler_.table->destroy(executable_); });
   }
   // compile(executable) asks the table. UNIMPLEMENTED: the compiler would rather not.
   template <class Function>
   Status Compile(tenon_compile_args* args, Function&& compile) {
-    TENON_RETURN_IF_ERROR(CallPlugin(compiler_.plugin, "compile", &label(), nullptr, [&] { return compile(&executable_); }));
-    if (executable_ == nullptr) return Internal(StrCat(DescribePlugin(compiler_.plugin), ": its compile() gave success and no executable for ", label()));
+    TENON_RETURN_IF_ERROR(
+        CallPlugin(compiler_.plugin, "compile", &label(), nullptr, [&] { return compile(&executable_); }));
+    if (executable_ == nullptr)
+      return Internal(
+          StrCat(DescribePlugin(compiler_.plugin), ": its compile() gave success and no executable for ", label()));
     workspace_bytes_ = args->out_workspace_bytes;
     in_place_ = {args->out_in_place, args->out_in_place_count};
     live_ = std::make_unique<LiveObject>(compiler_.plugin);
@@ -306,8 +336,11 @@ class DeviceRegion final : public CompiledRegion {
 
 // ask(args, executable): compile() of the entry's table.
 template <class Entry, class Function>
-Result<std::shared_ptr<const CompiledRegion>> Compiled(const Plan& plan, const Entry& compiler, const SessionDevice& device, Compilation* compilation, const std::vector<graph::NodeId>& nodes,
-                                                       const std::vector<Edge>& inputs, const std::vector<Edge>& outputs, Function&& ask) {
+Result<std::shared_ptr<const CompiledRegion>> Compiled(const Plan& plan, const Entry& compiler,
+                                                       const SessionDevice& device, Compilation* compilation,
+                                                       const std::vector<graph::NodeId>& nodes,
+                                                       const std::vector<Edge>& inputs,
+                                                       const std::vector<Edge>& outputs, Function&& ask) {
   const std::vector<int64_t> numbers = compilation->NumbersOf(nodes);
   const std::vector<tenon_output> in = compilation->ToC(inputs), out = compilation->ToC(outputs);
   tenon_compile_args args{TENON_HEAD(tenon_compile_args),
@@ -341,24 +374,30 @@ Result<std::shared_ptr<const CompiledRegion>> Compiled(const Plan& plan, const E
 
 }  // namespace
 
-Result<std::shared_ptr<const CompiledRegion>> CompileClaim(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
-                                                           const std::vector<graph::NodeId>& nodes, const std::vector<Edge>& inputs, const std::vector<Edge>& outputs,
-                                                           const graph::ShapeInference& inference) {
+Result<std::shared_ptr<const CompiledRegion>> CompileClaim(
+    const Plan& plan, const Claims& claims, const Claims::Claim& claim, const std::vector<graph::NodeId>& nodes,
+    const std::vector<Edge>& inputs, const std::vector<Edge>& outputs, const graph::ShapeInference& inference) {
   Compilation compilation{&plan.graph(), &claims, &inference, nullptr, {}};
-  return Compiled(plan, claim.compiler, *claim.device, &compilation, nodes, inputs, outputs, [&](tenon_compile_args* args, tenon_executable** executable) {
-    return claim.compiler.table->compile(claim.compiler.self, args, executable);
-  });
+  return Compiled(plan, claim.compiler, *claim.device, &compilation, nodes, inputs, outputs,
+                  [&](tenon_compile_args* args, tenon_executable** executable) {
+                    return claim.compiler.table->compile(claim.compiler.self, args, executable);
+                  });
 }
 
-Result<std::shared_ptr<const CompiledRegion>> CompileLoop(const Plan& plan, const Claims& claims, const Claims::LoopCompiler& by, const OfferedLoop& loop, const graph::ShapeInference& inference) {
+Result<std::shared_ptr<const CompiledRegion>> CompileLoop(const Plan& plan, const Claims& claims,
+                                                          const Claims::LoopCompiler& by, const OfferedLoop& loop,
+                                                          const graph::ShapeInference& inference) {
   Compilation compilation{&plan.graph(), &claims, &inference, &loop, {}};
   std::vector<tenon_loop_variable> variables;
   for (const OfferedLoop::Variable& each : loop.variables)
-    variables.push_back({compilation.ToC(each.initial), compilation.ToC(each.current), compilation.ToC(each.next), compilation.ToC(each.result)});
-  const tenon_compile_loop told{TENON_HEAD(tenon_compile_loop), variables.data(), variables.size(), compilation.ToC(loop.condition), loop.condition_nodes, &Compilation::SourceOf};
-  return Compiled(plan, by.compiler, *by.device, &compilation, loop.nodes, loop.inputs, loop.outputs, [&](tenon_compile_args* args, tenon_executable** executable) {
-    return by.compiler.table->compile(by.compiler.self, args, &told, executable);
-  });
+    variables.push_back({compilation.ToC(each.initial), compilation.ToC(each.current), compilation.ToC(each.next),
+                         compilation.ToC(each.result)});
+  const tenon_compile_loop told{TENON_HEAD(tenon_compile_loop),  variables.data(),     variables.size(),
+                                compilation.ToC(loop.condition), loop.condition_nodes, &Compilation::SourceOf};
+  return Compiled(plan, by.compiler, *by.device, &compilation, loop.nodes, loop.inputs, loop.outputs,
+                  [&](tenon_compile_args* args, tenon_executable** executable) {
+                    return by.compiler.table->compile(by.compiler.self, args, &told, executable);
+                  });
 }
 
 }  // namespace tenon::exec

@@ -66,8 +66,8 @@ class ClaimsTest : public testing::Test, public fakes::GraphMaker, protected fak
                                      uint64_t count, tenon_device* device, const tenon_claim_sink* sink) {
     return Ask(Of(self)->second_answer_, cursor, nodes, count, device, sink);
   }
-  static tenon_status* Ask(const std::function<void(Question&)>& answer, const tenon_graph_cursor* cursor, const int64_t* nodes,
-                           uint64_t count, tenon_device* device, const tenon_claim_sink* sink) {
+  static tenon_status* Ask(const std::function<void(Question&)>& answer, const tenon_graph_cursor* cursor,
+                           const int64_t* nodes, uint64_t count, tenon_device* device, const tenon_claim_sink* sink) {
     Question question{cursor, sink, reinterpret_cast<const Device*>(device), {}};
     for (uint64_t i = 0; i < count; ++i) question.offered.insert(question.NameOf(nodes[i]));
     answer(question);
@@ -100,7 +100,8 @@ class ClaimsTest : public testing::Test, public fakes::GraphMaker, protected fak
   }
   Edge Sum(Edge a, std::string_view name) { return Add("Plus", {a, a}, {}, name); }
 
-  std::function<void(Question&)> answer_, second_answer_;  // second_answer_: of a compiler of a higher priority, if there is one
+  std::function<void(Question&)> answer_,
+      second_answer_;  // second_answer_: of a compiler of a higher priority, if there is one
   Status compile_answer_;
   bool makes_one_ = true;
   uint64_t compiled_nodes_ = 0;
@@ -133,7 +134,9 @@ TEST_F(ClaimsTest, TakesASetAndKeepsWhyOthersAreLeft) {
 class Logged {
  public:
   Logged() {
-    SetLogFunction([](void* argument, uint32_t, std::string_view text) { *static_cast<std::string*>(argument) += StrCat(text, "\n"); }, &text_);
+    SetLogFunction([](void* argument, uint32_t,
+                      std::string_view text) { *static_cast<std::string*>(argument) += StrCat(text, "\n"); },
+                   &text_);
   }
   ~Logged() { SetLogFunction(nullptr, nullptr); }
   std::string Take() { return std::exchange(text_, ""); }
@@ -195,11 +198,13 @@ TEST_F(ClaimsTest, GivesUpOneOfTwoDevicesSetsThatWouldDependOnEachOther) {
   for (const Edge& edge : {b, c}) {
     EXPECT_NE((*claims)->ClaimOf(edge.node), (*claims)->ClaimOf(a.node));
     ASSERT_NE((*claims)->RefusalOf(edge.node), nullptr);
-    EXPECT_EQ((*claims)->RefusalOf(edge.node)->reason, "its set and one of another compiler would depend on each other");
+    EXPECT_EQ((*claims)->RefusalOf(edge.node)->reason,
+              "its set and one of another compiler would depend on each other");
   }
 }
 
-// Of two compilers of a device: the one of the higher priority is asked first, the other is offered the rest; where their sets would make a circle, the first has its way.
+// Of two compilers of a device: the one of the higher priority is asked first, the other is offered the rest; where
+// their sets would make a circle, the first has its way.
 TEST_F(ClaimsTest, SeveralCompilersOfADeviceChooseByTheirPriority) {
   const Edge x = Feed(TENON_DT_FLOAT, {}, "x"), y = Feed(TENON_DT_FLOAT, {}, "y");
   const Edge a = Sum(x, "a"), b = Sum(a, "b"), c = Sum(y, "c"), d = Sum(c, "d"), e = Sum(y, "e");

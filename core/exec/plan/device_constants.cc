@@ -12,7 +12,8 @@ constexpr uint64_t kMostSmall = 64;  // bytes
 Result<Tensor> DeviceConstants::Get(const Tensor& value, int32_t memory) {
   std::lock_guard lock(mutex_);
   if (value.byte_size() <= kMostSmall && IsPlain(value.dtype())) {
-    Small small{value.dtype(), memory, value.shape().dims(), std::string(static_cast<const char*>(value.data()), value.byte_size())};
+    Small small{value.dtype(), memory, value.shape().dims(),
+                std::string(static_cast<const char*>(value.data()), value.byte_size())};
     if (const auto found = small_.find(small); found != small_.end()) return found->second;
     TENON_ASSIGN_OR_RETURN(Tensor copy, CopyOf(value, memory));
     return small_.emplace(std::move(small), std::move(copy)).first->second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceConstants: a plan's constants in the memories of its devices. Any thread. Small ones that are equal are one there: a graph has the same
-// rate for each of its updates, and a device sees that by the address.
+// DeviceConstants: a plan's constants in the memories of its devices. Any thread. Small ones that are equal are one
+// there: a graph has the same rate for each of its updates, and a device sees that by the address.
 #ifndef TENON_CORE_EXEC_PLAN_DEVICE_CONSTANTS_H_
 #define TENON_CORE_EXEC_PLAN_DEVICE_CONSTANTS_H_
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a variable's value is read that others write to by its reference.
 //
-// A value that is written in place (device/resources.h) shows to whoever reads it what was last written, also when it was passed on before
-// that. One that is not written in place is read as late as it is used, so that both kinds show the same: what only passes the value on then
-// passes on the reference. Where a merge, a next turn, a branch's predicate or a view takes it, it is read there.
+// A value that is written in place (device/resources.h) shows to whoever reads it what was last written, also when it
+// was passed on before that. One that is not written in place is read as late as it is used, so that both kinds show
+// the same: what only passes the value on then passes on the reference. Where a merge, a next turn, a branch's
+// predicate or a view takes it, it is read there.
 #ifndef TENON_CORE_EXEC_PLAN_LATE_READS_H_
 #define TENON_CORE_EXEC_PLAN_LATE_READS_H_
 
@@ -21,7 +22,8 @@ struct LateReads {
   std::function<bool(const graph::Node&, graph::Edge)> stays;
 };
 
-// Makes references of the values that nodes in `order` (topological) pass on. A step in which nobody writes by a reference is left as it is.
+// Makes references of the values that nodes in `order` (topological) pass on. A step in which nobody writes by a
+// reference is left as it is.
 void ReadWhenUsed(graph::Graph* graph, const std::vector<graph::NodeId>& order, const LateReads& plan);
 
 }  // namespace tenon::exec

@@ -11,12 +11,13 @@
 
 namespace tenon::exec {
 
-Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                             std::vector<graph::NodeId> targets, const Environment& env, KernelStore* store,
-                                             Plan::Options options) {
+Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                             std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
+                                             const Environment& env, KernelStore* store, Plan::Options options) {
   const graph::NodeId own = graph.next_id();  // the others are added for transfers
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan, Plan::Create(std::move(graph), std::move(feeds), std::move(fetches), std::move(targets),
-                                                                        env, store, std::move(options)));
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan,
+                         Plan::Create(std::move(graph), std::move(feeds), std::move(fetches), std::move(targets), env,
+                                      store, std::move(options)));
   const bool is_part = plan->options().part != nullptr;
   if (plan->uses_queues() || is_part) {
     TENON_ASSIGN_OR_RETURN(TransferOrder transfers, OrderTransfers(*plan, own));

@@ -12,9 +12,9 @@ namespace tenon::exec {
 
 // `graph` holds just the nodes to run. Feeds replace edges: their producers need not be in the graph's order.
 // A node's `device` is the full name of one of the environment's devices, or nothing. The store outlives the plan.
-Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                             std::vector<graph::NodeId> targets, const Environment& env, KernelStore* store,
-                                             Plan::Options options);
+Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                             std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
+                                             const Environment& env, KernelStore* store, Plan::Options options);
 
 }  // namespace tenon::exec
 

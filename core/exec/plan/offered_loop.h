@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OfferedLoop: a while loop as compilers see it (tenon_compile_loop): what it carries and what its nodes read, without what only steers.
+// OfferedLoop: a while loop as compilers see it (tenon_compile_loop): what it carries and what its nodes read, without
+// what only steers.
 #ifndef TENON_CORE_EXEC_PLAN_OFFERED_LOOP_H_
 #define TENON_CORE_EXEC_PLAN_OFFERED_LOOP_H_
 

@@ -59,7 +59,8 @@ class Simulation {
     lane_.assign(items_.size(), kNoLane);
     double host = 0, end = 0;
     size_t done = 0;
-    std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;  // near the plan's order, as the emitter has it
+    std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>
+        ready;  // near the plan's order, as the emitter has it
     for (size_t i = 0; i < items_.size(); ++i)
       if (unit[i] == static_cast<int32_t>(i) && pending_[i] == 0) ready.push(static_cast<int32_t>(i));
     while (!ready.empty()) {
@@ -78,9 +79,13 @@ class Simulation {
   size_t size() const { return items_.size(); }
   bool out_of_time() const { return visits_ > kVisits || !CheckAllowance().ok(); }
   // Whether a value comes here, or goes from here, by a transfer or to the host.
-  bool Crosses(int32_t position) const { return items_[position].kind == Kind::kTransfer || items_[position].kind == Kind::kHost; }
+  bool Crosses(int32_t position) const {
+    return items_[position].kind == Kind::kTransfer || items_[position].kind == Kind::kHost;
+  }
   const std::vector<int32_t>& After(int32_t position) const { return items_[position].after; }
-  bool IsKernel(int32_t position) const { return items_[position].kind == Kind::kQueued && items_[position].seconds > 0; }
+  bool IsKernel(int32_t position) const {
+    return items_[position].kind == Kind::kQueued && items_[position].seconds > 0;
+  }
 
  private:
   enum class Kind { kNothing, kQueued, kHost, kTransfer };
@@ -170,7 +175,8 @@ class Simulation {
     double begin = free[lane];
     for (int32_t member = at; member >= 0; member = next_member_[member])
       for (int32_t source : items_[member].after)
-        if (lane_[source] != kNoLane) begin = std::max(begin, finish_[source] + (lane_[source] == lane ? 0 : kCrossingSeconds));
+        if (lane_[source] != kNoLane)
+          begin = std::max(begin, finish_[source] + (lane_[source] == lane ? 0 : kCrossingSeconds));
     return begin;
   }
 
@@ -230,7 +236,8 @@ class Cutter {
     std::vector<int32_t> unit(simulation_.size());
     std::iota(unit.begin(), unit.end(), 0);
     for (size_t s = 0; s < sets_.size(); ++s)
-      for (size_t i = 1; i < sets_[s].size(); ++i) unit[sets_[s][i]] = cuts_[s][i] ? sets_[s][i] : unit[sets_[s][i - 1]];
+      for (size_t i = 1; i < sets_[s].size(); ++i)
+        unit[sets_[s][i]] = cuts_[s][i] ? sets_[s][i] : unit[sets_[s][i - 1]];
     return unit;
   }
   // Where something comes that others have to make, and behind what others wait for.
@@ -244,7 +251,9 @@ class Cutter {
       std::vector<bool>& of_set = cuts.emplace_back(sets_[s].size(), false);
       for (size_t i = 1; movable_[s] && i < sets_[s].size(); ++i) {
         const auto& after = simulation_.After(sets_[s][i]);
-        of_set[i] = gives[sets_[s][i - 1]] || std::any_of(after.begin(), after.end(), [this](int32_t source) { return simulation_.Crosses(source); });
+        of_set[i] = gives[sets_[s][i - 1]] || std::any_of(after.begin(), after.end(), [this](int32_t source) {
+                      return simulation_.Crosses(source);
+                    });
       }
     }
     return cuts;
@@ -268,9 +277,12 @@ class Cutter {
   void AddPieces(size_t s) {
     for (size_t begin = 0, i = 1; i <= sets_[s].size(); ++i) {
       if (i < sets_[s].size() && !cuts_[s][i]) continue;
-      const std::vector<int32_t> piece(sets_[s].begin() + static_cast<ptrdiff_t>(begin), sets_[s].begin() + static_cast<ptrdiff_t>(i));
+      const std::vector<int32_t> piece(sets_[s].begin() + static_cast<ptrdiff_t>(begin),
+                                       sets_[s].begin() + static_cast<ptrdiff_t>(i));
       begin = i;
-      if (!movable_[s] || std::count_if(piece.begin(), piece.end(), [this](int32_t at) { return simulation_.IsKernel(at); }) > 1) pieces_.push_back(piece);
+      if (!movable_[s] ||
+          std::count_if(piece.begin(), piece.end(), [this](int32_t at) { return simulation_.IsKernel(at); }) > 1)
+        pieces_.push_back(piece);
     }
   }
 

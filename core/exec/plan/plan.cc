@@ -19,15 +19,17 @@ namespace tenon::exec {
 bool NeedsKernel(const graph::Node& node) {
   constexpr uint64_t kByEngine = TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH |
                                  TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
-                                 TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_SEND | TENON_OP_RECV;
+                                 TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_ARGUMENT |
+                                 TENON_OP_SEND | TENON_OP_RECV;
   return !node.has(kByEngine);
 }
 
 namespace {
 
-// Straight code submits and waits in a plan's order: what begins first by the prediction comes first, so that neither the host nor a queue waits for one
-// device with what another could do. Topological again, and of equals as before.
-std::vector<graph::NodeId> SortedByStart(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const graph::NodeMap<double>& starts) {
+// Straight code submits and waits in a plan's order: what begins first by the prediction comes first, so that neither
+// the host nor a queue waits for one device with what another could do. Topological again, and of equals as before.
+std::vector<graph::NodeId> SortedByStart(const graph::Graph& graph, const std::vector<graph::NodeId>& order,
+                                         const graph::NodeMap<double>& starts) {
   graph::NodeMap<int32_t> pending(graph.size(), -1);
   graph::NodeMap<std::vector<graph::NodeId>> readers(graph.size());
   using Next = std::pair<double, size_t>;
@@ -108,12 +110,14 @@ graph::Edge Plan::ValueOf(graph::NodeId transfer) const {
 
 bool Plan::HasControlFlow() const {
   constexpr uint64_t kControlFlow = TENON_OP_ENTER | TENON_OP_SWITCH | TENON_OP_MERGE;
-  return std::any_of(order_.begin(), order_.end(), [this](graph::NodeId id) { return graph_.node(id).has(kControlFlow); });
+  return std::any_of(order_.begin(), order_.end(),
+                     [this](graph::NodeId id) { return graph_.node(id).has(kControlFlow); });
 }
 
 bool Plan::RunsThrough() const {
   return !uses_queues_ && std::none_of(order_.begin(), order_.end(), [this](graph::NodeId id) {
-    return graph_.node(id).has(TENON_OP_ENTER) || (runner(id) != nullptr && runner(id)->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING));
+    return graph_.node(id).has(TENON_OP_ENTER) ||
+           (runner(id) != nullptr && runner(id)->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING));
   });
 }
 
@@ -171,10 +175,12 @@ Status Plan::MakeRunners(KernelStore* store) {
     const graph::Node& node = graph_.node(id);
     if (const auto it = devices.find(node.device); it != devices.end()) device_of_[id] = it->second;
     uses_queues_ = uses_queues_ || MemoryOfDevice(id) != 0;
-    if (node.has(TENON_OP_CONSTANT) && (node.FindAttr("value") == nullptr || node.FindAttr("value")->kind() != TENON_ATTR_TENSOR))
+    if (node.has(TENON_OP_CONSTANT) &&
+        (node.FindAttr("value") == nullptr || node.FindAttr("value")->kind() != TENON_ATTR_TENSOR))
       return InvalidArgument(StrCat(node.Describe(), " is a constant without a tensor in its attribute 'value'"));
     if (node.has(TENON_OP_SEND | TENON_OP_RECV) && !ChannelOf(id))
-      return Unimplemented(StrCat(node.Describe(), ": sends and receives run in the parts of a graph that the engine itself has partitioned"));
+      return Unimplemented(StrCat(
+          node.Describe(), ": sends and receives run in the parts of a graph that the engine itself has partitioned"));
     if (!NeedsKernel(node)) continue;
     TENON_ASSIGN_OR_RETURN(runners_[id], NodeRunner::Create(node, *env_, store, DeviceOf(id)));
     TENON_RETURN_IF_ERROR(runners_[id]->KnowHandles(graph_));
@@ -187,10 +193,12 @@ int32_t Plan::MemoryOfDevice(graph::NodeId node) const {
 }
 
 int32_t Plan::MemoryOf(graph::Edge edge) const {
-  if (const int feed = FeedOf(edge); feed >= 0) return options_.feed_memories.empty() ? 0 : options_.feed_memories[feed];
+  if (const int feed = FeedOf(edge); feed >= 0)
+    return options_.feed_memories.empty() ? 0 : options_.feed_memories[feed];
   const graph::Node& node = graph_.node(edge.node);
   const DType type = node.output_types[edge.index];
-  if (!IsPlain(BaseType(type)) || node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_MERGE) && edge.index > 0)) return 0;
+  if (!IsPlain(BaseType(type)) || node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_MERGE) && edge.index > 0))
+    return 0;
   const NodeRunner* runner = runners_[edge.node].get();
   if (runner == nullptr || IsRef(type)) return MemoryOfDevice(edge.node);
   return runner->host_output(edge.index) ? 0 : runner->queued_on()->memory;
@@ -209,7 +217,9 @@ Status Plan::AddTransfers() {
   partition::Memories memories;
   memories.of = [this](graph::Edge edge) { return MemoryOf(edge); };
   memories.wanted = [this](const graph::Node& node, int32_t input) { return MemoryWanted(node, input); };
-  memories.direct = [&](int32_t from, int32_t to) { return env_->CopiesDirectly(*device(from).device, *device(to).device); };
+  memories.direct = [&](int32_t from, int32_t to) {
+    return env_->CopiesDirectly(*device(from).device, *device(to).device);
+  };
   memories.name = [&](int32_t memory) { return device(memory).device->name; };
   std::vector<graph::Edge> fetches = fetches_;
   std::vector<int32_t> fetch_memories = options_.fetch_memories;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan: what a step of (feeds, fetches, targets) runs, whatever the shapes of its feeds: a pruned, optimized graph, a runner for each
-// node that needs a kernel, an order, the memory of each value. Made once (make_plan.h) and immutable then; any thread.
+// Plan: what a step of (feeds, fetches, targets) runs, whatever the shapes of its feeds: a pruned, optimized graph, a
+// runner for each node that needs a kernel, an order, the memory of each value. Made once (make_plan.h) and immutable
+// then; any thread.
 #ifndef TENON_CORE_EXEC_PLAN_PLAN_H_
 #define TENON_CORE_EXEC_PLAN_PLAN_H_
 
@@ -56,7 +57,9 @@ class Plan {
   // Whether a node's output is a fetch that stays in a device's memory, which the caller keeps.
   bool IsKept(graph::NodeId node) const { return kept_.Get(node, false); }
   // The channel of a send or receive; none for other nodes.
-  ChannelId ChannelOf(graph::NodeId node) const { return options_.part == nullptr ? ChannelId() : options_.part->channels.Get(node, ChannelId()); }
+  ChannelId ChannelOf(graph::NodeId node) const {
+    return options_.part == nullptr ? ChannelId() : options_.part->channels.Get(node, ChannelId());
+  }
   // Of what is sent to other parts.
   TransferPrecision precision() const { return options_.part->precision; }
   bool MayBeDead(ChannelId channel) const { return options_.part->may_be_dead[channel]; }
@@ -69,8 +72,8 @@ class Plan {
   const std::vector<graph::NodeId>& receives() const { return receives_; }
   // Whether any node runs on a device with queues.
   bool uses_queues() const { return uses_queues_; }
-  // Whether a step, once all that it receives is there, computes to its end and waits for nobody: no loop, no device with queues, no
-  // kernel that may wait.
+  // Whether a step, once all that it receives is there, computes to its end and waits for nobody: no loop, no device
+  // with queues, no kernel that may wait.
   bool RunsThrough() const;
   // nullptr: no compiler was asked.
   const Claims* claims() const { return claims_.get(); }

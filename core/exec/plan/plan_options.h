@@ -35,11 +35,13 @@ struct PlanOptions {
   bool compile = true;                                              // devices' compilers may take whole sets of nodes
   TransferPrecision transfer_precision = TransferPrecision::kFull;  // of what goes from part to part
   bool early_transfers = false;  // values go to devices as soon as they are there; else when they are needed
-  bool turns_while_entered = false;  // a loop turns on, without a bound, while something is yet to enter it: who waits for its exits may not need that
+  bool turns_while_entered = false;  // a loop turns on, without a bound, while something is yet to enter it: who waits
+                                     // for its exits may not need that
   std::vector<int32_t> feed_memories,
       fetch_memories;  // where each lies: 0 the host's, else the number of a device with queues; empty: 0
   std::shared_ptr<const StepTimes> times;  // nullptr: nothing is known
-  std::shared_ptr<const std::map<std::string, std::string, std::less<>>> notes;  // what is told of nodes, by their names, when the step is explained; nullptr: nothing
+  std::shared_ptr<const std::map<std::string, std::string, std::less<>>>
+      notes;  // what is told of nodes, by their names, when the step is explained; nullptr: nothing
   std::shared_ptr<const PartInfo> part;    // nullptr: the plan is of a whole graph, without sends and receives
 };
 

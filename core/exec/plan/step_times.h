@@ -17,8 +17,8 @@ struct StepTimes {
     double bytes = 0;
   };
   graph::NodeMap<double> node_seconds;  // of the graph that the plan is made of
-  // From the step's start. Empty where no device has queues, or a kernel of a device with queues neither was measured nor says what it takes: guesses
-  // are good enough to place by, and not to give up what compilers and captures save.
+  // From the step's start. Empty where no device has queues, or a kernel of a device with queues neither was measured
+  // nor says what it takes: guesses are good enough to place by, and not to give up what compilers and captures save.
   graph::NodeMap<double> node_starts;
   // Values that go to a memory (0: the host's, else the number of a device with queues).
   std::map<std::pair<graph::Edge, int32_t>, Crossing> crossings;

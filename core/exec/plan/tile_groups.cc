@@ -32,7 +32,8 @@ class Finder {
 
   std::vector<std::vector<NodeId>> Take() {
     std::erase_if(groups_, [](const auto& group) { return group.size() < 2; });
-    for (auto& group : groups_) std::sort(group.begin(), group.end(), [this](NodeId a, NodeId b) { return position_[a] < position_[b]; });
+    for (auto& group : groups_)
+      std::sort(group.begin(), group.end(), [this](NodeId a, NodeId b) { return position_[a] < position_[b]; });
     return std::move(groups_);
   }
 
@@ -64,7 +65,9 @@ class Finder {
     const auto visit = [&](NodeId reader) {
       const auto follow = [&](NodeId source) {
         // A back edge of a loop comes from behind.
-        if (source && position_[source] > first && position_[source] < position_[reader] && !inside.contains(source) && seen.insert(source).second) stack.push_back(source);
+        if (source && position_[source] > first && position_[source] < position_[reader] && !inside.contains(source) &&
+            seen.insert(source).second)
+          stack.push_back(source);
       };
       for (const Edge& edge : graph_.node(reader).inputs)
         if (plan_.FeedOf(edge) < 0) follow(edge.node);
@@ -75,7 +78,9 @@ class Finder {
       if (seen.size() > kMostVisited) return false;
       const NodeId id = stack.back();
       stack.pop_back();
-      const auto reads_member = [&](NodeId source) { return source && inside.contains(source) && position_[source] < position_[id]; };
+      const auto reads_member = [&](NodeId source) {
+        return source && inside.contains(source) && position_[source] < position_[id];
+      };
       const Node& node = graph_.node(id);
       for (const Edge& edge : node.inputs)
         if (plan_.FeedOf(edge) < 0 && reads_member(edge.node)) return false;
@@ -93,6 +98,8 @@ class Finder {
 
 }  // namespace
 
-std::vector<std::vector<NodeId>> FindTileGroups(const Plan& plan, const std::function<bool(NodeId)>& may) { return Finder(plan, may).Take(); }
+std::vector<std::vector<NodeId>> FindTileGroups(const Plan& plan, const std::function<bool(NodeId)>& may) {
+  return Finder(plan, may).Take();
+}
 
 }  // namespace tenon::exec

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile groups: nodes of element-wise kernels that feed one another, to be computed in one pass over memory (tile_program.h).
+// Tile groups: nodes of element-wise kernels that feed one another, to be computed in one pass over memory
+// (tile_program.h).
 //
-// A group is convex: no way leads out of it and in again. It holds nodes whose kernels have a tile function (ext/draft/tile.h), whoever brought them. Shapes
-// are not looked at here, as they may be unknown until a step comes: who emits the group parts it where they differ.
+// A group is convex: no way leads out of it and in again. It holds nodes whose kernels have a tile function
+// (ext/draft/tile.h), whoever brought them. Shapes are not looked at here, as they may be unknown until a step comes:
+// who emits the group parts it where they differ.
 #ifndef TENON_CORE_EXEC_PLAN_TILE_GROUPS_H_
 #define TENON_CORE_EXEC_PLAN_TILE_GROUPS_H_
 

@@ -25,22 +25,27 @@ using graph::NodeId;
 
 namespace {
 
-constexpr int64_t kMostTile = 2048, kLeastTile = 256;  // elements; more cost less to begin, fewer stay nearer to the processor
+constexpr int64_t kMostTile = 2048,
+                  kLeastTile = 256;  // elements; more cost less to begin, fewer stay nearer to the processor
 constexpr int64_t kGrain = 64;                         // elements that tiles begin at a multiple of
 constexpr int64_t kMostSlotBytes = 64 << 10;           // of a thread's stack
 constexpr size_t kMostOperands = 8;                    // of a node
-constexpr double kLeastCost = 0.1, kMostCost = 1e6;    // nanoseconds of an element; what is less or more is taken for a few instructions
+constexpr double kLeastCost = 0.1,
+                 kMostCost = 1e6;  // nanoseconds of an element; what is less or more is taken for a few instructions
 
 const tenon_tile* TileOf(const tenon_kernel_registration& kernel) {
   const tenon_tile* const tile = TENON_HAS(&kernel, tile) ? kernel.tile : nullptr;
-  const bool is_known = tile != nullptr && TENON_HAS(tile, select) && tile->select != nullptr && tile->must_understand == 0 && View(tile->id) == TENON_EXTENSION_TILE;
+  const bool is_known = tile != nullptr && TENON_HAS(tile, select) && tile->select != nullptr &&
+                        tile->must_understand == 0 && View(tile->id) == TENON_EXTENSION_TILE;
   return is_known ? tile : nullptr;
 }
 
 // The node's function, by its kernel's answer; function NULL: none.
-tenon_tile_args Select(const Node& node, const tenon_kernel_registration& kernel, const std::string& plugin, const tenon_kernel* state) {
+tenon_tile_args Select(const Node& node, const tenon_kernel_registration& kernel, const std::string& plugin,
+                       const tenon_kernel* state) {
   const std::vector<uint32_t> types(node.input_types.begin(), node.input_types.end());
-  tenon_tile_args args{TENON_HEAD(tenon_tile_args), state, types.data(), types.size(), node.output_types[0], 0, nullptr, nullptr, 0};
+  tenon_tile_args args{
+      TENON_HEAD(tenon_tile_args), state, types.data(), types.size(), node.output_types[0], 0, nullptr, nullptr, 0};
   const Status status = CallPlugin(plugin, "select", [&] { return TileOf(kernel)->select(&args); });
   if (!status.ok()) args.out_function = nullptr;
   args.input_dtypes = nullptr;
@@ -53,12 +58,16 @@ bool IsTiledType(DType type) { return !IsRef(type) && IsPlain(type) && SizeOf(ty
 
 bool MayBeTiled(const Plan& plan, NodeId id) {
   const NodeRunner* runner = plan.runner(id).get();
-  if (runner == nullptr || runner->queued_on() != nullptr || runner->main_queue_only() || runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL | TENON_KERNEL_VIEW))
+  if (runner == nullptr || runner->queued_on() != nullptr || runner->main_queue_only() ||
+      runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL | TENON_KERNEL_VIEW))
     return false;
   const tenon_kernel_registration& kernel = runner->registration();
   const Node& node = runner->node();
-  if (TileOf(kernel) == nullptr || kernel.dynamic_outputs != 0 || node.output_types.size() != 1 || node.input_types.empty() || node.input_types.size() > kMostOperands) return false;
-  if (!IsTiledType(node.output_types[0]) || !std::all_of(node.input_types.begin(), node.input_types.end(), IsTiledType)) return false;
+  if (TileOf(kernel) == nullptr || kernel.dynamic_outputs != 0 || node.output_types.size() != 1 ||
+      node.input_types.empty() || node.input_types.size() > kMostOperands)
+    return false;
+  if (!IsTiledType(node.output_types[0]) || !std::all_of(node.input_types.begin(), node.input_types.end(), IsTiledType))
+    return false;
   // What depends on attributes is known when the kernel has been made.
   return kernel.create != nullptr || Select(node, kernel, runner->plugin(), nullptr).out_function != nullptr;
 }
@@ -67,15 +76,23 @@ bool MayBeTiled(const Plan& plan, NodeId id) {
 
 class TileProgram::Maker {
  public:
-  Maker(const Plan& plan, const std::vector<NodeId>& nodes, const std::vector<Edge>& inputs, const std::vector<Edge>& outputs, const graph::ShapeInference& inference)
-      : plan_(plan), graph_(plan.graph()), nodes_(nodes), inputs_(inputs), outputs_(outputs), inference_(inference), dims_(inference.facts({nodes[0], 0}).shape.dims()) {}
+  Maker(const Plan& plan, const std::vector<NodeId>& nodes, const std::vector<Edge>& inputs,
+        const std::vector<Edge>& outputs, const graph::ShapeInference& inference)
+      : plan_(plan),
+        graph_(plan.graph()),
+        nodes_(nodes),
+        inputs_(inputs),
+        outputs_(outputs),
+        inference_(inference),
+        dims_(inference.facts({nodes[0], 0}).shape.dims()) {}
 
   Result<std::shared_ptr<const TileProgram>> Make() {
     const std::string label = StrCat(graph_.node(nodes_[0]).name, " and ", nodes_.size() - 1, " more");
     program_ = std::make_shared<TileProgram>(nodes_, label, plan_.runner(nodes_[0])->plugin());
     program_->dims_ = dims_;
     program_->total_ = std::accumulate(dims_.begin(), dims_.end(), int64_t{1}, std::multiplies<>());
-    if (program_->total_ <= 1) return std::shared_ptr<const TileProgram>();  // kernels have a way of their own for one element
+    if (program_->total_ <= 1)
+      return std::shared_ptr<const TileProgram>();  // kernels have a way of their own for one element
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (!PlaceInput(i)) return std::shared_ptr<const TileProgram>();
     FindLastReads();
@@ -110,7 +127,8 @@ class TileProgram::Maker {
     } else if (count == 1) {
       operand.is_scalar = true;
     } else {
-      Broadcast broadcast{static_cast<int32_t>(i), NewSlot(), operand.size, std::vector<int64_t>(dims_.size(), 0), false};
+      Broadcast broadcast{static_cast<int32_t>(i), NewSlot(), operand.size, std::vector<int64_t>(dims_.size(), 0),
+                          false};
       int64_t stride = 1;
       for (size_t d = shape.size(); d-- > 0;) {
         const size_t at = d + dims_.size() - shape.size();
@@ -136,9 +154,11 @@ class TileProgram::Maker {
     NodeRunner& runner = *plan_.runner(nodes_[i]);
     std::vector<const graph::OutputFacts*> facts;
     for (const Edge& edge : node.inputs) facts.push_back(&inference_.facts(edge));
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> prepared, runner.Prepare(facts, {inference_.facts({node.id, 0})}));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> prepared,
+                           runner.Prepare(facts, {inference_.facts({node.id, 0})}));
     if (TileOf(prepared->kernel->registration()) == nullptr) return false;
-    const tenon_tile_args selected = Select(node, prepared->kernel->registration(), prepared->kernel->plugin(), prepared->kernel->state());
+    const tenon_tile_args selected =
+        Select(node, prepared->kernel->registration(), prepared->kernel->plugin(), prepared->kernel->state());
     if (selected.out_function == nullptr) return false;
     Step step{selected.out_function, selected.out_argument, {}, {}, {}};
     std::vector<int32_t> read_last;  // slots of values that nobody reads after this
@@ -148,7 +168,8 @@ class TileProgram::Maker {
       step.inputs.push_back(found->second);
       step.strides.push_back(found->second.is_scalar ? 0 : 1);
       const bool is_inside = made_.contains(edge);
-      if (is_inside && found->second.where == Where::kSlot && last_read_[edge] == i) read_last.push_back(found->second.index);
+      if (is_inside && found->second.where == Where::kSlot && last_read_[edge] == i)
+        read_last.push_back(found->second.index);
     }
     if (std::all_of(step.strides.begin(), step.strides.end(), [](int64_t stride) { return stride == 0; })) return false;
     const Edge out{node.id, 0};
@@ -161,7 +182,8 @@ class TileProgram::Maker {
       // In the place of an operand that ends here and is as large, else in one of its own.
       step.output.where = Where::kSlot;
       const auto same = std::find_if(step.inputs.begin(), step.inputs.end(), [&](const Operand& operand) {
-        return operand.where == Where::kSlot && operand.size == step.output.size && std::find(read_last.begin(), read_last.end(), operand.index) != read_last.end();
+        return operand.where == Where::kSlot && operand.size == step.output.size &&
+               std::find(read_last.begin(), read_last.end(), operand.index) != read_last.end();
       });
       if (same != step.inputs.end()) {
         step.output.index = same->index;
@@ -181,7 +203,8 @@ class TileProgram::Maker {
     return true;
   }
 
-  // As many elements as the slots have room for; a multiple of the periods of what is broadcast, where that is not too many.
+  // As many elements as the slots have room for; a multiple of the periods of what is broadcast, where that is not too
+  // many.
   bool ChooseTile() {
     int64_t grain = kGrain;
     for (const Broadcast& broadcast : program_->broadcasts_) {
@@ -194,7 +217,8 @@ class TileProgram::Maker {
     if (grain > most) grain = kGrain;
     program_->tile_ = most / grain * grain;
     program_->slot_bytes_ = program_->tile_ * largest_;
-    for (Broadcast& broadcast : program_->broadcasts_) broadcast.same_in_all = program_->tile_ % PeriodOf(broadcast) == 0;
+    for (Broadcast& broadcast : program_->broadcasts_)
+      broadcast.same_in_all = program_->tile_ % PeriodOf(broadcast) == 0;
     return true;
   }
   // The elements after which it repeats itself.
@@ -210,7 +234,8 @@ class TileProgram::Maker {
       const Operand& input = place_.at(inputs_[i]);
       if (input.where != Where::kInput || input.is_scalar) continue;
       for (size_t k = 0; k < outputs_.size(); ++k) {
-        const auto writer = static_cast<size_t>(std::find(nodes_.begin(), nodes_.end(), outputs_[k].node) - nodes_.begin());
+        const auto writer =
+            static_cast<size_t>(std::find(nodes_.begin(), nodes_.end(), outputs_[k].node) - nodes_.begin());
         if (place_.at(outputs_[k]).size == input.size && last_read_[inputs_[i]] <= writer)
           program_->taken_over_.push_back({static_cast<int32_t>(i), static_cast<int32_t>(k)});
       }
@@ -233,8 +258,10 @@ class TileProgram::Maker {
   int64_t largest_ = 1;               // bytes of an element of anything
 };
 
-Result<std::shared_ptr<const TileProgram>> TileProgram::Make(const Plan& plan, const std::vector<NodeId>& nodes, const std::vector<Edge>& inputs,
-                                                             const std::vector<Edge>& outputs, const graph::ShapeInference& inference) {
+Result<std::shared_ptr<const TileProgram>> TileProgram::Make(const Plan& plan, const std::vector<NodeId>& nodes,
+                                                             const std::vector<Edge>& inputs,
+                                                             const std::vector<Edge>& outputs,
+                                                             const graph::ShapeInference& inference) {
   return Maker(plan, nodes, inputs, outputs, inference).Make();
 }
 
@@ -279,19 +306,23 @@ void TileProgram::RunTiles(tenon_frame* frame, int64_t first, int64_t last) cons
         if (operand.where == Where::kSlot) {
           inputs[i] = slot(operand.index);
         } else {
-          const tenon_tensor_view& view = operand.where == Where::kInput ? *frame->inputs[operand.index] : *frame->outputs[operand.index];
+          const tenon_tensor_view& view =
+              operand.where == Where::kInput ? *frame->inputs[operand.index] : *frame->outputs[operand.index];
           inputs[i] = static_cast<const char*>(DataOf(view)) + (operand.is_scalar ? 0 : begin * operand.size);
         }
       }
-      void* const output = step.output.where == Where::kSlot ? slot(step.output.index)
-                                                             : static_cast<char*>(DataOf(*frame->outputs[step.output.index])) + begin * step.output.size;
+      void* const output =
+          step.output.where == Where::kSlot
+              ? slot(step.output.index)
+              : static_cast<char*>(DataOf(*frame->outputs[step.output.index])) + begin * step.output.size;
       step.function(step.argument, inputs, step.strides.data(), output, count);
     }
   }
 }
 
 // Elements [begin, begin + count) of the shape.
-void TileProgram::LayOut(const Broadcast& broadcast, const tenon_frame& frame, int64_t begin, int64_t count, char* to) const {
+void TileProgram::LayOut(const Broadcast& broadcast, const tenon_frame& frame, int64_t begin, int64_t count,
+                         char* to) const {
   const char* const from = static_cast<const char*>(DataOf(*frame.inputs[broadcast.input]));
   std::array<int64_t, TENON_MAX_RANK> at{};
   int64_t offset = 0;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// TileProgram: element-wise nodes of one shape, computed piece after piece by their kernels' tile functions (ext/draft/tile.h).
+// TileProgram: element-wise nodes of one shape, computed piece after piece by their kernels' tile functions
+// (ext/draft/tile.h).
 //
-// The elements of the shape are parted into tiles. For each tile all nodes run, one after the other, so that what one makes is in the processor's cache when the
-// next reads it; values that nobody reads outside of the program never reach memory. Threads share the tiles.
+// The elements of the shape are parted into tiles. For each tile all nodes run, one after the other, so that what one
+// makes is in the processor's cache when the next reads it; values that nobody reads outside of the program never reach
+// memory. Threads share the tiles.
 //
-// Inputs of that shape are read where they lie, scalars too; others, which are broadcast, are laid out for the tile. Values inside stand in slots on the
-// stack of the thread that runs the tile.
+// Inputs of that shape are read where they lie, scalars too; others, which are broadcast, are laid out for the tile.
+// Values inside stand in slots on the stack of the thread that runs the tile.
 #ifndef TENON_CORE_EXEC_PLAN_TILE_PROGRAM_H_
 #define TENON_CORE_EXEC_PLAN_TILE_PROGRAM_H_
 
@@ -22,16 +24,18 @@ namespace tenon::exec {
 class Plan;
 struct PreparedNode;
 
-// Whether the node may be one of a program, whatever its shapes are: one value out of plain ones, of a kernel of the host's that has a tile function, no
-// state, and does not come back later.
+// Whether the node may be one of a program, whatever its shapes are: one value out of plain ones, of a kernel of the
+// host's that has a tile function, no state, and does not come back later.
 bool MayBeTiled(const Plan& plan, graph::NodeId id);
 
 class TileProgram final : public CompiledRegion {
  public:
-  // nodes: in order, of which one reads another, all with outputs of one known shape; inputs and outputs: what enters and leaves them. nullptr: they are to
-  // run one by one.
-  static Result<std::shared_ptr<const TileProgram>> Make(const Plan& plan, const std::vector<graph::NodeId>& nodes, const std::vector<graph::Edge>& inputs,
-                                                         const std::vector<graph::Edge>& outputs, const graph::ShapeInference& inference);
+  // nodes: in order, of which one reads another, all with outputs of one known shape; inputs and outputs: what enters
+  // and leaves them. nullptr: they are to run one by one.
+  static Result<std::shared_ptr<const TileProgram>> Make(const Plan& plan, const std::vector<graph::NodeId>& nodes,
+                                                         const std::vector<graph::Edge>& inputs,
+                                                         const std::vector<graph::Edge>& outputs,
+                                                         const graph::ShapeInference& inference);
   tenon_status* Run(tenon_frame* frame) const override;
   const char* how() const override { return "tiled"; }
 

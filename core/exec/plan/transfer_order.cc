@@ -56,7 +56,8 @@ class Orderer {
   }
   void PutBehind(graph::NodeId id) { behind_[position_[id] + 1].push_back(id); }
 
-  // A transfer from the host to a device, and the nodes that read it; a transfer from a device counts as its readers' own.
+  // A transfer from the host to a device, and the nodes that read it; a transfer from a device counts as its readers'
+  // own.
   bool IsCrossing(graph::NodeId id) const {
     if (plan_.ChannelOf(id)) return graph_.node(id).has(TENON_OP_RECV);
     return IsAdded(id) && plan_.TransferFrom(id) == 0 && MemoryOf(id) != 0;
@@ -116,7 +117,9 @@ class Orderer {
       crossing.lane = plan_.options().part->device;
     }
     crossing.link = crossing.lane;
-    const StepTimes::Crossing times = plan_.options().times == nullptr ? StepTimes::Crossing{} : plan_.options().times->Find(value, env().devices[crossing.lane].memory);
+    const StepTimes::Crossing times = plan_.options().times == nullptr
+                                          ? StepTimes::Crossing{}
+                                          : plan_.options().times->Find(value, env().devices[crossing.lane].memory);
     crossing.seconds = times.seconds;
     crossing.bytes = times.bytes;
     crossings_.push_back(id);
@@ -131,7 +134,8 @@ class Orderer {
     std::vector<std::vector<int32_t>> of_lane(env().devices.size());  // positions of nodes that may be waited for
     for (size_t i = 0; i < own_.size(); ++i) {
       const Node& node = graph_.node(own_[i]);
-      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == graph::kStep && !may_be_dead[node.id] && !waits[node.id])
+      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == graph::kStep && !may_be_dead[node.id] &&
+          !waits[node.id])
         of_lane[LaneOf(node.id)].push_back(static_cast<int32_t>(i));
     }
     for (size_t c = 0; c < crossings_.size(); ++c) {
@@ -144,7 +148,8 @@ class Orderer {
     return Status::Ok();
   }
 
-  // Kernels that end when something else has happened, and what comes after them: that may be what a crossing brings, so no crossing waits for them.
+  // Kernels that end when something else has happened, and what comes after them: that may be what a crossing brings,
+  // so no crossing waits for them.
   graph::NodeMap<bool> Waiting() const {
     graph::NodeMap<bool> waits(graph_.size(), false);
     for (const graph::NodeId id : out_.order) {
@@ -196,6 +201,8 @@ class Orderer {
 
 }  // namespace
 
-Result<TransferOrder> OrderTransfers(const Plan& plan, graph::NodeId first_added) { return Orderer(plan, first_added).Order(); }
+Result<TransferOrder> OrderTransfers(const Plan& plan, graph::NodeId first_added) {
+  return Orderer(plan, first_added).Order();
+}
 
 }  // namespace tenon::exec

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stretches: the capture segments of a program: what it gives a queue between two waits, as one captured piece.
 //
-// Invariants. A stretch's work has no wait but before its first operation and no signal but after its last one. What the host does within
-// it comes before all of the work, in the program's order: reads of variables, handles, the question whether the step was cancelled.
-// Releases come after. What is captured has the addresses of its frames: those of the instance's arenas never change, the others are
-// compared before every launch.
+// Invariants. A stretch's work has no wait but before its first operation and no signal but after its last one. What
+// the host does within it comes before all of the work, in the program's order: reads of variables, handles, the
+// question whether the step was cancelled. Releases come after. What is captured has the addresses of its frames: those
+// of the instance's arenas never change, the others are compared before every launch.
 //
-// Updates of variables are work too. Their kernels run in every step, for the variables' books: on a list, before all of the work, in
-// the program's order with the reads; the updates stay open until the work is launched. Memory that the stretch holds and drops before an
-// update does not count as held, so that an update is in place where it would be, kernel by kernel. What reads or updates a variable
-// that is open already, which is looked at in every step, ends the attempt: all goes kernel by kernel. Who holds updates open does not
-// wait for others.
+// Updates of variables are work too. Their kernels run in every step, for the variables' books: on a list, before all
+// of the work, in the program's order with the reads; the updates stay open until the work is launched. Memory that the
+// stretch holds and drops before an update does not count as held, so that an update is in place where it would be,
+// kernel by kernel. What reads or updates a variable that is open already, which is looked at in every step, ends the
+// attempt: all goes kernel by kernel. Who holds updates open does not wait for others.
 //
 // A kernel with an argument in the host's memory is work only where that is constant: a capture would keep its value.
 #include <algorithm>
@@ -26,18 +26,22 @@ namespace {
 
 constexpr int kRunsBefore = 2;         // a step or two may be all that there is
 constexpr size_t kMostCaptured = 4;    // sets of addresses: two buffers a variable change places together
-constexpr int kMostReplaced = 16;      // then addresses change in every step, and capturing costs more than it saves: it is left alone for a while
+constexpr int kMostReplaced =
+    16;  // then addresses change in every step, and capturing costs more than it saves: it is left alone for a while
 constexpr int kLongestPause = 4096;    // in steps
 constexpr size_t kLeastWork = 2;
 
-const tenon_graph_capture* CaptureOf(const Device& device) { return ExtensionOf<tenon_graph_capture>(device, TENON_EXTENSION_GRAPH_CAPTURE); }
+const tenon_graph_capture* CaptureOf(const Device& device) {
+  return ExtensionOf<tenon_graph_capture>(device, TENON_EXTENSION_GRAPH_CAPTURE);
+}
 
 enum class Role { kNone, kRead, kAsk, kWork, kUpdate, kDrop };
 
 // Handles of variables and the like, which the host makes of nothing.
 bool MakesHandles(const ProgramCode& code, const Operation& operation) {
   return operation.inputs.empty() && !operation.queue &&
-         std::all_of(operation.outputs.begin(), operation.outputs.end(), [&](SlotId slot) { return code.at(slot).dtype == TENON_DT_RESOURCE; });
+         std::all_of(operation.outputs.begin(), operation.outputs.end(),
+                     [&](SlotId slot) { return code.at(slot).dtype == TENON_DT_RESOURCE; });
 }
 
 Role RoleOf(const ProgramCode& code, const Operation& operation) {
@@ -56,7 +60,8 @@ Role RoleOf(const ProgramCode& code, const Operation& operation) {
       if (operation.region != nullptr) return operation.guarded ? Role::kNone : Role::kWork;
       if (operation.prepared->kernel->has(TENON_KERNEL_PASSIVE)) return Role::kRead;
       if (operation.prepared->kernel->has(TENON_KERNEL_CAPTURE_UPDATES)) return Role::kUpdate;
-      return operation.prepared->kernel->has(TENON_KERNEL_CAPTURE_SAFE) && !operation.guarded ? Role::kWork : Role::kNone;
+      return operation.prepared->kernel->has(TENON_KERNEL_CAPTURE_SAFE) && !operation.guarded ? Role::kWork
+                                                                                              : Role::kNone;
     default:
       return Role::kNone;
   }
@@ -94,8 +99,11 @@ bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretc
   if (role == Role::kNone) return false;
   if (role == Role::kDrop || role == Role::kAsk) return !stretch.all.instructions.empty();
   const bool works = role == Role::kWork || role == Role::kUpdate;
-  if (works && !std::all_of(operation.inputs.begin(), operation.inputs.end(), [this](SlotId slot) { return IsFixed(slot); })) return false;
-  if (!operation.waits.empty() && !(works && stretch.work.instructions.empty() && stretch.before.instructions.empty())) return false;
+  if (works &&
+      !std::all_of(operation.inputs.begin(), operation.inputs.end(), [this](SlotId slot) { return IsFixed(slot); }))
+    return false;
+  if (!operation.waits.empty() && !(works && stretch.work.instructions.empty() && stretch.before.instructions.empty()))
+    return false;
   if (role == Role::kRead && operation.signal) return false;
   if (role == Role::kUpdate) {
     const tenon_graph_capture* capture = CaptureOf(DeviceOfQueue(operation.queue));
@@ -110,10 +118,14 @@ void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stre
   stretch->all.instructions.push_back(instruction);
   const Role role = RoleOf(code_, operation);
   if (role == Role::kUpdate) {
-    stretch->updates.push_back({stretch->before.instructions.size(), stretch->work.instructions.size(), stretch->drops.instructions.size()});
+    stretch->updates.push_back(
+        {stretch->before.instructions.size(), stretch->work.instructions.size(), stretch->drops.instructions.size()});
     stretch->before.instructions.push_back(instruction);
   }
-  (role == Role::kRead || role == Role::kAsk ? stretch->before : role == Role::kDrop ? stretch->drops : stretch->work).instructions.push_back(instruction);
+  (role == Role::kRead || role == Role::kAsk ? stretch->before
+   : role == Role::kDrop                     ? stretch->drops
+                                             : stretch->work)
+      .instructions.push_back(instruction);
   if (role != Role::kWork && role != Role::kUpdate) return;
   const auto look = [&](const std::vector<SlotId>& operands) {
     for (SlotId slot : operands)
@@ -196,7 +208,8 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
   addresses.clear();
   for (const tenon_tensor_view* view : stretch->moving) addresses.push_back(DataOf(*view));
   addresses.insert(addresses.end(), stretch->late.addresses.begin(), stretch->late.addresses.end());
-  auto found = std::find_if(stretch->captured.begin(), stretch->captured.end(), [&](const Stretch::Captured& each) { return each.addresses == addresses; });
+  auto found = std::find_if(stretch->captured.begin(), stretch->captured.end(),
+                            [&](const Stretch::Captured& each) { return each.addresses == addresses; });
   if (found == stretch->captured.end()) {
     EndLasting(stretch);  // before kernels see the views
     Result<tenon_captured_graph*> graph = Capture(*stretch);
@@ -207,7 +220,8 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
         (void)EndUpdates(stretch, Status(Code::kAborted, "its work was not submitted"));
         return ended.release();
       }
-      TellPlugin(*stretch->plugin, "destroy", [stretch] { stretch->capture->destroy(stretch->captured.front().graph); });
+      TellPlugin(*stretch->plugin, "destroy",
+                 [stretch] { stretch->capture->destroy(stretch->captured.front().graph); });
       stretch->captured.erase(stretch->captured.begin());
       if (++stretch->replaced == kMostReplaced) {
         stretch->replaced = 0;
@@ -218,12 +232,15 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
     if (!graph.ok()) stretch->refused = true;
     if (stretch->refused || stretch->pause > 0) {
       const Context& first = *ContextOf(stretch->work.instructions.front().frame);
-      Log(TENON_LOG_INFO, StrCat("the work from ", first.node->Describe(), " on is submitted kernel by kernel",
-                                 graph.ok() ? StrCat(" for ", stretch->pause, " steps: its addresses change in every step") : StrCat(": ", graph.status().message())));
+      Log(TENON_LOG_INFO,
+          StrCat("the work from ", first.node->Describe(), " on is submitted kernel by kernel",
+                 graph.ok() ? StrCat(" for ", stretch->pause, " steps: its addresses change in every step")
+                            : StrCat(": ", graph.status().message())));
     }
     if (!graph.ok()) {
       tenon_status* bad = RunOneByOne(*stretch);
-      Status ended = EndUpdates(stretch, bad == nullptr ? Status::Ok() : Status(Code::kAborted, "its work was not submitted"));
+      Status ended =
+          EndUpdates(stretch, bad == nullptr ? Status::Ok() : Status(Code::kAborted, "its work was not submitted"));
       return bad != nullptr ? bad : ended.release();
     }
     stretch->captured.push_back({addresses, *graph});
@@ -235,19 +252,22 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
   Context* const last = ContextOf(stretch->work.instructions.back().frame);
   const auto launch = [&]() -> Status {
     TENON_RETURN_IF_ERROR(BeforeWork(first));
-    TENON_RETURN_IF_ERROR(work_.Launch(first->operation->queue, *stretch->capture, stretch->captured.back().graph, first->node->name));
+    TENON_RETURN_IF_ERROR(
+        work_.Launch(first->operation->queue, *stretch->capture, stretch->captured.back().graph, first->node->name));
     return AfterWork(last);
   };
   Status status = launch();
   if (Status ended = EndUpdates(stretch, status); status.ok()) status = std::move(ended);
-  return status.ok() ? nullptr : std::move(status).Annotate(StrCat("the work from ", first->node->Describe(), " on")).release();
+  return status.ok() ? nullptr
+                     : std::move(status).Annotate(StrCat("the work from ", first->node->Describe(), " on")).release();
 }
 
 // Runs the kernels with frames whose queue keeps what it is given.
 Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
   tenon_queue* keeping = nullptr;
   const QueueId queue = ContextOf(stretch.work.instructions.front().frame)->operation->queue;
-  TENON_RETURN_IF_ERROR(CallPlugin(*stretch.plugin, "begin", [&] { return stretch.capture->begin(work_.queue(queue), &keeping); }));
+  TENON_RETURN_IF_ERROR(
+      CallPlugin(*stretch.plugin, "begin", [&] { return stretch.capture->begin(work_.queue(queue), &keeping); }));
   Status status;
   auto update = stretch.updates.begin();
   for (size_t i = 0; i < stretch.work.instructions.size(); ++i) {
@@ -255,7 +275,9 @@ Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
     Context* context = ContextOf(instruction.frame);
     const Operation& operation = *context->operation;
     if (update != stretch.updates.end() && update->work == i) {
-      status = CallPlugin(*stretch.plugin, "give", [&] { return stretch.capture->give(stretch.list, update->first, update->count, keeping, nullptr); });
+      status = CallPlugin(*stretch.plugin, "give", [&] {
+        return stretch.capture->give(stretch.list, update->first, update->count, keeping, nullptr);
+      });
       ++update;
       if (!status.ok()) break;
       continue;
@@ -291,7 +313,8 @@ tenon_status* ProgramInstance::RunBefore(Stretch* stretch, bool* out_begun) {
   Status status;
   if (stretch->list == nullptr) {
     tenon_queue* const queue = work_.queue(ContextOf(stretch->work.instructions.front().frame)->operation->queue);
-    status = CallPlugin(*stretch->plugin, "make_list", [&] { return stretch->capture->make_list(queue, &stretch->list); });
+    status =
+        CallPlugin(*stretch->plugin, "make_list", [&] { return stretch->capture->make_list(queue, &stretch->list); });
   } else {
     stretch->capture->clear_list(stretch->list);
   }
@@ -306,14 +329,16 @@ tenon_status* ProgramInstance::RunBefore(Stretch* stretch, bool* out_begun) {
     for (const tenon_tensor_view* input : ContextOf(each.frame)->inputs) {
       if (!IsRef(input->dtype) && input->dtype != TENON_DT_RESOURCE) continue;
       const Resource* const resource = *static_cast<Resource**>(DataOf(*input));
-      if (late.Has(resource)) status = Unimplemented(StrCat("variable '", resource->name, "' is read after it was updated"));
+      if (late.Has(resource))
+        status = Unimplemented(StrCat("variable '", resource->name, "' is read after it was updated"));
     }
     if (!status.ok()) break;
     bad = each.run(each.kernel, each.prepared, each.frame);
     if (bad != nullptr) bad = NameNode(bad, *ContextOf(each.frame));
   }
   if (status.ok() && bad == nullptr) return nullptr;
-  for (const LateUpdates::Update& update : late.updates) exec::EndUpdate(update.resource, update.frame, TENON_UPDATE_UNTOUCHED);
+  for (const LateUpdates::Update& update : late.updates)
+    exec::EndUpdate(update.resource, update.frame, TENON_UPDATE_UNTOUCHED);
   late.updates.clear();
   *out_begun = false;
   // Anything else, as another step's update that is under way, may be past by the next step.
@@ -364,11 +389,14 @@ Status ProgramInstance::EndUpdates(Stretch* stretch, const Status& launched) {
   std::vector<Resource*>& written = stretch->late.written;
   written.clear();
   for (const LateUpdates::Update& update : stretch->late.updates) {
-    exec::EndUpdate(update.resource, update.frame, launched.ok() ? update.outcome : static_cast<uint32_t>(TENON_UPDATE_FAILED));
+    exec::EndUpdate(update.resource, update.frame,
+                    launched.ok() ? update.outcome : static_cast<uint32_t>(TENON_UPDATE_FAILED));
     if (launched.ok() && update.outcome == TENON_UPDATE_COMMIT) written.push_back(update.resource);
   }
   stretch->late.updates.clear();
-  return written.empty() ? Status::Ok() : work_.NoteWrites(ContextOf(stretch->work.instructions.front().frame)->operation->queue, written);
+  return written.empty()
+             ? Status::Ok()
+             : work_.NoteWrites(ContextOf(stretch->work.instructions.front().frame)->operation->queue, written);
 }
 
 // The work of updates that have begun, and all other kernels, without a capture.
@@ -385,7 +413,10 @@ tenon_status* ProgramInstance::RunOneByOne(const Stretch& stretch) {
     Context* const context = ContextOf(instruction.frame);
     const QueueId queue = context->operation->queue;
     Status status = BeforeWork(context);
-    const auto give = [&] { return stretch.capture->give(stretch.list, update->first, update->count, work_.queue(queue), work_.timeline(queue)); };
+    const auto give = [&] {
+      return stretch.capture->give(stretch.list, update->first, update->count, work_.queue(queue),
+                                   work_.timeline(queue));
+    };
     if (status.ok()) status = CallPlugin(*stretch.plugin, "give", give);
     if (status.ok()) status = AfterWork(context);
     if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();

@@ -36,7 +36,9 @@ size_t MemoryOfQueue(const Program& program, QueueId queue) {
 }  // namespace
 
 tenon_status* ProgramInstance::NameNode(tenon_status* bad, const Context& context) {
-  return context.operation->kind == Operation::Kind::kRun && !context.names_itself ? Status(bad).Annotate(context.node->Describe()).release() : bad;
+  return context.operation->kind == Operation::Kind::kRun && !context.names_itself
+             ? Status(bad).Annotate(context.node->Describe()).release()
+             : bad;
 }
 
 Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* program) {
@@ -90,7 +92,8 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
 
 bool ProgramInstance::IsMovable(SlotId fetch, uint64_t least) const {
   const Slot& home = code_.root(fetch);
-  return home.home == Home::kArena && home.memory == 0 && home.bytes >= least && home.bytes == code_.at(fetch).bytes && IsPlain(home.dtype) && IsPlain(code_.at(fetch).dtype);
+  return home.home == Home::kArena && home.memory == 0 && home.bytes >= least && home.bytes == code_.at(fetch).bytes &&
+         IsPlain(home.dtype) && IsPlain(code_.at(fetch).dtype);
 }
 
 bool ProgramInstance::IsBroughtAlone(SlotId root) const {
@@ -99,14 +102,16 @@ bool ProgramInstance::IsBroughtAlone(SlotId root) const {
   code_.ForEachBlock([&](const std::vector<Operation>& block) {
     for (const Operation& operation : block) {
       const bool makes = std::any_of(operation.outputs.begin(), operation.outputs.end(), is_root);
-      const bool brings = makes && !brought && operation.kind == Operation::Kind::kTransfer && code_.at(operation.inputs[0]).memory != 0;
+      const bool brings = makes && !brought && operation.kind == Operation::Kind::kTransfer &&
+                          code_.at(operation.inputs[0]).memory != 0;
       used = used || (makes && !brings) || std::any_of(operation.inputs.begin(), operation.inputs.end(), is_root);
       brought = brought || brings;
     }
   });
   for (const Loop& loop : code_.loops)
     for (const Loop::Carried& carried : loop.carried)
-      used = used || is_root(carried.initial) || is_root(carried.current) || is_root(carried.next) || is_root(carried.temporary);
+      used = used || is_root(carried.initial) || is_root(carried.current) || is_root(carried.next) ||
+             is_root(carried.temporary);
   return brought && !used;
 }
 
@@ -116,10 +121,12 @@ void ProgramInstance::FindMovable() {
     const SlotId fetch = code_.fetch_slots[index];
     const SlotId root = code_.RootOf(fetch);
     if (!IsMovable(fetch, brings_ ? 1 : kLeastMoved) || (brings_ && !IsBroughtAlone(root))) continue;
-    const auto same = std::find_if(movable_.begin(), movable_.end(), [root](const Movable& other) { return other.root == root; });
+    const auto same =
+        std::find_if(movable_.begin(), movable_.end(), [root](const Movable& other) { return other.root == root; });
     Movable& movable = same == movable_.end() ? movable_.emplace_back(Movable{root, {}, {}, {}}) : *same;
     movable.indices.push_back(index);
-    if (std::find(movable.fetches.begin(), movable.fetches.end(), fetch) == movable.fetches.end()) movable.fetches.push_back(fetch);
+    if (std::find(movable.fetches.begin(), movable.fetches.end(), fetch) == movable.fetches.end())
+      movable.fetches.push_back(fetch);
   }
   for (const SlotId slot : code_.slots.ids())
     for (Movable& movable : movable_)
@@ -134,10 +141,14 @@ void ProgramInstance::FindSent() {
     if (operation.kind != Operation::Kind::kSend || !operation.around.empty()) continue;
     const SlotId slot = operation.inputs[0], root = code_.RootOf(slot);
     const Slot& home = code_.at(root);
-    if (home.home != Home::kArena || home.memory != 0 || home.bytes < kLeastSent || home.bytes != code_.at(slot).bytes || !IsPlain(home.dtype)) continue;
+    if (home.home != Home::kArena || home.memory != 0 || home.bytes < kLeastSent ||
+        home.bytes != code_.at(slot).bytes || !IsPlain(home.dtype))
+      continue;
     if (IsWrittenAfter(root, operation.position)) continue;
-    if (std::any_of(movable_.begin(), movable_.end(), [root](const Movable& movable) { return movable.root == root; })) continue;
-    const auto same = std::find_if(sent_.begin(), sent_.end(), [root](const Sent& other) { return other.root == root; });
+    if (std::any_of(movable_.begin(), movable_.end(), [root](const Movable& movable) { return movable.root == root; }))
+      continue;
+    const auto same =
+        std::find_if(sent_.begin(), sent_.end(), [root](const Sent& other) { return other.root == root; });
     if (same == sent_.end()) sent_.push_back({root, {}, nullptr});
     context->sent = same == sent_.end() ? &sent_.back() : &*same;
   }
@@ -152,11 +163,13 @@ bool ProgramInstance::IsWrittenAfter(SlotId root, int32_t position) const {
   bool written = false;
   code_.ForEachBlock([&](const std::vector<Operation>& block) {
     for (const Operation& operation : block)
-      written = written || (operation.position > position && std::any_of(operation.outputs.begin(), operation.outputs.end(), is_root));
+      written = written || (operation.position > position &&
+                            std::any_of(operation.outputs.begin(), operation.outputs.end(), is_root));
   });
   for (const Loop& loop : code_.loops)
     for (const Loop::Carried& carried : loop.carried)
-      written = written || is_root(carried.initial) || is_root(carried.current) || is_root(carried.next) || is_root(carried.temporary);
+      written = written || is_root(carried.initial) || is_root(carried.current) || is_root(carried.next) ||
+                is_root(carried.temporary);
   return written;
 }
 
@@ -232,10 +245,12 @@ void ProgramInstance::GuardArena() {
   const char* arena = arenas_[0];
   uint64_t workspaces = code_.arena_bytes[0];
   for (size_t q = 0; q < code_.workspace_offset.size(); ++q)
-    if ((q == 0 ? 0 : MemoryOfQueue(*program_, QueueId(q - 1))) == 0) workspaces = std::min(workspaces, code_.workspace_offset[q]);
+    if ((q == 0 ? 0 : MemoryOfQueue(*program_, QueueId(q - 1))) == 0)
+      workspaces = std::min(workspaces, code_.workspace_offset[q]);
   Forbid(arena, workspaces);
   for (const SlotId i : code_.slots.ids())
-    if (const Slot& slot = code_.slots[i]; slot.home == Home::kArena && slot.memory == 0) Permit(arena + slot.offset, slot.bytes);
+    if (const Slot& slot = code_.slots[i]; slot.home == Home::kArena && slot.memory == 0)
+      Permit(arena + slot.offset, slot.bytes);
 }
 
 ProgramInstance::~ProgramInstance() {
@@ -270,7 +285,9 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
                      context.outputs.data(),
                      static_cast<int32_t>(context.inputs.size()),
                      static_cast<int32_t>(context.outputs.size()),
-                     workspace == 0 ? nullptr : arenas_[MemoryOfQueue(*program_, operation.queue)] + code_.workspace(operation.queue),
+                     workspace == 0
+                         ? nullptr
+                         : arenas_[MemoryOfQueue(*program_, operation.queue)] + code_.workspace(operation.queue),
                      workspace,
                      nullptr,
                      nullptr,
@@ -317,8 +334,11 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     if (operation.queue) queued_.push_back(&context);
     SetPlace(context.place, *context.node, &context.frame);
     block->instructions.push_back(instruction);
-    if (operation.kind == Operation::Kind::kRelease && reader != nullptr) reader->last_reads.push_back(context.outputs[0]);
-    else reader = operation.kind == Operation::Kind::kCompiled || operation.kind == Operation::Kind::kGuarded ? &context : nullptr;
+    if (operation.kind == Operation::Kind::kRelease && reader != nullptr)
+      reader->last_reads.push_back(context.outputs[0]);
+    else
+      reader = operation.kind == Operation::Kind::kCompiled || operation.kind == Operation::Kind::kGuarded ? &context
+                                                                                                           : nullptr;
   }
   FindStretches(block);
 }
@@ -372,7 +392,8 @@ Status ProgramInstance::BeginQueues(Step* step) {
   std::fill(points_.begin(), points_.end(), tenon_timeline_point{});
   for (Context* context : queued_) {
     const NodeRunner* runner = program_->plan().runner(context->operation->node).get();
-    if (runner != nullptr && runner->queued_on() != nullptr) context->place = runner->PlaceFor(&work_, context->operation->queue);
+    if (runner != nullptr && runner->queued_on() != nullptr)
+      context->place = runner->PlaceFor(&work_, context->operation->queue);
     SetPlace(context->place, *context->node, &context->frame);
     if (context->operation->region != nullptr) context->frame.label = Span(context->operation->region->label());
   }
@@ -385,8 +406,9 @@ std::span<const tenon_timeline_point> ProgramInstance::PointsOf(Context* context
     const tenon_timeline_point& point = points_[wait];
     if (point.value == 0) continue;
     // The latest point of a timeline stands for those before it.
-    const auto same = std::find_if(context->waits.begin(), context->waits.end(),
-                                   [&](const tenon_timeline_point& other) { return other.semaphore == point.semaphore; });
+    const auto same =
+        std::find_if(context->waits.begin(), context->waits.end(),
+                     [&](const tenon_timeline_point& other) { return other.semaphore == point.semaphore; });
     if (same == context->waits.end()) context->waits.push_back(point);
     else same->value = std::max(same->value, point.value);
   }
@@ -412,7 +434,8 @@ const tenon_tensor_view& ProgramInstance::fetch(size_t i) const {
 
 bool ProgramInstance::fetch_is_own(size_t i) const {
   return std::any_of(movable_.begin(), movable_.end(), [i](const Movable& movable) {
-    return movable.buffer != nullptr && std::find(movable.indices.begin(), movable.indices.end(), i) != movable.indices.end();
+    return movable.buffer != nullptr &&
+           std::find(movable.indices.begin(), movable.indices.end(), i) != movable.indices.end();
   });
 }
 
@@ -462,12 +485,14 @@ tenon_status* ProgramInstance::RunBlock(const Block& block, std::vector<Operatio
   return bad == nullptr ? nullptr : NameNode(bad, *ContextOf(at->frame));
 }
 
-template tenon_status* ProgramInstance::RunBlock<false>(const Block& block, std::vector<OperationTime>* times);  // loops' bodies too
+template tenon_status* ProgramInstance::RunBlock<false>(const Block& block,
+                                                        std::vector<OperationTime>* times);  // loops' bodies too
 
 // What came out of an instruction, in a catch block: a kernel threw it, or the engine has no memory left.
 tenon_status* ProgramInstance::WasThrown(const tenon_frame& frame) {
   const Context& context = *static_cast<const Context*>(frame.context);
-  if (context.plugin == nullptr || context.operation->kind != Operation::Kind::kRun || context.names_itself) return EngineThrew().release();
+  if (context.plugin == nullptr || context.operation->kind != Operation::Kind::kRun || context.names_itself)
+    return EngineThrew().release();
   EndLostUpdates(frame);
   return Thrown(*context.plugin, "run").release();
 }

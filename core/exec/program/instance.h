@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ProgramInstance: a program's memory and frames for one step at a time.
 //
-// An instance has its own arena, views and frames. Running is a loop over (function, kernel, prepared, frame): no bookkeeping for a node.
+// An instance has its own arena, views and frames. Running is a loop over (function, kernel, prepared, frame): no
+// bookkeeping for a node.
 #ifndef TENON_CORE_EXEC_PROGRAM_INSTANCE_H_
 #define TENON_CORE_EXEC_PROGRAM_INSTANCE_H_
 
@@ -27,8 +28,9 @@ class ProgramInstance {
   static Result<std::unique_ptr<ProgramInstance>> Create(const Program* program);
   ~ProgramInstance();
 
-  // Feeds are borrowed for the step. Where the step keeps its fetches, large ones are made where it has a place for them, or in buffers of their own,
-  // instead of the arena; what copies from a device bring, where the place is pinned memory, which stays when the device does not come back.
+  // Feeds are borrowed for the step. Where the step keeps its fetches, large ones are made where it has a place for
+  // them, or in buffers of their own, instead of the arena; what copies from a device bring, where the place is pinned
+  // memory, which stays when the device does not come back.
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
   // Whether a device still has hold of its memory: it may not be used again, nor freed.
   bool abandoned() const { return work_.abandoned(); }
@@ -51,8 +53,8 @@ class ProgramInstance {
   struct Block {
     std::vector<Instruction> instructions;
   };
-  // Consecutive work of one queue that is the same in every step, as far as addresses are. After a few steps it is captured,
-  // once for each set of addresses (a variable's buffers change places), and launched as one piece.
+  // Consecutive work of one queue that is the same in every step, as far as addresses are. After a few steps it is
+  // captured, once for each set of addresses (a variable's buffers change places), and launched as one piece.
   struct Stretch {
     Stretch() = default;
     ~Stretch();
@@ -60,7 +62,8 @@ class ProgramInstance {
     Stretch& operator=(const Stretch&) = delete;
 
     Block all;                  // in the program's order
-    Block before, work, drops;  // of it, what is the host's and comes before, updates too; what is captured; what comes after
+    Block before, work,
+        drops;  // of it, what is the host's and comes before, updates too; what is captured; what comes after
     std::vector<tenon_tensor_view*> moving;  // operands of `work` whose addresses may change
     const tenon_graph_capture* capture = nullptr;
     struct Captured {
@@ -83,7 +86,9 @@ class ProgramInstance {
     LateUpdates late;
     int runs = 0;                    // until it is worth it
     int replaced = 0;                // captures for want of room, less the launches of what was there
-    int pause = 0, next_pause = 64;  // steps until it is captured again, where addresses change in every step; twice as many each time
+    int pause = 0,
+        next_pause =
+            64;  // steps until it is captured again, where addresses change in every step; twice as many each time
     bool refused = false;            // for a reason that stays
   };
   struct Sent;
@@ -112,8 +117,8 @@ class ProgramInstance {
     std::vector<tenon_timeline_point> waits;
   };
 
-  // A fetch of the arena that may be made elsewhere: nothing has its address but the views. Where queues work, whose pieces are captured with their addresses, it is one that
-  // a copy from a device alone makes, and nothing reads.
+  // A fetch of the arena that may be made elsewhere: nothing has its address but the views. Where queues work, whose
+  // pieces are captured with their addresses, it is one that a copy from a device alone makes, and nothing reads.
   struct Movable {
     SlotId root;
     std::vector<SlotId> slots;    // that show its memory
@@ -123,15 +128,16 @@ class ProgramInstance {
     bool moved = false;           // in this step
   };
 
-  // A value of the arena that goes to another part and is not written afterwards: made in a buffer, which is what is sent, so that sending copies nothing. The
-  // buffer serves the next step too, unless the one who got it has it still.
+  // A value of the arena that goes to another part and is not written afterwards: made in a buffer, which is what is
+  // sent, so that sending copies nothing. The buffer serves the next step too, unless the one who got it has it still.
   struct Sent {
     SlotId root;
     std::vector<SlotId> slots;  // that show its memory
     Buffer* buffer = nullptr;
   };
 
-  explicit ProgramInstance(const Program* program) : program_(program), code_(program->code()), work_(&program->plan().env()) {}
+  explicit ProgramInstance(const Program* program)
+      : program_(program), code_(program->code()), work_(&program->plan().env()) {}
   Status MakeArenas();
   void GuardArena();
   void MakeBlock(const std::vector<Operation>& operations, Block* block);
@@ -157,7 +163,9 @@ class ProgramInstance {
   static tenon_status* RunBlock(const Block& block, std::vector<OperationTime>* times);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
   static std::string Detail(const Context& context, bool went_well);
-  tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock<false>(block, nullptr) : RunTraced(block, step_->trace); }
+  tenon_status* Execute(const Block& block) {
+    return step_->trace == nullptr ? RunBlock<false>(block, nullptr) : RunTraced(block, step_->trace);
+  }
   // The step's own block.
   tenon_status* ExecuteAll();
   static tenon_status* RunCompiled(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);

@@ -57,8 +57,9 @@ tenon_status* ProgramInstance::CheckOutputs(Context* context) {
     if (slot.shape.fully_known() &&
         (static_cast<size_t>(view.dl.ndim) != dims.size() ||
          (!dims.empty() && std::memcmp(view.dl.shape, dims.data(), dims.size() * sizeof(int64_t)) != 0)))
-      return FailedPrecondition(StrCat(context->node->Describe(), ": output ", k, " was planned as ", slot.shape.ToString(),
-                                       ", found ", ShapeOf(view).ToString())).release();
+      return FailedPrecondition(StrCat(context->node->Describe(), ": output ", k, " was planned as ",
+                                       slot.shape.ToString(), ", found ", ShapeOf(view).ToString()))
+          .release();
   }
   return nullptr;
 }
@@ -67,7 +68,8 @@ tenon_status* ProgramInstance::RunQueued(tenon_kernel*, const tenon_prepared* pr
   Context* context = ContextOf(frame);
   ProgramInstance* self = context->instance;
   const Operation& operation = *context->operation;
-  if (Status status = self->BeforeWork(context); !status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
+  if (Status status = self->BeforeWork(context); !status.ok())
+    return std::move(status).Annotate(context->node->Describe()).release();
   tenon_status* bad = operation.region != nullptr ? operation.region->Run(frame)
                                                   : RunOnTrail(*operation.prepared->kernel, prepared, frame);
   if (context->holds()) ReleasePins(context);
@@ -92,9 +94,9 @@ tenon_status* ProgramInstance::RunTransfer(tenon_kernel*, const tenon_prepared*,
       ReleaseOutput(&target);
       TENON_ASSIGN_OR_RETURN(target, NewCopyTarget(env, source, to.memory));
     }
-    return self->work_.Copy(operation.queue, CopyArgs(env, DataOf(source), from_memory, DataOf(target), to.memory, source.byte_size),
-                            self->PointsOf(context), context->node->name,
-                            !operation.signal ? nullptr : &self->points_[operation.signal]);
+    return self->work_.Copy(
+        operation.queue, CopyArgs(env, DataOf(source), from_memory, DataOf(target), to.memory, source.byte_size),
+        self->PointsOf(context), context->node->name, !operation.signal ? nullptr : &self->points_[operation.signal]);
   };
   Status status = transfer();
   return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
@@ -116,7 +118,8 @@ tenon_status* ProgramInstance::RunDynamic(tenon_kernel*, const tenon_prepared*, 
   if (!prepared.ok()) return Status(prepared.status()).release();
   context->last = *prepared;
   for (tenon_tensor_view* output : context->outputs) ReleaseOutput(output);
-  Status status = RunNode(context->step, context->place, *context->last, *context->node, context->inputs, context->outputs);
+  Status status =
+      RunNode(context->step, context->place, *context->last, *context->node, context->inputs, context->outputs);
   if (status.ok() && context->operation->queue) status = context->instance->AfterWork(context);
   return status.release();
 }
@@ -131,7 +134,9 @@ tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, ten
   Status status = context->instance->BeforeWork(context);
   // Not before: its memory may be another's then.
   ReleaseOutput(output);
-  if (status.ok()) status = Dereference(resource, to.dtype, device, &context->instance->work_, operation.queue, context->step->cancellation, output);
+  if (status.ok())
+    status = Dereference(resource, to.dtype, device, &context->instance->work_, operation.queue,
+                         context->step->cancellation, output);
   if (status.ok() && operation.queue) status = context->instance->AfterWork(context);
   if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   const Shape& planned = to.shape;
@@ -175,7 +180,8 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
   ProgramInstance* self = context->instance;
   LoopState& state = *context->loop;
   const Loop& loop = *state.plan;
-  tenon_tensor_view* const views = self->views_.list().data();  // once: a copy might change it, for all that the compiler knows
+  tenon_tensor_view* const views =
+      self->views_.list().data();  // once: a copy might change it, for all that the compiler knows
   const auto view = [views](SlotId slot) -> tenon_tensor_view& { return views[slot.index()]; };
   const auto copy = [&](SlotId from, SlotId to) {
     const tenon_tensor_view& source = view(from);

@@ -26,7 +26,12 @@ bool IsFixed(const ProgramCode& code) {
 
 }  // namespace
 
-Program::Program(const Plan* plan, ProgramCode code) : plan_(plan), code_(std::move(code)), serial_(NextSerial()), fixed_(IsFixed(code_)), trials_(MayGainSideBySide(*plan, code_) ? kTrials : 0) {}
+Program::Program(const Plan* plan, ProgramCode code)
+    : plan_(plan),
+      code_(std::move(code)),
+      serial_(NextSerial()),
+      fixed_(IsFixed(code_)),
+      trials_(MayGainSideBySide(*plan, code_) ? kTrials : 0) {}
 
 bool AreShapes(const tenon_tensor_view* const* feeds, const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -47,7 +52,8 @@ std::string Program::DescribeLargest() const {
       for (SlotId slot : operation.outputs)
         if (code_.at(slot).bytes > largest) {
           largest = code_.at(slot).bytes;
-          text = StrCat("the memory of a step, of which ", plan_->graph().node(operation.node).Describe(), " takes ", largest, " bytes");
+          text = StrCat("the memory of a step, of which ", plan_->graph().node(operation.node).Describe(), " takes ",
+                        largest, " bytes");
         }
   });
   return text;

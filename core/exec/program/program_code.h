@@ -2,8 +2,8 @@
 // ProgramCode: what a program is made of. The passes of lower/ write it; afterwards it does not change.
 //
 // Every value has a slot. A slot's view points into the arena (offset fixed by lifetimes), at a constant, at a feed, at
-// another slot's memory (alias), or at a buffer that the step makes (variables, data-dependent shapes). A structured while loop is one
-// operation over two blocks of its own, the side of a conditional one over one block.
+// another slot's memory (alias), or at a buffer that the step makes (variables, data-dependent shapes). A structured
+// while loop is one operation over two blocks of its own, the side of a conditional one over one block.
 #ifndef TENON_CORE_EXEC_PROGRAM_PROGRAM_CODE_H_
 #define TENON_CORE_EXEC_PROGRAM_PROGRAM_CODE_H_
 
@@ -43,19 +43,20 @@ struct Slot {
 
 struct Operation {
   enum class Kind : uint8_t {
-    kRun,      // the kernel itself
-    kGuarded,  // the kernel with variables or outputs of its own: pins and shapes are looked after
-    kCompiled, // what a compiler made of a set of nodes, on the host
-    kQueued,   // the kernel submits work to a device's queue
-    kTransfer, // a value into another memory, or within a device
-    kWait,     // the host waits for points
-    kDynamic,  // shapes are known only now
-    kRead,     // dereference a variable into a slot
-    kView,     // point a slot at another slot's buffer
-    kRelease,  // drop a slot's buffer
+    kRun,       // the kernel itself
+    kGuarded,   // the kernel with variables or outputs of its own: pins and shapes are looked after
+    kCompiled,  // what a compiler made of a set of nodes, on the host
+    kQueued,    // the kernel submits work to a device's queue
+    kTransfer,  // a value into another memory, or within a device
+    kWait,      // the host waits for points
+    kDynamic,   // shapes are known only now
+    kRead,      // dereference a variable into a slot
+    kView,      // point a slot at another slot's buffer
+    kRelease,   // drop a slot's buffer
     kLoop,
     kBranch,   // a block that runs when a predicate has a value
-    kSelect,   // a merge: outputs are the value and, as int32, which input it is; inputs: predicate, false side, true side
+    kSelect,   // a merge: outputs are the value and, as int32, which input it is; inputs: predicate, false side, true
+               // side
     kCheck,    // cancelled?
     kSend,     // a value to another part
     kReceive,  // waits for one
@@ -103,7 +104,8 @@ struct ProgramCode {
   std::deque<Branch> branches;  // their blocks stay where they are while others are added
   std::vector<SlotId> fetch_slots;
   std::vector<uint64_t> arena_bytes;       // by memory
-  std::vector<uint64_t> workspace_offset;  // of the host (0) or a queue (its number + 1), within the arena of its memory
+  std::vector<uint64_t>
+      workspace_offset;  // of the host (0) or a queue (its number + 1), within the arena of its memory
   std::vector<QueueId> queues;             // that it submits to
   int32_t point_count = 0;                 // that it waits for
 

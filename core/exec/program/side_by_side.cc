@@ -21,11 +21,15 @@ constexpr uint64_t kLeastSavedOf = 5;  // a fifth of the step
 bool MayGainSideBySide(const Plan& plan, const ProgramCode& code) {
   using Kind = Operation::Kind;
   // Straight code's memory is known; what the dynamic executor takes could pass a limit that it kept.
-  if (plan.env().pool->is_limited() || plan.env().threads == nullptr || plan.env().threads->threads() < 2 || plan.uses_queues() || plan.options().part != nullptr) return false;
+  if (plan.env().pool->is_limited() || plan.env().threads == nullptr || plan.env().threads->threads() < 2 ||
+      plan.uses_queues() || plan.options().part != nullptr)
+    return false;
   int beside = 0;
   for (const Operation& operation : code.operations) {
-    const bool plain = operation.kind == Kind::kRun || operation.kind == Kind::kGuarded || operation.kind == Kind::kDynamic || operation.kind == Kind::kRead ||
-                       operation.kind == Kind::kView || operation.kind == Kind::kRelease || operation.kind == Kind::kCheck;
+    const bool plain = operation.kind == Kind::kRun || operation.kind == Kind::kGuarded ||
+                       operation.kind == Kind::kDynamic || operation.kind == Kind::kRead ||
+                       operation.kind == Kind::kView || operation.kind == Kind::kRelease ||
+                       operation.kind == Kind::kCheck;
     if (!plain || operation.region != nullptr) return false;
     const NodeRunner* const runner = plan.runner(operation.node).get();
     beside += runner != nullptr && operation.kind != Kind::kRelease && MayRunBeside(*runner) ? 1 : 0;
@@ -55,7 +59,8 @@ uint64_t SavedSideBySide(const Plan& plan, const ProgramCode& code, const std::v
     const OperationTime& time = of_node[id];
     done[id] = begin;
     if (time.ns == 0) continue;
-    const bool beside = time.ns >= kWorthAThreadNs && !time.shares && plan.runner(id) != nullptr && MayRunBeside(*plan.runner(id));
+    const bool beside =
+        time.ns >= kWorthAThreadNs && !time.shares && plan.runner(id) != nullptr && MayRunBeside(*plan.runner(id));
     uint64_t& thread = beside ? *std::min_element(free.begin(), free.end()) : free[0];
     thread = done[id] = std::max(begin, thread) + time.ns;
   }

@@ -30,7 +30,8 @@ EventLoop::~EventLoop() {
 
 Result<uint64_t> EventLoop::WhenReady(int descriptor, short events, uint64_t until_ns, Callback callback) {
   if (descriptor < 0 || fcntl(descriptor, F_GETFD) < 0)
-    return InvalidArgument(StrCat(descriptor, " is no open descriptor: ", std::strerror(descriptor < 0 ? EBADF : errno)));
+    return InvalidArgument(
+        StrCat(descriptor, " is no open descriptor: ", std::strerror(descriptor < 0 ? EBADF : errno)));
   return Add({descriptor, events, until_ns, std::move(callback)});
 }
 
@@ -54,7 +55,8 @@ Result<uint64_t> EventLoop::Add(Entry entry) {
 
 Status EventLoop::Start() {
   if (thread_.joinable()) return Status::Ok();
-  if (wake_[0] < 0 && pipe2(wake_, O_NONBLOCK | O_CLOEXEC) != 0) return ResourceExhausted(StrCat("no pipe to wait with: ", std::strerror(errno)));
+  if (wake_[0] < 0 && pipe2(wake_, O_NONBLOCK | O_CLOEXEC) != 0)
+    return ResourceExhausted(StrCat("no pipe to wait with: ", std::strerror(errno)));
   try {
     thread_ = std::thread([this] { Loop(); });
   } catch (const std::system_error& error) {
@@ -119,7 +121,8 @@ void EventLoop::Take(uint64_t number, bool timed_out, std::vector<Due>* out) {
 void EventLoop::TakeDue(std::vector<Due>* out) {
   out->reserve(entries_.size());  // from here on nothing takes memory
   for (const uint64_t number : ready_) Take(number, false, out);
-  for (const uint64_t now = NowNs(); !times_.empty() && times_.begin()->first <= now;) Take(times_.begin()->second, true, out);
+  for (const uint64_t now = NowNs(); !times_.empty() && times_.begin()->first <= now;)
+    Take(times_.begin()->second, true, out);
 }
 
 void EventLoop::Loop() {

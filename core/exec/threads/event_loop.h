@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // EventLoop: one thread that calls back at a moment, or when a descriptor is ready.
 //
-// What it calls must be quick: it hands the work to other threads. The thread is made when something is first waited for. Times are of the
-// monotonic clock (core/base/clock.h).
+// What it calls must be quick: it hands the work to other threads. The thread is made when something is first waited
+// for. Times are of the monotonic clock (core/base/clock.h).
 #ifndef TENON_CORE_EXEC_THREADS_EVENT_LOOP_H_
 #define TENON_CORE_EXEC_THREADS_EVENT_LOOP_H_
 

@@ -36,7 +36,8 @@ TEST(EventLoop, CallsWhenADescriptorIsReady) {
   EventLoop loop;
   const Pipe pipe;
   std::promise<bool> done;
-  ASSERT_TRUE(loop.WhenReady(pipe.ends[0], POLLIN, EventLoop::kNever, [&](bool timed_out) { done.set_value(timed_out); }).ok());
+  ASSERT_TRUE(
+      loop.WhenReady(pipe.ends[0], POLLIN, EventLoop::kNever, [&](bool timed_out) { done.set_value(timed_out); }).ok());
   ASSERT_EQ(write(pipe.ends[1], "x", 1), 1);
   EXPECT_FALSE(done.get_future().get());
 }
@@ -45,7 +46,9 @@ TEST(EventLoop, SaysThatTheTimeIsOver) {
   EventLoop loop;
   const Pipe pipe;
   std::promise<bool> done;
-  ASSERT_TRUE(loop.WhenReady(pipe.ends[0], POLLIN, NowNs() + 1'000'000, [&](bool timed_out) { done.set_value(timed_out); }).ok());
+  ASSERT_TRUE(
+      loop.WhenReady(pipe.ends[0], POLLIN, NowNs() + 1'000'000, [&](bool timed_out) { done.set_value(timed_out); })
+          .ok());
   EXPECT_TRUE(done.get_future().get());
 }
 

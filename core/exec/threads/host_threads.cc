@@ -18,8 +18,9 @@ namespace {
 constexpr double kMinShareNs = 4000;
 // How long a helper spins before it sleeps: about 50 us.
 constexpr int kSpins = 20000;
-// How long a helper computes before it offers its core to others, between two shares: shorter than the time that a system gives at once (Linux: about 1.4 ms on
-// two cores, and 3 on many), or it would be taken in the middle of a share that the caller then waits for.
+// How long a helper computes before it offers its core to others, between two shares: shorter than the time that a
+// system gives at once (Linux: about 1.4 ms on two cores, and 3 on many), or it would be taken in the middle of a share
+// that the caller then waits for.
 constexpr uint64_t kTurnNs = 600'000;
 constexpr size_t kMaxComputing = 64;
 constexpr size_t kMaxIdle = 64;  // of either kind; more end
@@ -43,7 +44,8 @@ void Leave(int core) {
   if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
   others = allowed;
   CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof(others), &others) == 0) sched_setaffinity(0, sizeof(allowed), &allowed);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof(others), &others) == 0)
+    sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
 inline void Pause() {
@@ -55,13 +57,17 @@ inline void Pause() {
 }  // namespace
 
 HostThreads::HostThreads(uint32_t threads)
-    : threads_(std::max<uint32_t>(threads, 1)), computing_{kMaxComputing}, waiting_{std::numeric_limits<size_t>::max()} {
+    : threads_(std::max<uint32_t>(threads, 1)),
+      computing_{kMaxComputing},
+      waiting_{std::numeric_limits<size_t>::max()} {
   const uint32_t at_once = std::min(threads_, Cores());
   helpers_.reserve(at_once);
   try {
     for (uint32_t i = 1; i < at_once; ++i) helpers_.emplace_back([this] { Helper(); });
   } catch (const std::exception& error) {
-    Log(TENON_LOG_WARNING, Status::Of(Code::kResourceExhausted, "of ", threads_, " threads for steps there are ", helpers_.size() + 1, ": ", error.what()).message());
+    Log(TENON_LOG_WARNING, Status::Of(Code::kResourceExhausted, "of ", threads_, " threads for steps there are ",
+                                      helpers_.size() + 1, ": ", error.what())
+                               .message());
     threads_ = static_cast<uint32_t>(helpers_.size()) + 1;
   }
 }
@@ -95,7 +101,8 @@ void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* 
   if (helpers_.empty() || total == 1 || work < 2 * kMinShareNs || crowd) return function(argument, 0, total);
   ++shared_runs;
   if (busy_.test_and_set(std::memory_order_acquire)) return function(argument, 0, total);
-  const auto shares = static_cast<int64_t>(std::min(4.0 * static_cast<double>(helpers_.size() + 1), std::max(2.0, work / kMinShareNs)));
+  const auto shares =
+      static_cast<int64_t>(std::min(4.0 * static_cast<double>(helpers_.size() + 1), std::max(2.0, work / kMinShareNs)));
   total_ = total;
   share_ = std::max<int64_t>(1, (total + shares - 1) / shares);
   function_ = function;
@@ -117,8 +124,8 @@ void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* 
 
 uint64_t HostThreads::SharedRuns() { return shared_runs; }
 
-// A helper that does not come back soon may have lost its core, and its share waits with it: this thread then sleeps, so that the system gives
-// the helper the core that is free now. To spin or to yield would keep that core.
+// A helper that does not come back soon may have lost its core, and its share waits with it: this thread then sleeps,
+// so that the system gives the helper the core that is free now. To spin or to yield would keep that core.
 void HostThreads::AwaitHelpers() {
   for (int spins = 0; inside_.load(std::memory_order_seq_cst) != 0; ++spins) {
     if (spins < kSpins) {
@@ -126,7 +133,8 @@ void HostThreads::AwaitHelpers() {
       continue;
     }
     caller_sleeps_.store(true, std::memory_order_seq_cst);
-    for (int32_t inside; (inside = inside_.load(std::memory_order_seq_cst)) != 0;) inside_.wait(inside, std::memory_order_seq_cst);
+    for (int32_t inside; (inside = inside_.load(std::memory_order_seq_cst)) != 0;)
+      inside_.wait(inside, std::memory_order_seq_cst);
     caller_sleeps_.store(false, std::memory_order_relaxed);
   }
 }
@@ -174,7 +182,8 @@ Status HostThreads::AddThread(Background* background) {
     const auto self = added.emplace(added.end());
     *self = std::thread([this, background, self] { Serve(background, self); });
   } catch (const std::exception& error) {
-    return Status::Of(Code::kResourceExhausted, "the system gives no thread for work in the background: ", error.what());
+    return Status::Of(Code::kResourceExhausted,
+                      "the system gives no thread for work in the background: ", error.what());
   }
   background->threads.splice(background->threads.end(), added);
   return Status::Ok();
@@ -187,7 +196,8 @@ Status HostThreads::Schedule(Background* background, const std::function<void()>
     const bool wanted = background->idle < background->tasks.size() && background->threads.size() < background->limit;
     if (wanted) {
       const Status made = AddThread(background);
-      // A task that computes can wait for a thread that there is. One that others wait for cannot: all of them may be waiting for it.
+      // A task that computes can wait for a thread that there is. One that others wait for cannot: all of them may be
+      // waiting for it.
       if (!made.ok() && (background->threads.empty() || background == &waiting_)) {
         background->tasks.pop_back();
         return made;
@@ -203,7 +213,8 @@ void HostThreads::Serve(Background* background, std::list<std::thread>::iterator
   std::unique_lock lock(mutex_);
   for (;;) {
     ++background->idle;
-    background->wake.wait(lock, [&] { return stop_.load() || !background->tasks.empty() || background->idle > kMaxIdle; });
+    background->wake.wait(lock,
+                          [&] { return stop_.load() || !background->tasks.empty() || background->idle > kMaxIdle; });
     --background->idle;
     if (background->tasks.empty()) break;
     std::function<void()> task = std::move(background->tasks.front());

@@ -2,13 +2,15 @@
 // Host threads: the caller's thread runs the step; helpers share the work of one big kernel.
 //
 // One parallel_for runs at a time; a second one (another step) runs on its own thread alone, which is right when steps
-// outnumber cores. There are no more helpers than cores that this process may use. Who waits spins for a short while, then sleeps: helpers for
-// work, the caller for shares, so that a helper whose core other programs took gets the caller's. Beside other programs a helper offers its core between shares,
-// rather than lose it in the middle of one, and leaves the caller's. Invariant: when Run returns no helper touches its function any more. Tasks that may wait take
-// no helpers while more of them run than a step has threads: then they share the cores among themselves.
+// outnumber cores. There are no more helpers than cores that this process may use. Who waits spins for a short while,
+// then sleeps: helpers for work, the caller for shares, so that a helper whose core other programs took gets the
+// caller's. Beside other programs a helper offers its core between shares, rather than lose it in the middle of one,
+// and leaves the caller's. Invariant: when Run returns no helper touches its function any more. Tasks that may wait
+// take no helpers while more of them run than a step has threads: then they share the cores among themselves.
 //
-// Tasks in the background are of two kinds. What computes shares a bounded number of threads. What may wait for others (steps
-// of a cluster, blocking kernels) has a thread at once, however many wait: what they wait for may come behind them.
+// Tasks in the background are of two kinds. What computes shares a bounded number of threads. What may wait for others
+// (steps of a cluster, blocking kernels) has a thread at once, however many wait: what they wait for may come behind
+// them.
 #ifndef TENON_CORE_EXEC_THREADS_HOST_THREADS_H_
 #define TENON_CORE_EXEC_THREADS_HOST_THREADS_H_
 
@@ -41,14 +43,15 @@ class HostThreads {
   // Of these, how many a Run may use: no more than there are cores.
   uint32_t at_once() const { return static_cast<uint32_t>(helpers_.size()) + 1; }
 
-  // Calls function over [0, total) in shares. cost: nanoseconds of a unit. out_waits_ns: when this thread began to wait for helpers' shares, by the monotonic
-  // clock, if it had to; may be nullptr.
+  // Calls function over [0, total) in shares. cost: nanoseconds of a unit. out_waits_ns: when this thread began to wait
+  // for helpers' shares, by the monotonic clock, if it had to; may be nullptr.
   void Run(int64_t total, double cost, RangeFunction function, void* argument, uint64_t* out_waits_ns = nullptr);
-  // How many calls of Run this thread has shared with helpers, or would have, if another had not had them: whoever times a kernel sees whether it uses threads by itself.
+  // How many calls of Run this thread has shared with helpers, or would have, if another had not had them: whoever
+  // times a kernel sees whether it uses threads by itself.
   static uint64_t SharedRuns();
 
-  // Runs a task that computes (expensive nodes) on a background thread; made on first use. RESOURCE_EXHAUSTED: the system gives none,
-  // and the task was not taken.
+  // Runs a task that computes (expensive nodes) on a background thread; made on first use. RESOURCE_EXHAUSTED: the
+  // system gives none, and the task was not taken.
   Status Schedule(const std::function<void()>& task) { return Schedule(&computing_, task); }
   // Runs a task that may wait for other tasks.
   Status ScheduleWaiting(const std::function<void()>& task) { return Schedule(&waiting_, task); }

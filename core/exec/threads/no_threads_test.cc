@@ -21,8 +21,9 @@ std::atomic<int> threads_left{1 << 30};
 }  // namespace
 
 // Of this program: what the C++ library calls.
-extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
-                                                                      void* argument) {
+extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* thread,
+                                                                     const pthread_attr_t* attributes,
+                                                                     void* (*start)(void*), void* argument) {
   static const auto real = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
   if (threads_left.fetch_sub(1) <= 0) {
     threads_left.fetch_add(1);
@@ -60,7 +61,8 @@ TEST(NoThreads, ATaskThatNobodyCanRunIsRefused) {
   const Few few(0);
   std::atomic<bool> ran{false};
   for (const bool waits : {false, true}) {
-    const Status status = waits ? threads.ScheduleWaiting([&ran] { ran = true; }) : threads.Schedule([&ran] { ran = true; });
+    const Status status =
+        waits ? threads.ScheduleWaiting([&ran] { ran = true; }) : threads.Schedule([&ran] { ran = true; });
     EXPECT_EQ(status.code(), Code::kResourceExhausted) << status.ToString();
     EXPECT_FALSE(ran.load());
   }

@@ -24,11 +24,12 @@ struct tenon_function {
   tenon_function& operator=(const tenon_function&) = delete;
   virtual ~tenon_function() = default;
 
-  // A step. arguments: in host memory, as many as there are argument types. places: none, or for each result nullptr or where it goes if it is of that
-  // dtype and shape. out_results: as many as there are result types; each gets a buffer with a reference for the caller, or none when it lies in its place or
-  // when it fails.
+  // A step. arguments: in host memory, as many as there are argument types. places: none, or for each result nullptr or
+  // where it goes if it is of that dtype and shape. out_results: as many as there are result types; each gets a buffer
+  // with a reference for the caller, or none when it lies in its place or when it fails.
   virtual tenon::Status Call(tenon::Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments,
-                             std::span<const tenon_tensor_view* const> places, std::span<tenon_tensor_view> out_results) = 0;
+                             std::span<const tenon_tensor_view* const> places,
+                             std::span<tenon_tensor_view> out_results) = 0;
 
   std::string name;
   std::vector<tenon::DType> argument_types, result_types;  // fixed

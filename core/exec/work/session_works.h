@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SessionWorks: what all works of a session share: threads, memory, how much may be under way, and their end.
 //
-// A work may outlive its session (a resource that many sessions share holds it). Whoever touches what is the session's enters first; the session
-// closes, and goes when nobody is inside and nothing is to come back any more.
+// A work may outlive its session (a resource that many sessions share holds it). Whoever touches what is the session's
+// enters first; the session closes, and goes when nobody is inside and nothing is to come back any more.
 #ifndef TENON_CORE_EXEC_WORK_SESSION_WORKS_H_
 #define TENON_CORE_EXEC_WORK_SESSION_WORKS_H_
 

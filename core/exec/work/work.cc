@@ -22,7 +22,8 @@ Status SessionWorks::Begin(bool may_wait) {
   if (!may_wait || waiting_.fetch_add(1) < kMostWaiting) return Status::Ok();
   waiting_.fetch_sub(1);
   pending_.fetch_sub(1);
-  return ResourceExhausted(StrCat("a session has at most ", kMostWaiting, " threads for what may wait in the background"));
+  return ResourceExhausted(
+      StrCat("a session has at most ", kMostWaiting, " threads for what may wait in the background"));
 }
 
 void SessionWorks::Add(const std::shared_ptr<tenon_work>& work) {
@@ -67,8 +68,8 @@ using tenon::Status;
 using tenon::exec::EventLoop;
 using tenon::exec::SessionWorks;
 
-std::shared_ptr<tenon_work> tenon_work::Make(std::shared_ptr<SessionWorks> session, const std::string& plugin, std::string name,
-                                             tenon::Cancellation* step) {
+std::shared_ptr<tenon_work> tenon_work::Make(std::shared_ptr<SessionWorks> session, const std::string& plugin,
+                                             std::string name, tenon::Cancellation* step) {
   std::shared_ptr<tenon_work> work(new tenon_work(std::move(session), plugin, std::move(name), step));
   if (step != nullptr) {
     work->subscription_.Begin(step, [raw = work.get()](const Status&) { raw->HandOverAll(); });
@@ -92,7 +93,8 @@ Status tenon_work::Take(tenon_done_function function, void* argument, bool may_w
   return kept;
 }
 
-// ask() -> Result<uint64_t>: the event loop has it under this number. What fails, or throws, is not taken, unless it has come back already.
+// ask() -> Result<uint64_t>: the event loop has it under this number. What fails, or throws, is not taken, unless it
+// has come back already.
 template <typename Ask>
 Status tenon_work::Wait(uint64_t token, const Ask& ask) {
   uint64_t number = 0;
@@ -110,8 +112,10 @@ Status tenon_work::Wait(uint64_t token, const Ask& ask) {
   return Status::Ok();
 }
 
-Status tenon_work::Schedule(uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {
-  if ((flags & ~TENON_WORK_MAY_WAIT) != 0) return tenon::Unimplemented(StrCat("the flags ", flags, " of schedule(); TENON_WORK_MAY_WAIT is known"));
+Status tenon_work::Schedule(uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument,
+                            uint64_t* out_token) {
+  if ((flags & ~TENON_WORK_MAY_WAIT) != 0)
+    return tenon::Unimplemented(StrCat("the flags ", flags, " of schedule(); TENON_WORK_MAY_WAIT is known"));
   const SessionWorks::Entered entered(session_.get());
   if (!entered) return entered.why();
   uint64_t token = 0;
@@ -122,19 +126,24 @@ Status tenon_work::Schedule(uint64_t after_ns, uint32_t flags, tenon_done_functi
     return Status::Ok();
   }
   const uint64_t now = tenon::NowNs(), when = after_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + after_ns;
-  return Wait(token, [&] { return session_->loop()->At(when, [self = shared_from_this(), token](bool) { self->HandOver(token, false); }); });
+  return Wait(token, [&] {
+    return session_->loop()->At(when, [self = shared_from_this(), token](bool) { self->HandOver(token, false); });
+  });
 }
 
-Status tenon_work::Await(int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument, uint64_t* out_token) {
+Status tenon_work::Await(int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function,
+                         void* argument, uint64_t* out_token) {
   constexpr uint32_t kEvents = TENON_WORK_READABLE | TENON_WORK_WRITABLE;
   if (events == 0 || (events & ~kEvents) != 0)
-    return tenon::InvalidArgument(StrCat("the events ", events, " of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both"));
+    return tenon::InvalidArgument(
+        StrCat("the events ", events, " of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both"));
   const SessionWorks::Entered entered(session_.get());
   if (!entered) return entered.why();
   uint64_t token = 0;
   TENON_RETURN_IF_ERROR(Take(function, argument, false, &token));
   if (out_token != nullptr) *out_token = token;
-  const auto polled = static_cast<short>(((events & TENON_WORK_READABLE) != 0 ? POLLIN : 0) | ((events & TENON_WORK_WRITABLE) != 0 ? POLLOUT : 0));
+  const auto polled = static_cast<short>(((events & TENON_WORK_READABLE) != 0 ? POLLIN : 0) |
+                                         ((events & TENON_WORK_WRITABLE) != 0 ? POLLOUT : 0));
   const uint64_t now = tenon::NowNs();
   const uint64_t until = timeout_ns == 0 || timeout_ns > UINT64_MAX - 1 - now ? EventLoop::kNever : now + timeout_ns;
   const auto ready = [self = shared_from_this(), token](bool timed_out) { self->HandOver(token, timed_out); };
@@ -183,7 +192,8 @@ void tenon_work::HandOverAll() noexcept {
     uint64_t waits_for = 0;
     {
       std::lock_guard lock(mutex_);
-      const auto it = std::find_if(items_.upper_bound(token), items_.end(), [](const auto& item) { return item.second.state == Item::State::kWaits; });
+      const auto it = std::find_if(items_.upper_bound(token), items_.end(),
+                                   [](const auto& item) { return item.second.state == Item::State::kWaits; });
       if (it == items_.end()) return;
       token = it->first;
       waits_for = std::exchange(it->second.waits_for, 0);
@@ -206,7 +216,8 @@ void tenon_work::Run(uint64_t token) {
   Status status;
   if (cancelled()) status = Status::Of(tenon::Code::kCancelled, cancellation_->reason().message());
   else if (item.timed_out) status = Status::Of(tenon::Code::kDeadlineExceeded, "the descriptor was not ready in time");
-  tenon::TellPlugin(plugin_, "scheduled function", &name_, nullptr, [&] { item.function(item.argument, status.release()); });
+  tenon::TellPlugin(plugin_, "scheduled function", &name_, nullptr,
+                    [&] { item.function(item.argument, status.release()); });
   std::lock_guard lock(mutex_);
   session_->End(item.may_wait);  // before anybody is told: nothing of the session is touched after this
   items_.erase(token);
@@ -215,10 +226,12 @@ void tenon_work::Run(uint64_t token) {
 
 // ---- Functions ----
 
-Status tenon_work::Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
-                        std::span<tenon_tensor_view> out_results) {
+Status tenon_work::Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments,
+                        std::span<const tenon_tensor_view* const> places, std::span<tenon_tensor_view> out_results) {
   const auto check = [&](const char* what, size_t found, size_t wanted) {
-    return found == wanted ? Status::Ok() : tenon::InvalidArgument(StrCat("function '", function->name, "' has ", wanted, " ", what, ", the call ", found));
+    return found == wanted ? Status::Ok()
+                           : tenon::InvalidArgument(StrCat("function '", function->name, "' has ", wanted, " ", what,
+                                                           ", the call ", found));
   };
   TENON_RETURN_IF_ERROR(check("arguments", arguments.size(), function->argument_types.size()));
   TENON_RETURN_IF_ERROR(check("results", out_results.size(), function->result_types.size()));
@@ -242,7 +255,8 @@ void tenon_work::EndStep() noexcept {
     uint64_t token = 0;
     {
       std::lock_guard lock(mutex_);
-      const auto it = std::find_if(items_.begin(), items_.end(), [](const auto& item) { return item.second.state != Item::State::kRuns; });
+      const auto it = std::find_if(items_.begin(), items_.end(),
+                                   [](const auto& item) { return item.second.state != Item::State::kRuns; });
       if (it == items_.end()) break;
       token = it->first;
     }
@@ -253,7 +267,10 @@ void tenon_work::EndStep() noexcept {
     tenon::Log(TENON_LOG_ERROR, StrCat(tenon::DescribePlugin(plugin_), ": node '", name_, "' was done while ", left,
                                        " things that it had scheduled were still to come; they are dropped"));
   });
-  if (!said.ok()) tenon::Log(TENON_LOG_ERROR, "a node was done while things that it had scheduled were still to come; they are dropped, and there is no memory to name it");
+  if (!said.ok())
+    tenon::Log(TENON_LOG_ERROR,
+               "a node was done while things that it had scheduled were still to come; they are dropped, and there is "
+               "no memory to name it");
 }
 
 bool tenon_work::AllBack() const {

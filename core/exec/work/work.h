@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work: what a plugin has asked to be called for later: at a moment, or when a descriptor is ready. Of a frame's step, or in the background.
+// Work: what a plugin has asked to be called for later: at a moment, or when a descriptor is ready. Of a frame's step,
+// or in the background.
 //
-// Invariants. What is taken (an item) is called exactly once, or forgotten. It is called on a thread of the host's, never on the event loop's, unless
-// there is no other. Nothing of the plugin is called under a lock. Items keep their work alive; the session waits for them.
+// Invariants. What is taken (an item) is called exactly once, or forgotten. It is called on a thread of the host's,
+// never on the event loop's, unless there is no other. Nothing of the plugin is called under a lock. Items keep their
+// work alive; the session waits for them.
 #ifndef TENON_CORE_EXEC_WORK_WORK_H_
 #define TENON_CORE_EXEC_WORK_WORK_H_
 
@@ -25,18 +27,20 @@
 struct tenon_work : std::enable_shared_from_this<tenon_work> {
  public:
   using Status = tenon::Status;
-  // step: cancels it, and outlives EndStep(); nullptr: it is in the background. plugin: whose it is; name: for messages.
-  static std::shared_ptr<tenon_work> Make(std::shared_ptr<tenon::exec::SessionWorks> session, const std::string& plugin, std::string name,
-                                          tenon::Cancellation* step);
+  // step: cancels it, and outlives EndStep(); nullptr: it is in the background. plugin: whose it is; name: for
+  // messages.
+  static std::shared_ptr<tenon_work> Make(std::shared_ptr<tenon::exec::SessionWorks> session, const std::string& plugin,
+                                          std::string name, tenon::Cancellation* step);
   tenon_work(const tenon_work&) = delete;
   tenon_work& operator=(const tenon_work&) = delete;
 
   Status Schedule(uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token);
-  Status Await(int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument, uint64_t* out_token);
+  Status Await(int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument,
+               uint64_t* out_token);
   bool Forget(uint64_t token);
   bool cancelled() const { return cancellation_->cancelled(); }
-  Status Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments, std::span<const tenon_tensor_view* const> places,
-              std::span<tenon_tensor_view> out_results);
+  Status Call(tenon_function* function, std::span<const tenon_tensor_view* const> arguments,
+              std::span<const tenon_tensor_view* const> places, std::span<tenon_tensor_view> out_results);
 
   tenon::exec::SessionWorks& session() { return *session_; }
   const std::string& plugin() const { return plugin_; }
@@ -45,7 +49,8 @@ struct tenon_work : std::enable_shared_from_this<tenon_work> {
   void Cancel(const Status& reason) noexcept;
   // The step's kernel is done. What has not come is dropped, and the plugin named.
   void EndStep() noexcept;
-  // A plugin or a frame has it, until EndStep(), or EndBackground(), which cancels and waits until all has come back that is not being called on this thread.
+  // A plugin or a frame has it, until EndStep(), or EndBackground(), which cancels and waits until all has come back
+  // that is not being called on this thread.
   void Keep() { kept_ = shared_from_this(); }
   void EndBackground();
 
@@ -59,8 +64,12 @@ struct tenon_work : std::enable_shared_from_this<tenon_work> {
     uint64_t waits_for = 0;     // the event loop's number; 0: for nothing
     std::thread::id runner{};   // on which it is called
   };
-  tenon_work(std::shared_ptr<tenon::exec::SessionWorks> session, const std::string& plugin, std::string name, tenon::Cancellation* step)
-      : session_(std::move(session)), plugin_(plugin), name_(std::move(name)), cancellation_(step == nullptr ? &own_ : step) {}
+  tenon_work(std::shared_ptr<tenon::exec::SessionWorks> session, const std::string& plugin, std::string name,
+             tenon::Cancellation* step)
+      : session_(std::move(session)),
+        plugin_(plugin),
+        name_(std::move(name)),
+        cancellation_(step == nullptr ? &own_ : step) {}
   Status Take(tenon_done_function function, void* argument, bool may_wait, uint64_t* out_token);
   template <typename Ask>
   Status Wait(uint64_t token, const Ask& ask);

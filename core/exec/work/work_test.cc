@@ -36,7 +36,9 @@ class Work : public ::testing::Test {
     session_->Close(Status(Code::kCancelled, "the session was closed"));
     while (!session_->idle()) std::this_thread::yield();
   }
-  std::shared_ptr<tenon_work> Of(Cancellation* step) { return tenon_work::Make(session_, "vendor.plugin", "node", step); }
+  std::shared_ptr<tenon_work> Of(Cancellation* step) {
+    return tenon_work::Make(session_, "vendor.plugin", "node", step);
+  }
 
   HostThreads threads_{2};
   EventLoop loop_;  // ends first: its thread hands work to the others
@@ -82,7 +84,8 @@ TEST_F(Work, ACancelledStepBringsBackWhatWaits) {
   EXPECT_EQ(call.Outcome(), Code::kCancelled);
   EXPECT_EQ(call.status.message(), "the user has had enough");
   Call another;
-  EXPECT_EQ(work->Schedule(0, 0, &Call::Function, &another, nullptr).code(), Code::kCancelled) << "nothing more is taken";
+  EXPECT_EQ(work->Schedule(0, 0, &Call::Function, &another, nullptr).code(), Code::kCancelled)
+      << "nothing more is taken";
   work->EndStep();
 }
 
@@ -105,7 +108,8 @@ TEST_F(Work, AStepThatEndsDropsWhatItsKernelLeft) {
     ASSERT_TRUE(work->Schedule(kHour, 0, &Call::Function, &call, nullptr).ok());
     testing::internal::CaptureStderr();
     work->EndStep();
-    EXPECT_NE(testing::internal::GetCapturedStderr().find("'node' was done while 1 things that it had scheduled"), std::string::npos);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("'node' was done while 1 things that it had scheduled"),
+              std::string::npos);
   }
   EXPECT_EQ(session_->pending(), 0);
   step_.Cancel(Status(Code::kCancelled, "later"));
@@ -166,9 +170,11 @@ TEST_F(Work, ThereAreBounds) {
   const auto work = Of(nullptr);
   work->Keep();
   const auto drop = [](void*, tenon_status* status) { ReleaseStatus(status); };
-  for (int64_t i = 0; i < SessionWorks::kMostWaiting; ++i) ASSERT_TRUE(work->Schedule(kHour, TENON_WORK_MAY_WAIT, drop, nullptr, nullptr).ok());
+  for (int64_t i = 0; i < SessionWorks::kMostWaiting; ++i)
+    ASSERT_TRUE(work->Schedule(kHour, TENON_WORK_MAY_WAIT, drop, nullptr, nullptr).ok());
   EXPECT_EQ(work->Schedule(kHour, TENON_WORK_MAY_WAIT, drop, nullptr, nullptr).code(), Code::kResourceExhausted);
-  for (int64_t i = SessionWorks::kMostWaiting; i < SessionWorks::kMostPending; ++i) ASSERT_TRUE(work->Schedule(kHour, 0, drop, nullptr, nullptr).ok());
+  for (int64_t i = SessionWorks::kMostWaiting; i < SessionWorks::kMostPending; ++i)
+    ASSERT_TRUE(work->Schedule(kHour, 0, drop, nullptr, nullptr).ok());
   EXPECT_EQ(work->Schedule(kHour, 0, drop, nullptr, nullptr).code(), Code::kResourceExhausted);
   EXPECT_EQ(session_->pending(), SessionWorks::kMostPending);
   work->EndBackground();

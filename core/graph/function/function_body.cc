@@ -42,14 +42,16 @@ Status AppendTypes(const FunctionDef::Arg& arg, const AttrMap& attrs, std::vecto
     count = bound->i();
   }
   constexpr int64_t kMost = 1 << 16;
-  if (count < 0 || count > kMost) return InvalidArgument(StrCat("'", arg.name, "' is ", count, " values; at most ", kMost, " can be"));
+  if (count < 0 || count > kMost)
+    return InvalidArgument(StrCat("'", arg.name, "' is ", count, " values; at most ", kMost, " can be"));
   out->insert(out->end(), static_cast<size_t>(count), type);
   return Status::Ok();
 }
 
 class Body {
  public:
-  Body(Graph* graph, const CallSite& site, const FunctionDef& function) : graph_(graph), site_(site), function_(function), attrs_(site.attrs) {}
+  Body(Graph* graph, const CallSite& site, const FunctionDef& function)
+      : graph_(graph), site_(site), function_(function), attrs_(site.attrs) {}
 
   Status Run(std::vector<Edge>* results, std::vector<NodeId>* effects) {
     FillDefaults(function_, &attrs_);
@@ -64,15 +66,19 @@ class Body {
     for (const auto& [output, name] : function_.control_returns)
       if (const auto it = nodes_.find(name); it != nodes_.end()) effects->push_back(it->second);
     if (results->size() != site_.output_types.size())
-      return Bad(StrCat("it gives ", results->size(), " results, the call has ", site_.output_types.size(), " outputs"));
+      return Bad(
+          StrCat("it gives ", results->size(), " results, the call has ", site_.output_types.size(), " outputs"));
     for (size_t i = 0; i < results->size(); ++i)
       if (graph_->TypeOf((*results)[i]) != site_.output_types[i])
-        return Bad(StrCat("result ", i, " is of ", TypeName(graph_->TypeOf((*results)[i])), ", the call's output of ", TypeName(site_.output_types[i])));
+        return Bad(StrCat("result ", i, " is of ", TypeName(graph_->TypeOf((*results)[i])), ", the call's output of ",
+                          TypeName(site_.output_types[i])));
     return Status::Ok();
   }
 
  private:
-  Status Bad(std::string text) const { return InvalidArgument(StrCat(site_.what, ": function '", function_.name, "': ", text)); }
+  Status Bad(std::string text) const {
+    return InvalidArgument(StrCat(site_.what, ": function '", function_.name, "': ", text));
+  }
 
   Status BindArguments() {
     size_t at = 0;
@@ -92,11 +98,13 @@ class Body {
         if (at >= site_.inputs.size()) return Bad(StrCat("the call gives ", site_.inputs.size(), " arguments"));
         const DType wanted = TypeOf(arg, i), found = BaseType(graph_->TypeOf(site_.inputs[at]));
         if (wanted != TENON_DT_INVALID && wanted != found)
-          return Bad(StrCat("argument '", arg.name, "' is of ", TypeName(wanted), ", the call gives ", TypeName(found)));
+          return Bad(
+              StrCat("argument '", arg.name, "' is of ", TypeName(wanted), ", the call gives ", TypeName(found)));
         edges.push_back(site_.inputs[at++]);
       }
     }
-    if (at != site_.inputs.size()) return Bad(StrCat("it takes ", at, " arguments, the call gives ", site_.inputs.size()));
+    if (at != site_.inputs.size())
+      return Bad(StrCat("it takes ", at, " arguments, the call gives ", site_.inputs.size()));
     return Status::Ok();
   }
 
@@ -141,7 +149,8 @@ class Body {
     }
     for (size_t a = 0; a < node.op->outputs.size(); ++a)
       if (node.op->outputs[a].name == parts[1]) {
-        for (int32_t k = 0; k < node.output_ranges[a].count; ++k) outputs.push_back({node.id, node.output_ranges[a].begin + k});
+        for (int32_t k = 0; k < node.output_ranges[a].count; ++k)
+          outputs.push_back({node.id, node.output_ranges[a].begin + k});
         return pick(outputs, parts.size() > 2 ? number(parts[2]) : -1);
       }
     return Bad(StrCat("'", text, "': ", node.Describe(), " has no output '", parts[1], "'"));
@@ -156,11 +165,13 @@ class Body {
   std::set<std::string_view> LeftOut() const {
     std::set<std::string_view> out;
     for (const auto& body : function_.nodes)
-      if (!graph_->library().contains(body.op) && graph_->registry().FindOrNull(body.op) == nullptr) out.insert(body.name);
+      if (!graph_->library().contains(body.op) && graph_->registry().FindOrNull(body.op) == nullptr)
+        out.insert(body.name);
     if (out.empty()) return out;
     const std::set<std::string_view> needed = Needed();
     const auto drop = [&](const FunctionDef::BodyNode& body) {
-      return !out.contains(body.name) && std::any_of(body.inputs.begin(), body.inputs.end(), [&](const auto& input) { return out.contains(NodeOf(input)); });
+      return !out.contains(body.name) && std::any_of(body.inputs.begin(), body.inputs.end(),
+                                                     [&](const auto& input) { return out.contains(NodeOf(input)); });
     };
     std::erase_if(out, [&](std::string_view name) { return needed.contains(name); });
     for (bool more = true; more;) {
@@ -221,7 +232,8 @@ class Body {
   Result<const OpDef*> FindOp(const FunctionDef::BodyNode& body) {
     if (graph_->library().contains(body.op)) return graph_->FunctionOp(body.op);
     auto op = graph_->registry().Find(body.op);
-    if (!op.ok()) return Status(op.status()).Annotate(StrCat("function '", function_.name, "', node '", body.name, "'"));
+    if (!op.ok())
+      return Status(op.status()).Annotate(StrCat("function '", function_.name, "', node '", body.name, "'"));
     return op;
   }
 
@@ -257,20 +269,25 @@ class Body {
         continue;
       }
       const auto bound = attrs_.find(value.placeholder());
-      if (bound == attrs_.end()) return Bad(StrCat("node '", body.name, "' needs the attribute '", value.placeholder(), "'"));
+      if (bound == attrs_.end())
+        return Bad(StrCat("node '", body.name, "' needs the attribute '", value.placeholder(), "'"));
       spec.attrs.emplace(name, bound->second);
     }
     // Two calls have two loops, and two states.
-    if (const auto frame = spec.attrs.find("frame_name"); op->has(TENON_OP_ENTER) && frame != spec.attrs.end() && frame->second.kind() == TENON_ATTR_STRING)
+    if (const auto frame = spec.attrs.find("frame_name");
+        op->has(TENON_OP_ENTER) && frame != spec.attrs.end() && frame->second.kind() == TENON_ATTR_STRING)
       frame->second = AttrValue::String(StrCat(site_.state_name, kInBody, frame->second.s()));
     if (HoldsState(*op))
-      spec.attrs.insert_or_assign(std::string(kStateNameAttr), AttrValue::String(StrCat(site_.state_name, kInBody, StateNameIn(body))));
+      spec.attrs.insert_or_assign(std::string(kStateNameAttr),
+                                  AttrValue::String(StrCat(site_.state_name, kInBody, StateNameIn(body))));
     // Within a loop of the body's own a node waits by its Enter: an edge from outside would not fit into its frame.
     const int depth = DepthOf(spec);
     const bool chosen = op->has(TENON_OP_SWITCH) || IsChosen(spec);
-    const bool is_source = spec.inputs.empty() && spec.controls.empty(), begins = op->has(TENON_OP_STATEFUL | TENON_OP_SWITCH | TENON_OP_ENTER);
+    const bool is_source = spec.inputs.empty() && spec.controls.empty(),
+               begins = op->has(TENON_OP_STATEFUL | TENON_OP_SWITCH | TENON_OP_ENTER);
     bool waits = Waits(spec);
-    if (depth == 0 && (!site_.sources_wait || is_source || op->has(kCallsFunctions) || (begins && !waits && !site_.early.empty()))) {
+    if (depth == 0 &&
+        (!site_.sources_wait || is_source || op->has(kCallsFunctions) || (begins && !waits && !site_.early.empty()))) {
       waits = true;
       spec.controls.insert(spec.controls.end(), site_.controls.begin(), site_.controls.end());
     }
@@ -281,7 +298,8 @@ class Body {
     depths_[id] = depth + (op->has(TENON_OP_ENTER) ? 1 : op->has(TENON_OP_EXIT) ? -1 : 0);
     if (chosen) chosen_.insert(id);
     if (waits) waiting_.insert(id);
-    // Nothing outside can wait for what lies in a loop, or in a branch that may not be taken; but what a result needs has run when the result is there.
+    // Nothing outside can wait for what lies in a loop, or in a branch that may not be taken; but what a result needs
+    // has run when the result is there.
     if (op->has(TENON_OP_STATEFUL) && !((depth > 0 || chosen) && needed_.contains(body.name))) effects->push_back(id);
     *added = true;
     return Status::Ok();
@@ -290,7 +308,9 @@ class Body {
   // Of a node of the body: among the body's.
   static std::string_view StateNameIn(const FunctionDef::BodyNode& body) {
     const auto given = body.attrs.find(kStateNameAttr);
-    return given != body.attrs.end() && given->second.kind() == TENON_ATTR_STRING && given->second.placeholder().empty() ? given->second.s() : std::string_view(body.name);
+    return given != body.attrs.end() && given->second.kind() == TENON_ATTR_STRING && given->second.placeholder().empty()
+               ? given->second.s()
+               : std::string_view(body.name);
   }
 
   // In how many of the body's loops a node with these inputs lies.
@@ -309,16 +329,20 @@ class Body {
   bool Waits(const NodeSpec& spec) const {
     const auto waits = [&](NodeId id) {
       if (waiting_.contains(id)) return true;
-      const bool is_argument = std::any_of(site_.inputs.begin(), site_.inputs.end(), [&](const Edge& input) { return input.node == id; });
+      const bool is_argument =
+          std::any_of(site_.inputs.begin(), site_.inputs.end(), [&](const Edge& input) { return input.node == id; });
       return is_argument && std::find(site_.early.begin(), site_.early.end(), id) == site_.early.end();
     };
-    return std::any_of(spec.inputs.begin(), spec.inputs.end(), [&](const Edge& input) { return input.node && waits(input.node); }) ||
+    return std::any_of(spec.inputs.begin(), spec.inputs.end(),
+                       [&](const Edge& input) { return input.node && waits(input.node); }) ||
            std::any_of(spec.controls.begin(), spec.controls.end(), waits);
   }
   // Whether it depends on a switch of the body.
   bool IsChosen(const NodeSpec& spec) const {
-    return std::any_of(spec.inputs.begin(), spec.inputs.end(), [&](const Edge& input) { return chosen_.contains(input.node); }) ||
-           std::any_of(spec.controls.begin(), spec.controls.end(), [&](NodeId control) { return chosen_.contains(control); });
+    return std::any_of(spec.inputs.begin(), spec.inputs.end(),
+                       [&](const Edge& input) { return chosen_.contains(input.node); }) ||
+           std::any_of(spec.controls.begin(), spec.controls.end(),
+                       [&](NodeId control) { return chosen_.contains(control); });
   }
 
   Graph* graph_;
@@ -347,7 +371,8 @@ Result<FunctionSignature> SignatureOf(const FunctionDef& function, AttrMap bound
   return signature;
 }
 
-Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<NodeId>* effects) {
+Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results,
+                       std::vector<NodeId>* effects) {
   return Body(graph, site, function).Run(results, effects);
 }
 

@@ -21,8 +21,10 @@ struct CallSite {
   std::vector<DType> output_types;
   AttrMap attrs;  // that bind the function's own
   std::vector<NodeId> controls;  // what the body waits for:
-  bool sources_wait = false;      // only those of its nodes that have no input, or call functions, in which there may be such;
-  std::vector<NodeId> early;      // and those with effects, and where branches and loops begin, that depend on these inputs alone, which do not wait themselves
+  bool sources_wait =
+      false;  // only those of its nodes that have no input, or call functions, in which there may be such;
+  std::vector<NodeId> early;  // and those with effects, and where branches and loops begin, that depend on these inputs
+                              // alone, which do not wait themselves
 };
 
 // The types of the values that a function takes and gives, with its attributes bound; defaults are filled in.
@@ -32,9 +34,10 @@ struct FunctionSignature {
 // INVALID_ARGUMENT names the function and what is not bound.
 Result<FunctionSignature> SignatureOf(const FunctionDef& function, AttrMap bound);
 
-// results: the edges that are the call's outputs. effects: the nodes that must have run when the call has. On failure nodes may have been
-// added.
-Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<NodeId>* effects);
+// results: the edges that are the call's outputs. effects: the nodes that must have run when the call has. On failure
+// nodes may have been added.
+Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results,
+                       std::vector<NodeId>* effects);
 
 }  // namespace tenon::graph
 

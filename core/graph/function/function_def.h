@@ -32,7 +32,8 @@ struct FunctionDef {
   std::map<std::string, std::string> control_returns;  // control output -> body node that must run
   std::string gradient;  // the function that is its gradient (GradientDef); empty: it is made of the body
   bool is_stateful = false;
-  // Of a function that was read: its bytes in the file, which hold more than is known here and are what is written again. Empty: made here.
+  // Of a function that was read: its bytes in the file, which hold more than is known here and are what is written
+  // again. Empty: made here.
   std::string file_bytes;
 };
 

@@ -26,7 +26,8 @@ void AddNames(const AttrMap& attrs, std::vector<std::string_view>* names) {
 std::string TypesOf(const std::vector<FunctionDef::Arg>& args) {
   std::string text;
   for (const auto& arg : args)
-    text += StrCat(text.empty() ? "" : ", ", arg.type == TENON_DT_INVALID ? StrCat("$", arg.type_attr, arg.type_list_attr) : TypeName(arg.type));
+    text += StrCat(text.empty() ? "" : ", ",
+                   arg.type == TENON_DT_INVALID ? StrCat("$", arg.type_attr, arg.type_list_attr) : TypeName(arg.type));
   return StrCat("(", text, ")");
 }
 
@@ -35,9 +36,12 @@ bool MayBe(const FunctionDef::Arg& a, const FunctionDef::Arg& b) {
   return a.type == TENON_DT_INVALID || b.type == TENON_DT_INVALID || BaseType(a.type) == BaseType(b.type);
 }
 bool MayBe(const std::vector<FunctionDef::Arg>& a, const std::vector<FunctionDef::Arg>& b) {
-  const auto is_list = [](const FunctionDef::Arg& arg) { return !arg.number_attr.empty() || !arg.type_list_attr.empty(); };
+  const auto is_list = [](const FunctionDef::Arg& arg) {
+    return !arg.number_attr.empty() || !arg.type_list_attr.empty();
+  };
   if (std::any_of(a.begin(), a.end(), is_list) || std::any_of(b.begin(), b.end(), is_list)) return true;
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) { return MayBe(x, y); });
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) { return MayBe(x, y); });
 }
 
 }  // namespace
@@ -75,16 +79,21 @@ std::string LastMember(std::string_view message, int number) {
 
 }  // namespace
 
-RegisteredGradient ReadRegisteredGradient(std::string_view message) { return {LastMember(message, kGradientFunction), LastMember(message, kRegisteredOpType)}; }
+RegisteredGradient ReadRegisteredGradient(std::string_view message) {
+  return {LastMember(message, kGradientFunction), LastMember(message, kRegisteredOpType)};
+}
 
 Status RegisterGradient(FunctionLibrary* library, std::string_view op_type, std::string_view function) {
-  if (op_type.empty()) return InvalidArgument("a gradient must be registered for the name of an op, or one that nodes ask for by '_gradient_op_type'");
+  if (op_type.empty())
+    return InvalidArgument(
+        "a gradient must be registered for the name of an op, or one that nodes ask for by '_gradient_op_type'");
   TENON_RETURN_IF_ERROR(FindFunction(*library, function).status());
   for (const std::string& message : library->registered_gradients) {
     const RegisteredGradient registered = ReadRegisteredGradient(message);
     if (registered.op_type != op_type) continue;
     if (registered.function == function) return Status::Ok();
-    return AlreadyExists(StrCat("the gradient of '", op_type, "' is the function '", registered.function, "' in this graph, and cannot be '", function, "' too"));
+    return AlreadyExists(StrCat("the gradient of '", op_type, "' is the function '", registered.function,
+                                "' in this graph, and cannot be '", function, "' too"));
   }
   std::string message;
   AddMember(kGradientFunction, function, &message);
@@ -105,8 +114,9 @@ Status CheckGradient(const FunctionDef& function, const FunctionDef& gradient) {
   std::vector<FunctionDef::Arg> wanted = function.inputs;
   wanted.insert(wanted.end(), function.outputs.begin(), function.outputs.end());
   if (MayBe(wanted, gradient.inputs) && MayBe(function.inputs, gradient.outputs)) return Status::Ok();
-  return InvalidArgument(StrCat("'", gradient.name, "' takes ", TypesOf(gradient.inputs), " and gives ", TypesOf(gradient.outputs),
-                                "; the gradient of '", function.name, "' takes its inputs, then a gradient of each output, ", TypesOf(wanted),
+  return InvalidArgument(StrCat("'", gradient.name, "' takes ", TypesOf(gradient.inputs), " and gives ",
+                                TypesOf(gradient.outputs), "; the gradient of '", function.name,
+                                "' takes its inputs, then a gradient of each output, ", TypesOf(wanted),
                                 ", and gives one of each input, ", TypesOf(function.inputs)));
 }
 
@@ -115,7 +125,8 @@ Result<std::shared_ptr<const FunctionDef>> FindFunction(const FunctionLibrary& l
   sdk::NearMiss near(name);
   if (library.size() <= 5000)
     for (const auto& [known, function] : library) near.Try(known);
-  return NotFound(StrCat("the graph's library has no function '", name, "'", near.Hint(), " (it has ", library.size(), ")"));
+  return NotFound(
+      StrCat("the graph's library has no function '", name, "'", near.Hint(), " (it has ", library.size(), ")"));
 }
 
 Status CopyFunction(const FunctionLibrary& from, std::string_view name, FunctionLibrary* to) {
@@ -159,7 +170,8 @@ Status SetGradient(FunctionLibrary* library, std::string_view function, std::str
   TENON_ASSIGN_OR_RETURN(const auto derivative, FindFunction(*library, gradient));
   if (of->gradient == gradient) return Status::Ok();
   if (!of->gradient.empty())
-    return AlreadyExists(StrCat("the gradient of function '", function, "' is '", of->gradient, "'; '", gradient, "' cannot be it too"));
+    return AlreadyExists(
+        StrCat("the gradient of function '", function, "' is '", of->gradient, "'; '", gradient, "' cannot be it too"));
   TENON_RETURN_IF_ERROR(CheckGradient(*of, *derivative));
   auto made = std::make_shared<FunctionDef>(*of);
   made->gradient = gradient;

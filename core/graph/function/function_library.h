@@ -13,10 +13,12 @@
 
 namespace tenon::graph {
 
-// A function may not have the name of an op: as in TensorFlow, where a node of that name would be a call. ALREADY_EXISTS names the op's package.
+// A function may not have the name of an op: as in TensorFlow, where a node of that name would be a call.
+// ALREADY_EXISTS names the op's package.
 Status CheckFunctionName(const OpRegistry& ops, std::string_view name);
 
-// Adds it. One of that name that is the same is fine, and what only one of the two names as its gradient stays; ALREADY_EXISTS: they differ.
+// Adds it. One of that name that is the same is fine, and what only one of the two names as its gradient stays;
+// ALREADY_EXISTS: they differ.
 Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const FunctionDef>& function);
 // Adds what it does not have.
 void AddRegisteredGradients(const std::vector<std::string>& gradients, FunctionLibrary* library);
@@ -25,19 +27,21 @@ struct RegisteredGradient {
   std::string function, op_type;
 };
 RegisteredGradient ReadRegisteredGradient(std::string_view message);
-// Makes the function, which is in the library, the gradient of nodes of the op, or that ask for it by that name. ALREADY_EXISTS: they have another.
+// Makes the function, which is in the library, the gradient of nodes of the op, or that ask for it by that name.
+// ALREADY_EXISTS: they have another.
 Status RegisterGradient(FunctionLibrary* library, std::string_view op_type, std::string_view function);
 
 // Adds all of `from`, or none where one cannot be added.
 Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to);
 
-// Adds the function of `from`, and those that it calls and they call, its gradient too, as far as `from` has them: all, or none where one
-// cannot be added. NOT_FOUND names near misses.
+// Adds the function of `from`, and those that it calls and they call, its gradient too, as far as `from` has them: all,
+// or none where one cannot be added. NOT_FOUND names near misses.
 Status CopyFunction(const FunctionLibrary& from, std::string_view name, FunctionLibrary* to);
 // Adds those that the graph's nodes name, as CopyFunction does, as far as `from` has them.
 Status CopyCalled(const Graph& graph, const FunctionLibrary& from, FunctionLibrary* to);
 
-// Whether one may be the gradient of the other: it takes the function's inputs, then a gradient of each output, and gives one of each input.
+// Whether one may be the gradient of the other: it takes the function's inputs, then a gradient of each output, and
+// gives one of each input.
 Status CheckGradient(const FunctionDef& function, const FunctionDef& gradient);
 // Makes it the function's gradient. Both are in the library; ALREADY_EXISTS: the function has another.
 Status SetGradient(FunctionLibrary* library, std::string_view function, std::string_view gradient);

@@ -56,7 +56,8 @@ class Inliner {
   Result<Function> Find(std::string_view name) const {
     const auto it = graph_->library().find(name);
     if (it == graph_->library().end())
-      return NotFound(StrCat(node_.Describe(), " calls the function '", name, "', which the graph's library does not have"));
+      return NotFound(
+          StrCat(node_.Describe(), " calls the function '", name, "', which the graph's library does not have"));
     return it->second;
   }
   Result<const FunctionRef*> RefOf(std::string_view attr, size_t index = 0) const {
@@ -66,9 +67,19 @@ class Inliner {
     return &value->function(index);
   }
   // One call of the function within the node.
-  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, NodeId pivot, std::vector<NodeId> early = {}) {
+  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types,
+                      NodeId pivot, std::vector<NodeId> early = {}) {
     TENON_ASSIGN_OR_RETURN(const Function function, Find(ref.name));
-    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), StrCat(StateName(node_), kInBody, part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true, std::move(early)};
+    CallSite site{node_.Describe(),
+                  StrCat(node_.name, "/", part),
+                  StrCat(StateName(node_), kInBody, part),
+                  node_.device,
+                  std::move(inputs),
+                  std::move(types),
+                  {},
+                  {pivot},
+                  true,
+                  std::move(early)};
     if (ref.attrs) site.attrs = *ref.attrs;
     Outcome out;
     TENON_RETURN_IF_ERROR(AddFunctionBody(graph_, site, *function, &out.results, &out.effects));
@@ -77,7 +88,8 @@ class Inliner {
 
   // ---- Nodes ----
 
-  Result<Edge> Make(std::string_view role, std::string_view name, std::vector<Edge> inputs, std::vector<NodeId> controls = {}, AttrMap attrs = {}) {
+  Result<Edge> Make(std::string_view role, std::string_view name, std::vector<Edge> inputs,
+                    std::vector<NodeId> controls = {}, AttrMap attrs = {}) {
     NodeSpec spec;
     TENON_ASSIGN_OR_RETURN(spec.op, graph_->registry().FindRole(role));
     spec.name = graph_->UniqueName(StrCat(node_.name, "/", name));
@@ -98,7 +110,16 @@ class Inliner {
 
   Status Call() {
     std::string name = node_.op->name;
-    CallSite site{node_.Describe(), node_.name, std::string(StateName(node_)), node_.device, node_.inputs, node_.output_types, {}, node_.controls, false, {}};
+    CallSite site{node_.Describe(),
+                  node_.name,
+                  std::string(StateName(node_)),
+                  node_.device,
+                  node_.inputs,
+                  node_.output_types,
+                  {},
+                  node_.controls,
+                  false,
+                  {}};
     if (node_.has(TENON_OP_REMOTE)) {
       TENON_ASSIGN_OR_RETURN(site.device, Target());
       site.inputs.erase(site.inputs.begin());
@@ -118,9 +139,11 @@ class Inliner {
     if (node_.inputs.empty()) return Bad("it names no device");
     Edge at = node_.inputs[0];
     while (graph_->node(at.node).has(TENON_OP_IDENTITY)) at = graph_->node(at.node).inputs[at.index];
-    const AttrValue* const value = graph_->node(at.node).has(TENON_OP_CONSTANT) ? graph_->node(at.node).FindAttr("value") : nullptr;
+    const AttrValue* const value =
+        graph_->node(at.node).has(TENON_OP_CONSTANT) ? graph_->node(at.node).FindAttr("value") : nullptr;
     if (value == nullptr || value->tensor().dtype() != TENON_DT_STRING || value->tensor().shape().rank() != 0)
-      return Unimplemented(StrCat(node_.Describe(), ": the device on which its function runs is computed by ", graph_->node(at.node).Describe(),
+      return Unimplemented(StrCat(node_.Describe(), ": the device on which its function runs is computed by ",
+                                  graph_->node(at.node).Describe(),
                                   "; placement happens before the step: make it a constant"));
     return std::string(value->tensor().string(0));
   }
@@ -143,8 +166,8 @@ class Inliner {
       const Edge edge = FromC(outputs[k]);
       const bool there = graph_->Has(edge.node) && Within(edge.index, graph_->node(edge.node).output_types.size());
       if (!there || graph_->TypeOf(edge) != node_.output_types[k])
-        return Internal(StrCat("the decomposition of ", node_.Describe(), " gives no ", TypeName(node_.output_types[k]), " for output ", k,
-                               ": an error of package '", node_.op->package, "'"));
+        return Internal(StrCat("the decomposition of ", node_.Describe(), " gives no ", TypeName(node_.output_types[k]),
+                               " for output ", k, ": an error of package '", node_.op->package, "'"));
       results_.push_back(edge);
     }
     return Status::Ok();
@@ -193,7 +216,8 @@ class Inliner {
     const auto constant = [this](int32_t value) -> Result<Edge> {
       TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(KeptPool(), TENON_DT_INT32, Shape()));
       *tensor.as<int32_t>() = value;
-      return Make("constant", "number", {}, {node_.inputs[0].node}, {{"dtype", AttrValue::Type(TENON_DT_INT32)}, {"value", AttrValue::OfTensor(std::move(tensor))}});
+      return Make("constant", "number", {}, {node_.inputs[0].node},
+                  {{"dtype", AttrValue::Type(TENON_DT_INT32)}, {"value", AttrValue::OfTensor(std::move(tensor))}});
     };
     if (count == 0) return Status::Ok();
     TENON_ASSIGN_OR_RETURN(const Edge zero, constant(0));
@@ -207,10 +231,10 @@ class Inliner {
     return Status::Ok();
   }
 
-  // One of the branches from `begin` to before `end`, found by halves: conditionals lie in each other as deep as the logarithm of how many
-  // branches there are.
-  Result<Outcome> Choose(const std::vector<const FunctionRef*>& branches, const std::vector<Edge>& conditions, size_t begin, size_t end,
-                         const std::vector<Edge>& inputs, NodeId pivot) {
+  // One of the branches from `begin` to before `end`, found by halves: conditionals lie in each other as deep as the
+  // logarithm of how many branches there are.
+  Result<Outcome> Choose(const std::vector<const FunctionRef*>& branches, const std::vector<Edge>& conditions,
+                         size_t begin, size_t end, const std::vector<Edge>& inputs, NodeId pivot) {
     if (end - begin == 1) {
       const std::string part = branches.size() == 2 ? (begin == 0 ? "then" : "else") : StrCat("branch_", begin);
       return Add(*branches[begin], part, inputs, node_.output_types, pivot);
@@ -265,10 +289,13 @@ class Inliner {
   std::string_view ThroughIdentities(const FunctionDef& body, std::string_view value) const {
     std::string_view source = SourceOf(value);
     for (size_t steps = 0; steps <= body.nodes.size(); ++steps) {
-      const auto node = std::find_if(body.nodes.begin(), body.nodes.end(), [&](const auto& each) { return each.name == source; });
+      const auto node =
+          std::find_if(body.nodes.begin(), body.nodes.end(), [&](const auto& each) { return each.name == source; });
       if (node == body.nodes.end()) break;  // an argument
       const auto op = graph_->registry().Find(node->op);
-      if (!op.ok() || !(*op)->has(TENON_OP_IDENTITY) || (*op)->inputs.size() != 1 || !(*op)->inputs[0].type_list_attr.empty() || node->inputs.empty()) break;
+      if (!op.ok() || !(*op)->has(TENON_OP_IDENTITY) || (*op)->inputs.size() != 1 ||
+          !(*op)->inputs[0].type_list_attr.empty() || node->inputs.empty())
+        break;
       source = SourceOf(node->inputs[0]);
     }
     return source;
@@ -295,8 +322,10 @@ class Inliner {
     }
     TENON_ASSIGN_OR_RETURN(const Function condition_function, Find(condition_ref->name));
     DType type = TENON_DT_BOOL;
-    if (condition_function->outputs.size() == 1 && condition_function->outputs[0].type != TENON_DT_INVALID) type = condition_function->outputs[0].type;
-    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {type}, pivot.node, Invariants(carried, now)));
+    if (condition_function->outputs.size() == 1 && condition_function->outputs[0].type != TENON_DT_INVALID)
+      type = condition_function->outputs[0].type;
+    TENON_ASSIGN_OR_RETURN(const Outcome condition,
+                           Add(*condition_ref, "cond", now, {type}, pivot.node, Invariants(carried, now)));
     TENON_ASSIGN_OR_RETURN(const Edge truth, Truth(condition.results[0]));
     TENON_ASSIGN_OR_RETURN(const Edge goes_on, Make("loop_condition", "goes_on", {truth}, condition.effects));
     return Turn(*body_ref, carried, now, goes_on);
@@ -309,7 +338,8 @@ class Inliner {
     return invariants;
   }
 
-  Status Turn(const FunctionRef& body_ref, const std::vector<bool>& carried, const std::vector<Edge>& now, Edge goes_on) {
+  Status Turn(const FunctionRef& body_ref, const std::vector<bool>& carried, const std::vector<Edge>& now,
+              Edge goes_on) {
     std::vector<Edge> inside = now;
     results_ = node_.inputs;
     Edge pivot;
@@ -322,7 +352,8 @@ class Inliner {
       }
       TENON_ASSIGN_OR_RETURN(results_[i], Make("exit", "exit", {sides}));
     }
-    TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node, Invariants(carried, now)));
+    TENON_ASSIGN_OR_RETURN(const Outcome body,
+                           Add(body_ref, "body", inside, node_.output_types, pivot.node, Invariants(carried, now)));
     std::set<NodeId> paced{pivot.node};
     for (size_t i = 0; i < now.size(); ++i)
       if (carried[i]) paced.insert(inside[i].node);
@@ -338,8 +369,9 @@ class Inliner {
     return Status::Ok();
   }
 
-  // Which outputs of the body's nodes wait for the turn. What is made of invariants alone is there before, and as a next value would begin turn after turn. Of a call that
-  // is not dataflow yet nobody knows. By node; the last output stands for those behind it.
+  // Which outputs of the body's nodes wait for the turn. What is made of invariants alone is there before, and as a
+  // next value would begin turn after turn. Of a call that is not dataflow yet nobody knows. By node; the last output
+  // stands for those behind it.
   std::map<NodeId, std::vector<bool>> FindPaced(NodeId pivot, const std::set<NodeId>& paced) const {
     std::map<NodeId, std::vector<bool>> waits;
     for (const NodeId id : paced) waits[id] = {true};
@@ -350,7 +382,9 @@ class Inliner {
         const Node& node = graph_->node(id);
         if (paced.contains(id) || node.has(kCallsFunctions)) continue;
         const auto is_paced = [&](const Edge& input) { return IsPaced(input, waits); };
-        const bool by_control = std::any_of(node.controls.begin(), node.controls.end(), [&](NodeId control) { return IsPaced({control, 0}, waits); });
+        const bool by_control = std::any_of(node.controls.begin(), node.controls.end(), [&](NodeId control) {
+          return IsPaced({control, 0}, waits);
+        });
         std::vector<bool> now{by_control || std::any_of(node.inputs.begin(), node.inputs.end(), is_paced)};
         if (node.has(TENON_OP_IDENTITY) && node.inputs.size() == node.output_types.size() && !node.inputs.empty()) {
           now.clear();
@@ -365,7 +399,8 @@ class Inliner {
   }
   static bool IsPaced(const Edge& value, const std::map<NodeId, std::vector<bool>>& waits) {
     const auto at = waits.find(value.node);
-    return at != waits.end() && !at->second.empty() && at->second[std::min<size_t>(static_cast<size_t>(value.index), at->second.size() - 1)];
+    return at != waits.end() && !at->second.empty() &&
+           at->second[std::min<size_t>(static_cast<size_t>(value.index), at->second.size() - 1)];
   }
 
   Graph* graph_;

@@ -28,7 +28,8 @@ FunctionDef Thrice() {
 struct Library : GraphMaker {
   Edge x = Feed(TENON_DT_FLOAT, {}, "x");
   void Define(FunctionDef f) { graph.library()[f.name] = std::make_shared<const FunctionDef>(f); }
-  NodeId Call(std::string_view function, std::vector<Edge> inputs, AttrMap attrs = {}, std::vector<NodeId> controls = {}) {
+  NodeId Call(std::string_view function, std::vector<Edge> inputs, AttrMap attrs = {},
+              std::vector<NodeId> controls = {}) {
     auto op = graph.FunctionOp(function);
     EXPECT_TRUE(op.ok()) << op.status().ToString();
     auto id = graph.Add({*op, "call", std::move(inputs), std::move(controls), std::move(attrs), {}});
@@ -70,10 +71,14 @@ TEST(InlineCall, PutsTheBodyBelowTheCallsName) {
 TEST(InlineCall, FindsTheFunctionOfAnAttribute) {
   Library g;
   g.Define(Thrice());
-  const Edge call = g.Add("Apply", {g.x}, {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Thrice", nullptr})}}, "apply");
+  const Edge call =
+      g.Add("Apply", {g.x},
+            {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Thrice", nullptr})}}, "apply");
   ASSERT_TRUE(InlineCall(&g.graph, call.node).ok());
   EXPECT_TRUE(g.graph.Find("apply/more"));
-  const Edge lost = g.Add("Apply", {g.x}, {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Lost", nullptr})}}, "lost");
+  const Edge lost =
+      g.Add("Apply", {g.x},
+            {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Lost", nullptr})}}, "lost");
   EXPECT_EQ(InlineCall(&g.graph, lost.node).status().ToString(),
             "NOT_FOUND: node 'lost' (Apply) calls the function 'Lost', which the graph's library does not have");
 }
@@ -84,9 +89,12 @@ TEST(InlineCall, BindsAttributesFromTheCallAndFromDefaults) {
   f.name = "Sum";
   f.inputs = {{"xs", TENON_DT_INVALID, "T", "N", ""}};
   f.outputs = {{"y", TENON_DT_INVALID, "T", "", ""}};
-  f.attrs = {{"T", TENON_ATTR_TYPE, {}, {}, {}, {}}, {"N", TENON_ATTR_INT, {}, {}, {}, {}}, {"label", TENON_ATTR_STRING, AttrValue::String("fast"), {}, {}, {}}};
-  f.nodes = {{"sum", "Total", "", {"xs"}, {{"T", AttrValue::Placeholder("T")}, {"_kernel", AttrValue::Placeholder("label")}}},
-             {"last", "Plus", "", {"sum:sum", "xs:1"}, {}}};
+  f.attrs = {{"T", TENON_ATTR_TYPE, {}, {}, {}, {}},
+             {"N", TENON_ATTR_INT, {}, {}, {}, {}},
+             {"label", TENON_ATTR_STRING, AttrValue::String("fast"), {}, {}, {}}};
+  f.nodes = {
+      {"sum", "Total", "", {"xs"}, {{"T", AttrValue::Placeholder("T")}, {"_kernel", AttrValue::Placeholder("label")}}},
+      {"last", "Plus", "", {"sum:sum", "xs:1"}, {}}};
   f.returns = {{"y", "last"}};
   g.Define(f);
   const Edge y = g.Feed(TENON_DT_FLOAT, {}, "y");
@@ -159,7 +167,8 @@ TEST(InlineCall, SaysWhatIsWrongWithABody) {
   EXPECT_EQ(g.WhyNot(f), prefix + "node 'twice' needs the attribute 'T'");
   f = Thrice();
   f.nodes[1].op = "Pluss";
-  EXPECT_TRUE(g.WhyNot(f).starts_with("NOT_FOUND: function 'Thrice', node 'twice': no loaded plugin has the op 'Pluss'; did you mean 'Plus'?"));
+  EXPECT_TRUE(g.WhyNot(f).starts_with(
+      "NOT_FOUND: function 'Thrice', node 'twice': no loaded plugin has the op 'Pluss'; did you mean 'Plus'?"));
 }
 
 TEST(InlineCall, DoesWithoutUnknownOpsThatNoResultNeeds) {
@@ -176,7 +185,8 @@ TEST(InlineCall, DoesWithoutUnknownOpsThatNoResultNeeds) {
   f.name = "Effect";
   f.control_returns = {{"second", "second"}};
   Library other;
-  EXPECT_TRUE(other.WhyNot(f).starts_with("NOT_FOUND: function 'Effect', node 'odd': no loaded plugin has the op 'Frobnicate'"));
+  EXPECT_TRUE(other.WhyNot(f).starts_with(
+      "NOT_FOUND: function 'Effect', node 'odd': no loaded plugin has the op 'Frobnicate'"));
 }
 
 AttrValue Named(std::string name) { return AttrValue::Function({std::move(name), nullptr}); }
@@ -220,20 +230,25 @@ TEST(InlineCall, SaysWhatIsWrongWithAConditionalOrALoop) {
   DefineLoop(&g);
   const auto why = [&g](std::string_view op, std::vector<Edge> inputs, AttrMap attrs) {
     const int32_t size = g.graph.size();
-    const std::string text = InlineCall(&g.graph, g.Add(op, std::move(inputs), std::move(attrs), "n").node).status().ToString();
+    const std::string text =
+        InlineCall(&g.graph, g.Add(op, std::move(inputs), std::move(attrs), "n").node).status().ToString();
     g.graph.Truncate(size);
     return text;
   };
   const Edge p = g.Feed(TENON_DT_BOOL, {}, "p"), k = g.Feed(TENON_DT_INT32, {}, "k");
   const auto choose = [&](Edge condition, std::string then, std::string otherwise, DType type = TENON_DT_FLOAT) {
-    return why("Choose", {condition, g.x}, {{"Tout", AttrValue::Types({type})}, {"then_branch", Named(then)}, {"else_branch", Named(otherwise)}});
+    return why("Choose", {condition, g.x},
+               {{"Tout", AttrValue::Types({type})}, {"then_branch", Named(then)}, {"else_branch", Named(otherwise)}});
   };
   EXPECT_EQ(choose(p, "Thrice", "Thrice"), "OK");
   EXPECT_EQ(choose(k, "Thrice", "Thrice"), "OK") << "a number is taken for a truth";
-  EXPECT_EQ(choose(p, "Thrice", "Lost"), "NOT_FOUND: node 'n' (Choose) calls the function 'Lost', which the graph's library does not have");
-  EXPECT_EQ(choose(p, "Body", "Thrice"), "INVALID_ARGUMENT: node 'n' (Choose): function 'Body': the call gives 1 arguments");
-  EXPECT_EQ(choose(p, "Thrice", "Thrice", TENON_DT_DOUBLE),
-            "INVALID_ARGUMENT: node 'n' (Choose): function 'Thrice': result 0 is of float, the call's output of double");
+  EXPECT_EQ(choose(p, "Thrice", "Lost"),
+            "NOT_FOUND: node 'n' (Choose) calls the function 'Lost', which the graph's library does not have");
+  EXPECT_EQ(choose(p, "Body", "Thrice"),
+            "INVALID_ARGUMENT: node 'n' (Choose): function 'Body': the call gives 1 arguments");
+  EXPECT_EQ(
+      choose(p, "Thrice", "Thrice", TENON_DT_DOUBLE),
+      "INVALID_ARGUMENT: node 'n' (Choose): function 'Thrice': result 0 is of float, the call's output of double");
   EXPECT_EQ(why("Repeat", {}, {{"T", AttrValue::Types({})}, {"cond", Named("Cond")}, {"body", Named("Body")}}),
             "INVALID_ARGUMENT: node 'n' (Repeat): it has no loop variables");
   EXPECT_EQ(why("Repeat", {g.x, g.x}, {{"cond", Named("Thrice")}, {"body", Named("Body")}}),
@@ -250,7 +265,8 @@ TEST(InlineCall, PutsABodyOnTheDeviceThatAConstantNames) {
   EXPECT_EQ(g.graph.node(g.graph.Find("far/more")).device, device);
   const Edge fed = g.Feed(TENON_DT_STRING, {}, "where");
   EXPECT_EQ(InlineCall(&g.graph, g.Add("Far", {fed, g.x}, attrs, "lost").node).status().ToString(),
-            "UNIMPLEMENTED: node 'lost' (Far): the device on which its function runs is computed by node 'where' (Feed); placement happens before the step: "
+            "UNIMPLEMENTED: node 'lost' (Far): the device on which its function runs is computed by node 'where' "
+            "(Feed); placement happens before the step: "
             "make it a constant");
 }
 

@@ -15,7 +15,8 @@ namespace {
 // What GraphDef allows as an argument's name: "x:0" would be an output of a node x.
 bool IsArgumentName(std::string_view name) {
   const auto word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 && std::all_of(name.begin(), name.end(), word);
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+         std::all_of(name.begin(), name.end(), word);
 }
 
 class Maker {
@@ -24,7 +25,8 @@ class Maker {
 
   Result<FunctionDef> Run() {
     if (!IsValidNodeName(source_.name))
-      return InvalidArgument(StrCat("'", source_.name, "' cannot be a function's name: it stands where names of ops do"));
+      return InvalidArgument(
+          StrCat("'", source_.name, "' cannot be a function's name: it stands where names of ops do"));
     made_.name = source_.name;
     made_.description = source_.description;
     made_.labels = source_.labels;
@@ -40,14 +42,17 @@ class Maker {
   Status Bad(std::string text) const { return InvalidArgument(StrCat("function '", source_.name, "': ", text)); }
 
   Status CheckName(const char* what, const std::string& name, std::set<std::string>* taken) const {
-    if (!IsArgumentName(name)) return Bad(StrCat(what, " '", name, "': a name is of letters, digits and '_', and begins with no digit"));
+    if (!IsArgumentName(name))
+      return Bad(StrCat(what, " '", name, "': a name is of letters, digits and '_', and begins with no digit"));
     return taken->insert(name).second ? Status::Ok() : Bad(StrCat(what, " '", name, "' stands twice"));
   }
   Status CheckEdge(const char* what, const std::string& name, Edge edge) const {
-    if (!graph_.Has(edge.node)) return Bad(StrCat(what, " '", name, "' is of node ", edge.node.number(), "; its graph has ", graph_.size()));
+    if (!graph_.Has(edge.node))
+      return Bad(StrCat(what, " '", name, "' is of node ", edge.node.number(), "; its graph has ", graph_.size()));
     const Node& node = graph_.node(edge.node);
     if (edge.index < 0 || static_cast<size_t>(edge.index) >= node.output_types.size())
-      return Bad(StrCat(what, " '", name, "' is output ", edge.index, " of ", node.Describe(), ", which has ", node.output_types.size()));
+      return Bad(StrCat(what, " '", name, "' is output ", edge.index, " of ", node.Describe(), ", which has ",
+                        node.output_types.size()));
     if (IsRef(graph_.TypeOf(edge)))
       return Bad(StrCat(what, " '", name, "' is a reference, from ", node.Describe(),
                         "; functions pass values: give what reads it (Identity), or a resource"));
@@ -59,7 +64,8 @@ class Maker {
       TENON_RETURN_IF_ERROR(CheckName("input", name, &arguments_));
       TENON_RETURN_IF_ERROR(CheckEdge("input", name, edge));
       const auto [it, fresh] = inputs_.emplace(edge, name);
-      if (!fresh) return Bad(StrCat("the inputs '", it->second, "' and '", name, "' are one value, ", graph_.EdgeName(edge)));
+      if (!fresh)
+        return Bad(StrCat("the inputs '", it->second, "' and '", name, "' are one value, ", graph_.EdgeName(edge)));
       gives_input_.insert(edge.node);
       made_.inputs.push_back({name, BaseType(graph_.TypeOf(edge)), "", "", ""});
     }
@@ -76,7 +82,8 @@ class Maker {
     names.clear();
     for (const auto& [name, node] : source_.control_outputs) {
       TENON_RETURN_IF_ERROR(CheckName("control output", name, &names));
-      if (!graph_.Has(node)) return Bad(StrCat("control output '", name, "' is node ", node.number(), "; its graph has ", graph_.size()));
+      if (!graph_.Has(node))
+        return Bad(StrCat("control output '", name, "' is node ", node.number(), "; its graph has ", graph_.size()));
       Need(node);
     }
     while (!left_.empty()) {
@@ -98,9 +105,11 @@ class Maker {
 
   Status CheckNode(const Node& node) const {
     if (node.has(TENON_OP_FEED | TENON_OP_ARGUMENT))
-      return Bad(StrCat(node.Describe(), " is a value that somebody has to feed, and nobody feeds a function; make it an input"));
+      return Bad(StrCat(node.Describe(),
+                        " is a value that somebody has to feed, and nobody feeds a function; make it an input"));
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (!node.inputs[i].node) return Bad(StrCat("input ", i, " of ", node.Describe(), " is open: close the loop first"));
+      if (!node.inputs[i].node)
+        return Bad(StrCat("input ", i, " of ", node.Describe(), " is open: close the loop first"));
     return Status::Ok();
   }
 
@@ -122,7 +131,8 @@ class Maker {
     const Node& node = graph_.node(edge.node);
     size_t argument = 0;
     while (edge.index >= node.output_ranges[argument].begin + node.output_ranges[argument].count) ++argument;
-    return StrCat(names_.at(edge.node), ":", node.op->outputs[argument].name, ":", edge.index - node.output_ranges[argument].begin);
+    return StrCat(names_.at(edge.node), ":", node.op->outputs[argument].name, ":",
+                  edge.index - node.output_ranges[argument].begin);
   }
 
   void AddNode(const Node& node, const std::string& name) {
@@ -162,6 +172,8 @@ class Maker {
 
 }  // namespace
 
-Result<FunctionDef> MakeFunction(const Graph& graph, FunctionSource source) { return Maker(graph, std::move(source)).Run(); }
+Result<FunctionDef> MakeFunction(const Graph& graph, FunctionSource source) {
+  return Maker(graph, std::move(source)).Run();
+}
 
 }  // namespace tenon::graph

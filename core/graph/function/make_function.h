@@ -27,9 +27,9 @@ struct FunctionSource {
   AttrMap labels;
 };
 
-// The nodes that the outputs and control outputs need, up to the inputs, as a function's body in GraphDef's syntax, which any reader of it
-// takes; the graph stays as it is. INVALID_ARGUMENT names what cannot stand in a function: a name that is none or stands twice, a reference,
-// a value that somebody would have to feed.
+// The nodes that the outputs and control outputs need, up to the inputs, as a function's body in GraphDef's syntax,
+// which any reader of it takes; the graph stays as it is. INVALID_ARGUMENT names what cannot stand in a function: a
+// name that is none or stands twice, a reference, a value that somebody would have to feed.
 Result<FunctionDef> MakeFunction(const Graph& graph, FunctionSource source);
 
 }  // namespace tenon::graph

@@ -28,10 +28,12 @@ constexpr int32_t kMinConsumer = 12;
 // As a consumer we are what we are as a producer.
 Status CheckVersions(const tensorflow::VersionDef& versions) {
   if (versions.min_consumer() > kProducer)
-    return Unimplemented(StrCat("the graph, of version ", versions.producer(), ", needs a consumer of version ", versions.min_consumer(),
-                                "; this is one of version ", kProducer));
+    return Unimplemented(StrCat("the graph, of version ", versions.producer(), ", needs a consumer of version ",
+                                versions.min_consumer(), "; this is one of version ", kProducer));
   for (const int32_t bad : versions.bad_consumers())
-    if (bad == kProducer) return Unimplemented(StrCat("the graph says that consumers of version ", kProducer, ", as this is, compute it wrongly"));
+    if (bad == kProducer)
+      return Unimplemented(
+          StrCat("the graph says that consumers of version ", kProducer, ", as this is, compute it wrongly"));
   return Status::Ok();
 }
 
@@ -53,14 +55,16 @@ bool ParseInput(std::string_view text, InputName* out) {
 // Adds the nodes of one GraphDef in an order in which inputs come first; merges wait for no next-iteration.
 class Importer {
  public:
-  Importer(const tensorflow::GraphDef& def, Graph* graph, Unknown unknown, Of of) : def_(def), graph_(graph), unknown_(unknown), of_(of) {}
+  Importer(const tensorflow::GraphDef& def, Graph* graph, Unknown unknown, Of of)
+      : def_(def), graph_(graph), unknown_(unknown), of_(of) {}
 
   Status Run() {
     const size_t count = def_.node_size();
     for (size_t i = 0; i < count; ++i) {
       TENON_RETURN_IF_ERROR(CheckAllowance());
       const std::string& name = Def(i).name();
-      if (graph_->Find(name) || graph_->IsMissing(name)) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
+      if (graph_->Find(name) || graph_->IsMissing(name))
+        return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
       if (!by_name_.emplace(name, i).second) return InvalidArgument(StrCat("two nodes have the name '", name, "'"));
     }
     pending_.assign(count, 0);
@@ -101,14 +105,16 @@ class Importer {
       TENON_RETURN_IF_ERROR(CheckAllowance());
       InputName input;
       if (!ParseInput(text, &input)) return Bad(i, StrCat("input '", text, "' is malformed"));
-      if (control_seen && !input.control) return Bad(i, StrCat("the data input '", text, "' stands after a control input"));
+      if (control_seen && !input.control)
+        return Bad(i, StrCat("the data input '", text, "' stands after a control input"));
       control_seen = control_seen || input.control;
       const auto it = by_name_.find(input.node);
       if (it == by_name_.end()) {
         if (graph_->Find(input.node)) continue;
         if (graph_->IsMissing(input.node)) {
           Status why = graph_->Get(input.node).status();
-          if (unknown_ == Unknown::kRefuse) return std::move(why).Annotate(StrCat("node '", Def(i).name(), "' cannot be added"));
+          if (unknown_ == Unknown::kRefuse)
+            return std::move(why).Annotate(StrCat("node '", Def(i).name(), "' cannot be added"));
           missing_.emplace(i, std::move(why));
           continue;
         }
@@ -198,7 +204,9 @@ class Importer {
     for (const auto& [name, value] : def.attr()) {
       if (name.empty()) return Bad(i, "an attribute has no name");
       auto attr = AttrFromProto(value, &budget_);
-      if (!attr.ok()) return Status(attr.status().code(), std::string(Bad(i, StrCat("attribute '", name, "': ", attr.status().message())).message()));
+      if (!attr.ok())
+        return Status(attr.status().code(),
+                      std::string(Bad(i, StrCat("attribute '", name, "': ", attr.status().message())).message()));
       spec.attrs.emplace(name, *std::move(attr));
     }
     for (const std::string& text : def.input()) {
@@ -206,7 +214,8 @@ class Importer {
       (void)ParseInput(text, &input);
       const NodeId source = graph_->Find(input.node);
       if (input.control) spec.controls.push_back(source);
-      else if (!source) open_.push_back({i, static_cast<int32_t>(spec.inputs.size()), input}), spec.inputs.push_back(Edge());
+      else if (!source)
+        open_.push_back({i, static_cast<int32_t>(spec.inputs.size()), input}), spec.inputs.push_back(Edge());
       else spec.inputs.push_back({source, input.index});
     }
     return graph_->Add(std::move(spec)).status();
@@ -217,7 +226,8 @@ class Importer {
       TENON_RETURN_IF_ERROR(CheckAllowance());
       const NodeId node = graph_->Find(Def(open.node).name());
       const NodeId source = graph_->Find(open.input.node);
-      if (open.input.index != 0) return Bad(open.node, StrCat("'", open.input.node, "' has no output ", open.input.index));
+      if (open.input.index != 0)
+        return Bad(open.node, StrCat("'", open.input.node, "' has no output ", open.input.index));
       TENON_RETURN_IF_ERROR(graph_->SetInput(node, open.index, {source, 0}));
     }
     return Status::Ok();
@@ -265,19 +275,22 @@ std::vector<std::string_view> OfLibrary(std::string_view graph_def, int number) 
 }
 
 // file_bytes: of each of its functions.
-Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes, Graph* graph, int64_t* budget) {
+Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes,
+                     Graph* graph, int64_t* budget) {
   FunctionLibrary& library = graph->library();
   for (int i = 0; i < proto.function_size(); ++i) {
     TENON_RETURN_IF_ERROR(CheckAllowance());
     TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(proto.function(i), budget));
     if (function.name.empty()) return InvalidArgument("a function has no name");
-    if (Status status = CheckFunctionName(graph->registry(), function.name); !status.ok()) return std::move(status).Annotate("the graph's library");
+    if (Status status = CheckFunctionName(graph->registry(), function.name); !status.ok())
+      return std::move(status).Annotate("the graph's library");
     function.file_bytes = file_bytes[static_cast<size_t>(i)];
     TENON_RETURN_IF_ERROR(AddFunction(&library, std::make_shared<const FunctionDef>(std::move(function))));
   }
   for (const auto& each : proto.gradient())
     if (Status status = SetGradient(&library, each.function_name(), each.gradient_func()); !status.ok())
-      return std::move(status).Annotate(StrCat("'", each.gradient_func(), "' as the gradient of function '", each.function_name(), "'"));
+      return std::move(status).Annotate(
+          StrCat("'", each.gradient_func(), "' as the gradient of function '", each.function_name(), "'"));
   return Status::Ok();
 }
 
@@ -303,7 +316,8 @@ bool WriteLibrary(const FunctionLibrary& library, std::string* out) {
   return true;
 }
 
-// A parsed message whose memory is charged to the allowance as it grows, and whose parsing ends with it: two bytes of a file can make an object of a hundred.
+// A parsed message whose memory is charged to the allowance as it grows, and whose parsing ends with it: two bytes of a
+// file can make an object of a hundred.
 class ChargedGraphDef {
  public:
   ChargedGraphDef() : arena_(Options()) {}
@@ -313,7 +327,8 @@ class ChargedGraphDef {
     ChargedGraphDef* const outer = std::exchange(current_, this);
     Status read = Guarded([&] { return Read(bytes); });
     current_ = outer;
-    return refused_.ok() ? std::move(read) : std::move(refused_).Annotate("reading a GraphDef of ", bytes.size(), " bytes");
+    return refused_.ok() ? std::move(read)
+                         : std::move(refused_).Annotate("reading a GraphDef of ", bytes.size(), " bytes");
   }
   const tensorflow::GraphDef& def() const { return *def_; }
 
@@ -329,7 +344,8 @@ class ChargedGraphDef {
     const google::protobuf::LogSilencer silence;
     def_ = google::protobuf::Arena::CreateMessage<tensorflow::GraphDef>(&arena_);
     if (def_->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return Status::Ok();
-    return InvalidArgument(StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
+    return InvalidArgument(
+        StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
   }
   // The arena has no argument for who asks. Parsing keeps to its thread.
   static void* Allocate(size_t bytes) {
@@ -354,7 +370,8 @@ uint64_t BytesOf(const tensorflow::FunctionDefLibrary& library) {
   constexpr uint64_t kFunction = 1024, kNode = 512, kGradient = 128;
   uint64_t bytes = 2 * library.ByteSizeLong();  // what is read, and the functions' bytes in the file
   bytes += kGradient * static_cast<uint64_t>(library.registered_gradients_size());
-  for (const auto& function : library.function()) bytes += kFunction + kNode * static_cast<uint64_t>(function.node_def_size());
+  for (const auto& function : library.function())
+    bytes += kFunction + kNode * static_cast<uint64_t>(function.node_def_size());
   return bytes;
 }
 
@@ -367,9 +384,11 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
   TENON_RETURN_IF_ERROR(read.Parse(bytes));
   const tensorflow::GraphDef& def = read.def();
   TENON_RETURN_IF_ERROR(CheckVersions(def.versions()));
-  const std::vector<std::string_view> functions = OfLibrary(bytes, tensorflow::FunctionDefLibrary::kFunctionFieldNumber);
+  const std::vector<std::string_view> functions =
+      OfLibrary(bytes, tensorflow::FunctionDefLibrary::kFunctionFieldNumber);
   if (functions.size() != static_cast<size_t>(def.library().function_size()))
-    return Internal(StrCat("a GraphDef of ", def.library().function_size(), " functions has the bytes of ", functions.size()));
+    return Internal(
+        StrCat("a GraphDef of ", def.library().function_size(), " functions has the bytes of ", functions.size()));
   const uint64_t library_bytes = BytesOf(def.library());
   TENON_RETURN_IF_ERROR(graph->charge().Add(library_bytes));
   const int32_t size = graph->size();
@@ -378,7 +397,8 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
   int64_t budget = kConstantBudget;
   if (size == 0) graph->set_producer(def.versions().producer());
   Status status = ImportLibrary(def.library(), functions, graph, &budget);
-  const std::vector<std::string_view> gradients = OfLibrary(bytes, tensorflow::FunctionDefLibrary::kRegisteredGradientsFieldNumber);
+  const std::vector<std::string_view> gradients =
+      OfLibrary(bytes, tensorflow::FunctionDefLibrary::kRegisteredGradientsFieldNumber);
   AddRegisteredGradients({gradients.begin(), gradients.end()}, &graph->library());
   if (status.ok()) status = Importer(def, graph, unknown, of).Run();
   if (!status.ok()) {
@@ -403,7 +423,9 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
     out->set_device(node.device);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Edge& edge = node.inputs[i];
-      if (!edge.node) return FailedPrecondition(StrCat(node.Describe(), ": input ", i, " is open, and a GraphDef cannot say so; give it a value first"));
+      if (!edge.node)
+        return FailedPrecondition(
+            StrCat(node.Describe(), ": input ", i, " is open, and a GraphDef cannot say so; give it a value first"));
       out->add_input(edge.index == 0 ? graph.node(edge.node).name : graph.EdgeName(edge));
     }
     for (NodeId control : node.controls) out->add_input("^" + graph.node(control).name);
@@ -411,7 +433,8 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
   }
   // The same graph gives the same bytes; members stand in the order of their numbers.
   std::string bytes, library, end;
-  const bool written = def.ByteSizeLong() <= INT32_MAX && WriteInOrder(def, &bytes) && WriteLibrary(graph.library(), &library) && WriteInOrder(versions, &end);
+  const bool written = def.ByteSizeLong() <= INT32_MAX && WriteInOrder(def, &bytes) &&
+                       WriteLibrary(graph.library(), &library) && WriteInOrder(versions, &end);
   if (!written || bytes.size() + library.size() + end.size() > INT32_MAX - 16)
     return ResourceExhausted("the graph is larger than protobuf's 2 GiB; keep weights in a checkpoint");
   if (!library.empty()) AddMember(tensorflow::GraphDef::kLibraryFieldNumber, library, &bytes);

@@ -29,8 +29,8 @@ enum class Of {
 Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown = Unknown::kRefuse, Of of = Of::kWhole);
 
 // The graph as GraphDef: nodes in topological order, so that any reader can add them one by one.
-// A function that was read is written as it stood in the file, fields that are not known here too; and so is what the file registers as
-// gradients of ops, which nothing here asks.
+// A function that was read is written as it stood in the file, fields that are not known here too; and so is what the
+// file registers as gradients of ops, which nothing here asks.
 Result<std::string> ExportGraphDef(const Graph& graph);
 
 }  // namespace tenon::graph

@@ -18,7 +18,8 @@ using fakes::TensorOf;
 
 std::string Bytes(const tensorflow::GraphDef& def) { return def.SerializeAsString(); }
 
-tensorflow::NodeDef* AddNode(tensorflow::GraphDef* def, const char* name, const char* op, std::initializer_list<const char*> inputs = {}) {
+tensorflow::NodeDef* AddNode(tensorflow::GraphDef* def, const char* name, const char* op,
+                             std::initializer_list<const char*> inputs = {}) {
   auto* node = def->add_node();
   node->set_name(name);
   node->set_op(op);
@@ -74,7 +75,9 @@ TEST(GraphDef, AnOpenInputIsNamedInsteadOfWritten) {
   const graph::Edge x = g.Value(1, "x");
   g.Add("Join", {x, {}}, {}, "join");
   const auto bytes = ExportGraphDef(g.graph);
-  EXPECT_EQ(bytes.status().ToString(), "FAILED_PRECONDITION: node 'join' (Join): input 1 is open, and a GraphDef cannot say so; give it a value first");
+  EXPECT_EQ(
+      bytes.status().ToString(),
+      "FAILED_PRECONDITION: node 'join' (Join): input 1 is open, and a GraphDef cannot say so; give it a value first");
 }
 
 TEST(GraphDef, BringsTensorsOfEveryPlainTypeThereAndBack) {
@@ -82,7 +85,8 @@ TEST(GraphDef, BringsTensorsOfEveryPlainTypeThereAndBack) {
     if (!IsPlain(dtype)) continue;
     auto tensor = Tensor::Allocate(GlobalPool(), dtype, {3});
     ASSERT_TRUE(tensor.ok());
-    for (uint64_t i = 0; i < tensor->byte_size(); ++i) tensor->as<uint8_t>()[i] = static_cast<uint8_t>(dtype == TENON_DT_BOOL ? i % 2 : i * 37 + 1);
+    for (uint64_t i = 0; i < tensor->byte_size(); ++i)
+      tensor->as<uint8_t>()[i] = static_cast<uint8_t>(dtype == TENON_DT_BOOL ? i % 2 : i * 37 + 1);
     tensorflow::TensorProto proto;
     TensorToProto(*tensor, &proto);
     int64_t budget = 0;
@@ -118,7 +122,9 @@ TEST(GraphDef, BringsFunctionsWithLongNamesThereAndBack) {
   f.name = "__inference_" + std::string(3000, 'n') + "_17";
   f.inputs = {{"x", TENON_DT_INVALID, "T", "N", ""}, {"rest", TENON_DT_INVALID, "", "", "L"}};
   f.outputs = {{"y", TENON_DT_FLOAT, "", "", ""}};
-  f.attrs = {{"T", TENON_ATTR_TYPE, AttrValue::Type(TENON_DT_FLOAT), {}, {}, {}}, {"N", TENON_ATTR_INT, {}, {}, {}, {}}, {"L", TENON_ATTR_TYPE | TENON_ATTR_LIST, {}, {}, {}, {}}};
+  f.attrs = {{"T", TENON_ATTR_TYPE, AttrValue::Type(TENON_DT_FLOAT), {}, {}, {}},
+             {"N", TENON_ATTR_INT, {}, {}, {}, {}},
+             {"L", TENON_ATTR_TYPE | TENON_ATTR_LIST, {}, {}, {}, {}}};
   f.nodes = {{"sum", "Total", "/device:x", {"x", "^rest"}, {{"T", AttrValue::Placeholder("T")}}}};
   f.returns = {{"y", "sum:sum:0"}};
   f.control_returns = {{"sum", "sum"}};
@@ -145,7 +151,8 @@ TEST(GraphDef, BringsFunctionsWithLongNamesThereAndBack) {
 
 // A member of a message: of one byte's number, with bytes of up to 16383.
 std::string Member(int number, const std::string& bytes) {
-  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>((bytes.size() & 0x7f) | 0x80) + static_cast<char>(bytes.size() >> 7) + bytes;
+  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>((bytes.size() & 0x7f) | 0x80) +
+         static_cast<char>(bytes.size() >> 7) + bytes;
 }
 
 // As it stood in the file: members that nobody here reads or knows, maps in any order.
@@ -164,7 +171,8 @@ TEST(GraphDef, WritesAFunctionThatItReadByteForByte) {
   (*f.mutable_attr())["_nothing"];
   std::string known;
   f.SerializeToString(&known);
-  const std::string map = Member(5, Member(1, "_z") + Member(2, std::string("\x28\x01", 2))) + Member(5, Member(1, "_a") + Member(2, std::string("\x28\x01", 2)));
+  const std::string map = Member(5, Member(1, "_z") + Member(2, std::string("\x28\x01", 2))) +
+                          Member(5, Member(1, "_a") + Member(2, std::string("\x28\x01", 2)));
   const std::string bytes = known + map + "\xfa\x7f\x02hi";  // a member that does not exist yet
   Graph graph(&fakes::TinyOps());
   const Status status = ImportGraphDef(Member(2, Member(1, bytes)), &graph);
@@ -180,13 +188,15 @@ TEST(GraphDef, WritesAFunctionThatItReadByteForByte) {
   EXPECT_NE(written->find(bytes), std::string::npos);
   EXPECT_TRUE(ImportGraphDef(Member(2, Member(1, known + map)), &graph).ok()) << "the same in all that is known here";
   EXPECT_EQ(*ExportGraphDef(graph), *written) << "the first one stays";
-  EXPECT_EQ(ImportGraphDef(Member(2, Member(1, known)), &graph).code(), Code::kAlreadyExists) << "without two attributes";
+  EXPECT_EQ(ImportGraphDef(Member(2, Member(1, known)), &graph).code(), Code::kAlreadyExists)
+      << "without two attributes";
 }
 
 // Which function is the gradient of which op in a saved model: nothing here asks, and who reads what is written may.
 TEST(GraphDef, CarriesRegisteredGradients) {
   // An op's type before the function, and a member that nobody knows.
-  const std::string first = Member(2, "CustomGradient-7") + Member(1, "f") + Member(9, "later"), second = Member(1, "b") + Member(2, "A");
+  const std::string first = Member(2, "CustomGradient-7") + Member(1, "f") + Member(9, "later"),
+                    second = Member(1, "b") + Member(2, "A");
   const auto library = [](const std::vector<std::string>& gradients) {
     std::string bytes = Member(1, Member(1, Member(1, "f")));
     for (const std::string& gradient : gradients) bytes += Member(3, gradient);
@@ -221,15 +231,17 @@ TEST(GraphDef, BindsGradientsToFunctions) {
     return Bytes(def);
   };
   Graph graph(&fakes::TinyOps());
-  EXPECT_EQ(ImportGraphDef(library({"f"}, "f", "g"), &graph).ToString(), "NOT_FOUND: 'g' as the gradient of function 'f': the graph's library has no function 'g' (it has 1)");
+  EXPECT_EQ(ImportGraphDef(library({"f"}, "f", "g"), &graph).ToString(),
+            "NOT_FOUND: 'g' as the gradient of function 'f': the graph's library has no function 'g' (it has 1)");
   EXPECT_EQ(ImportGraphDef(library({"g"}, "f", "g"), &graph).code(), Code::kNotFound);
   EXPECT_TRUE(graph.library().empty());
   ASSERT_TRUE(ImportGraphDef(library({"f", "g", "h"}, "f", "g"), &graph).ok());
   EXPECT_EQ(graph.library().at("f")->gradient, "g");
   ASSERT_TRUE(ImportGraphDef(library({}, "g", "h"), &graph).ok());
   EXPECT_EQ(graph.library().at("g")->gradient, "h") << "of a function that was there";
-  EXPECT_EQ(ImportGraphDef(library({"f"}, "f", "h"), &graph).ToString(),
-            "ALREADY_EXISTS: 'h' as the gradient of function 'f': the gradient of function 'f' is 'g'; 'h' cannot be it too");
+  EXPECT_EQ(
+      ImportGraphDef(library({"f"}, "f", "h"), &graph).ToString(),
+      "ALREADY_EXISTS: 'h' as the gradient of function 'f': the gradient of function 'f' is 'g'; 'h' cannot be it too");
   Graph back(&fakes::TinyOps());
   ASSERT_TRUE(ImportGraphDef(*ExportGraphDef(graph), &back).ok());
   EXPECT_EQ(back.library().at("f")->gradient, "g");
@@ -238,7 +250,12 @@ TEST(GraphDef, BindsGradientsToFunctions) {
 
 TEST(GraphDef, BringsALoopThereAndBackInAnyOrder) {
   GraphMaker g;
-  g.While("loop", {g.Value(0)}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); }, [](const auto& v) { return v; });
+  g.While(
+      "loop", {g.Value(0)},
+      [&](const auto& v) {
+        return g.Add("Below", {v[0], v[0]});
+      },
+      [](const auto& v) { return v; });
   const auto bytes = ExportGraphDef(g.graph);
   ASSERT_TRUE(bytes.ok());
   tensorflow::GraphDef def, reversed;
@@ -259,17 +276,27 @@ TEST(GraphDef, SaysWhatIsWrongAndAddsNothing) {
     const char* text;
   };
   const Case cases[] = {
-      {[](auto* def) { AddNode(def, "c", "Copy", {"lost"}); }, "INVALID_ARGUMENT: node 'c' (Copy): input 'lost' names a node that does not exist"},
-      {[](auto* def) { AddNode(def, "c", "Copy", {"a:x"}); }, "INVALID_ARGUMENT: node 'c' (Copy): input 'a:x' is malformed"},
-      {[](auto* def) { AddNode(def, "c", "Copy", {"a:3"}); }, "INVALID_ARGUMENT: node 'c' (Copy): input 0 names an output that does not exist"},
-      {[](auto* def) { AddNode(def, "c", "Copy", {"^a", "a"}); }, "INVALID_ARGUMENT: node 'c' (Copy): the data input 'a' stands after a control input"},
+      {[](auto* def) { AddNode(def, "c", "Copy", {"lost"}); },
+       "INVALID_ARGUMENT: node 'c' (Copy): input 'lost' names a node that does not exist"},
+      {[](auto* def) { AddNode(def, "c", "Copy", {"a:x"}); },
+       "INVALID_ARGUMENT: node 'c' (Copy): input 'a:x' is malformed"},
+      {[](auto* def) { AddNode(def, "c", "Copy", {"a:3"}); },
+       "INVALID_ARGUMENT: node 'c' (Copy): input 0 names an output that does not exist"},
+      {[](auto* def) {
+         AddNode(def, "c", "Copy", {"^a", "a"});
+       },
+       "INVALID_ARGUMENT: node 'c' (Copy): the data input 'a' stands after a control input"},
       {[](auto* def) { AddFeed(def, "a"); }, "INVALID_ARGUMENT: two nodes have the name 'a'"},
       {[](auto* def) { AddNode(def, "c", "Copy", {"d"}), AddNode(def, "d", "Copy", {"c"}); },
        "INVALID_ARGUMENT: the graph has a cycle that is no loop; nodes on or after it: 'c' (Copy), 'd' (Copy)"},
-      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())["_x"]; }, "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': an attribute has no value"},
-      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())["_x"].set_type(static_cast<tensorflow::DataType>(99)); },
+      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())["_x"]; },
+       "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': an attribute has no value"},
+      {[](auto* def) {
+         (*AddNode(def, "c", "Nothing")->mutable_attr())["_x"].set_type(static_cast<tensorflow::DataType>(99));
+       },
        "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': there is no element type 99"},
-      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())[""].set_i(1); }, "INVALID_ARGUMENT: node 'c' (Nothing): an attribute has no name"},
+      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())[""].set_i(1); },
+       "INVALID_ARGUMENT: node 'c' (Nothing): an attribute has no name"},
       {[](auto* def) { def->mutable_library()->add_function(); }, "INVALID_ARGUMENT: a function has no name"},
       {[](auto* def) { def->mutable_library()->add_function()->mutable_signature()->set_name("Plus"); },
        "ALREADY_EXISTS: the graph's library: 'Plus' is an op of package 'tiny'; give the function another name"},
@@ -283,7 +310,8 @@ TEST(GraphDef, SaysWhatIsWrongAndAddsNothing) {
        "INVALID_ARGUMENT: node 'c' (Nothing): it is to be colocated with the node 'lost', which does not exist"},
       {[](auto* def) { def->mutable_versions()->add_bad_consumers(1766); },
        "UNIMPLEMENTED: the graph says that consumers of version 1766, as this is, compute it wrongly"},
-      {[](auto* def) { def->mutable_versions()->set_min_consumer(2000000); }, "UNIMPLEMENTED: the graph, of version 0, needs a consumer of version 2000000; this is one of version 1766"},
+      {[](auto* def) { def->mutable_versions()->set_min_consumer(2000000); },
+       "UNIMPLEMENTED: the graph, of version 0, needs a consumer of version 2000000; this is one of version 1766"},
   };
   for (const Case& c : cases) {
     tensorflow::GraphDef def;
@@ -343,15 +371,20 @@ TEST(GraphDef, LeavesOutWhatNobodyKnowsAndAllThatReadsIt) {
   EXPECT_EQ(graph.size(), 2);
   EXPECT_TRUE(graph.Find("good"));
   for (const char* name : {"odd", "reader", "after"})
-    EXPECT_TRUE(graph.Get(name).status().ToString().starts_with("NOT_FOUND: node 'odd': no loaded plugin has the op 'Frobnicate'")) << name;
-  EXPECT_EQ(graph.ParseEdge("newer:0").status().ToString(),
-            "INVALID_ARGUMENT: node 'newer' (Copy): the op has no attribute 'grace'; the graph may be of a newer version");
+    EXPECT_TRUE(graph.Get(name).status().ToString().starts_with(
+        "NOT_FOUND: node 'odd': no loaded plugin has the op 'Frobnicate'"))
+        << name;
+  EXPECT_EQ(
+      graph.ParseEdge("newer:0").status().ToString(),
+      "INVALID_ARGUMENT: node 'newer' (Copy): the op has no attribute 'grace'; the graph may be of a newer version");
   EXPECT_FALSE(graph.Clone().Get("odd").status().message().find("Frobnicate") == std::string::npos);
 
   tensorflow::GraphDef more;
   AddNode(&more, "later", "Copy", {"reader"});
   AddNode(&more, "other", "Copy", {"good"});
-  EXPECT_TRUE(ImportGraphDef(Bytes(more), &graph).ToString().starts_with("NOT_FOUND: node 'later' cannot be added: node 'odd': no loaded"));
+  EXPECT_TRUE(ImportGraphDef(Bytes(more), &graph)
+                  .ToString()
+                  .starts_with("NOT_FOUND: node 'later' cannot be added: node 'odd': no loaded"));
   ASSERT_TRUE(ImportGraphDef(Bytes(more), &graph, Unknown::kLeaveOut).ok());
   EXPECT_TRUE(graph.Find("other"));
   EXPECT_TRUE(graph.IsMissing("later"));

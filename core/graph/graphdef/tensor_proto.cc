@@ -151,7 +151,8 @@ Result<Tensor> TensorFromProto(const tensorflow::TensorProto& proto, int64_t* bu
   const std::string& content = proto.tensor_content();
   if (content.empty() && !HasList(dtype)) {
     if (proto.int_val_size() != 0 || !proto.float8_val().empty())
-      return InvalidArgument(StrCat("a constant of ", TypeName(dtype), " has its elements in tensor_content, which is empty; there is no list of them"));
+      return InvalidArgument(StrCat("a constant of ", TypeName(dtype),
+                                    " has its elements in tensor_content, which is empty; there is no list of them"));
     std::memset(tensor.data(), 0, tensor.byte_size());
   } else if (content.empty()) {
     FillTyped(tensor, proto);
@@ -278,8 +279,12 @@ void AttrToProto(const AttrValue& value, tensorflow::AttrValue* proto) {
         break;
       }
       case TENON_ATTR_SHAPE: ShapeToProto(value.shape(i), is_list ? list->add_shape() : proto->mutable_shape()); break;
-      case TENON_ATTR_TENSOR: TensorToProto(value.tensor(i), is_list ? list->add_tensor() : proto->mutable_tensor()); break;
-      case TENON_ATTR_FUNCTION: FunctionToProto(value.function(i), is_list ? list->add_func() : proto->mutable_func()); break;
+      case TENON_ATTR_TENSOR:
+        TensorToProto(value.tensor(i), is_list ? list->add_tensor() : proto->mutable_tensor());
+        break;
+      case TENON_ATTR_FUNCTION:
+        FunctionToProto(value.function(i), is_list ? list->add_func() : proto->mutable_func());
+        break;
       default: break;
     }
   }

@@ -7,7 +7,8 @@ namespace tenon::graph {
 
 std::vector<std::string_view> MembersOf(std::string_view message, int number) {
   using google::protobuf::internal::WireFormatLite;
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(message.data()), static_cast<int>(message.size()));
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(message.data()),
+                                            static_cast<int>(message.size()));
   std::vector<std::string_view> members;
   while (const uint32_t tag = in.ReadTag()) {
     if (tag != WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED)) {

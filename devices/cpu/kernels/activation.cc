@@ -63,7 +63,8 @@ struct SoftplusGradOp {
   template <class T>
   T operator()(T dy, T x) const {
     const T slope = dy / (math::Exp(-x) + T(1));
-    return x > T(105) ? dy : slope;  // there it divides by 1, which the compiler may leave out: of what is below the smallest normal number it is not the same
+    return x > T(105) ? dy : slope;  // there it divides by 1, which the compiler may leave out: of what is below the
+                                     // smallest normal number it is not the same
   }
 };
 }  // namespace

@@ -19,7 +19,8 @@ using BiasTypes = Numbers::AndComplex;
 // value as [outer, channels, inner]: inner is 1 for NHWC.
 struct BiasShape {
   BiasShape(sdk::Dims value, bool channels_first) {
-    if (value.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "a value of shape ", value, "; BiasAdd needs rank 2 or more");
+    if (value.size() < 2)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a value of shape ", value, "; BiasAdd needs rank 2 or more");
     const size_t at = channels_first ? 1 : value.size() - 1;
     outer = sdk::Count(value.first(at));
     channels = value[at];
@@ -86,7 +87,8 @@ struct BiasAddKernel {
     const T* x = static_cast<const T*>(inputs[0]);
     const T* bias = static_cast<const T*>(inputs[1]);
     if (strides[0] == 1 && strides[1] == 1) return Row(x, bias, static_cast<T*>(out), n);
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = AddOrSubtract<false>(x[i * strides[0]], bias[i * strides[1]]);
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<T*>(out)[i] = AddOrSubtract<false>(x[i * strides[0]], bias[i * strides[1]]);
   }
   bool channels_first;
 };
@@ -104,7 +106,8 @@ struct BiasAddGradKernel {
 
   explicit BiasAddGradKernel(sdk::CreateContext& c) : channels_first(ChannelsFirst(c)) {}
   struct Plan {
-    Plan(const BiasAddGradKernel& kernel, sdk::PrepareContext& c) : shape(sdk::DimsOf(c.input(0)), kernel.channels_first), rows(shape.outer, shape.channels) {
+    Plan(const BiasAddGradKernel& kernel, sdk::PrepareContext& c)
+        : shape(sdk::DimsOf(c.input(0)), kernel.channels_first), rows(shape.outer, shape.channels) {
       BiasTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
         const bool narrow = shape.inner == 1 && rows.Pays();
         function = shape.inner != 1 ? &Planes<T> : narrow ? &Narrow<T> : &Columns<T>;
@@ -178,7 +181,8 @@ using Losses = Types<float, double, Half, Bfloat16>;
 struct L2LossKernel {
   static constexpr int64_t kBlock = 2048, kShare = 32 * kBlock;
   struct Plan {
-    Plan(const L2LossKernel&, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))), shares((count + kShare - 1) / kShare) {
+    Plan(const L2LossKernel&, sdk::PrepareContext& c)
+        : count(sdk::Count(c.input(0))), shares((count + kShare - 1) / kShare) {
       c.Workspace(sdk::Multiply(shares + 1, sizeof(double)));
     }
     int64_t count, shares;
@@ -186,9 +190,11 @@ struct L2LossKernel {
   void Run(const Plan& plan, sdk::RunContext c) const {
     Losses::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       double* sums = c.workspace<double>();
-      c.ParallelFor(plan.shares, static_cast<double>(std::min(plan.count, kShare)) * 0.06, [&](int64_t begin, int64_t end) {
-        for (int64_t s = begin; s < end; ++s) sums[s] = Share(c.input<T>(0) + s * kShare, std::min(kShare, plan.count - s * kShare));
-      });
+      c.ParallelFor(plan.shares, static_cast<double>(std::min(plan.count, kShare)) * 0.06,
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t s = begin; s < end; ++s)
+                        sums[s] = Share(c.input<T>(0) + s * kShare, std::min(kShare, plan.count - s * kShare));
+                    });
       double total = 0;
       for (int64_t s = 0; s < plan.shares; ++s) total += sums[s];
       *c.output<T>(0) = static_cast<T>(static_cast<Wide<T>>(total / 2));
@@ -236,7 +242,8 @@ struct InTopKKernel {
       int32_t larger = 0;
       uint32_t odd = 0;  // of the sign and the exponent: all ones of infinity as of NaN
       constexpr int64_t kPiece = 128;
-      for (int64_t first = 0; valid && first < dims[1] && larger < k; first += kPiece) {  // k that are larger are enough
+      for (int64_t first = 0; valid && first < dims[1] && larger < k;
+           first += kPiece) {  // k that are larger are enough
         for (int64_t j = first; j < std::min(dims[1], first + kPiece); ++j) {
           odd = std::max(odd, std::bit_cast<uint32_t>(row[j]) & 0x7fffffffu);
           larger += row[j] > wanted ? 1 : 0;

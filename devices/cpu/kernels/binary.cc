@@ -26,8 +26,8 @@ using sdk::TruncateDivOp;
 using sdk::XdivyOp;
 using sdk::XlogyOp;
 
-// Integers of at most 32 bits are divided as doubles, of which there are several in a register. Between two quotients lies more than a double rounds.
-// INT_MIN / -1 wraps.
+// Integers of at most 32 bits are divided as doubles, of which there are several in a register. Between two quotients
+// lies more than a double rounds. INT_MIN / -1 wraps.
 template <class T>
 inline constexpr bool kDividesAsDouble = std::is_integral_v<T> && sizeof(T) <= 4;
 template <class T>
@@ -66,8 +66,8 @@ struct AnyTruncateDivOp : TruncateDivOp {
   }
 };
 
-// x modulo y of a block of floats, of x's sign, exactly: as doubles, in which a quotient of up to 29 bits times y is exact. Another one goes to
-// the library.
+// x modulo y of a block of floats, of x's sign, exactly: as doubles, in which a quotient of up to 29 bits times y is
+// exact. Another one goes to the library.
 inline void FloatRests(const float* x, const float* y, float* out) {
   bool far = false;
   float rests[kBlock];
@@ -78,7 +78,8 @@ inline void FloatRests(const float* x, const float* y, float* out) {
     // A quotient that was rounded up to a whole number leaves less than nothing.
     const double right = rest * numerator < 0 ? rest + std::copysign(denominator, numerator) : rest;
     rests[k] = std::copysign(static_cast<float>(right), x[k]);
-    far |= !(std::fabs(whole) < 0x1p29) | !(std::fabs(denominator) <= std::numeric_limits<float>::max());  // of infinity x is left
+    far |= !(std::fabs(whole) < 0x1p29) |
+           !(std::fabs(denominator) <= std::numeric_limits<float>::max());  // of infinity x is left
   }
   if (far) [[unlikely]] {
     for (int64_t k = 0; k < kBlock; ++k) rests[k] = std::fmod(x[k], y[k]);
@@ -120,7 +121,8 @@ struct NextAfterOp {
   static constexpr double kCost = 0.5;
   template <class T>
   T operator()(T x, T y) const {
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;  // -0 has one above its own, which is not asked for
+    using Bits =
+        std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;  // -0 has one above its own, which is not asked for
     const T next = std::bit_cast<T>(std::bit_cast<Bits>(x) + ((x < y) == (x > T(0)) ? Bits{1} : ~Bits{0}));
     const T from_zero = std::copysign(std::numeric_limits<T>::denorm_min(), y);
     const T moved = x == T(0) ? from_zero : next;
@@ -161,7 +163,8 @@ TENON_CPU_KERNEL(MulNoNan) = CpuBinary<MulNoNanOp, Reals::AndComplex>("MulNoNan"
 TENON_CPU_KERNEL(Xdivy) = CpuBinary<XdivyOp, Reals::AndComplex>("Xdivy");
 TENON_CPU_KERNEL(Xlogy) = CpuBinary<XlogyOp, Reals::AndComplex>("Xlogy");
 TENON_CPU_KERNEL(Xlog1py) = CpuBinary<Xlog1pyOp, Reals::AndComplex>("Xlog1py");
-TENON_CPU_KERNEL(TruncateMod) = CpuBinary<TruncateModOp, Types<float, double, int32_t, int64_t, Half, Bfloat16>>("TruncateMod");
+TENON_CPU_KERNEL(TruncateMod) =
+    CpuBinary<TruncateModOp, Types<float, double, int32_t, int64_t, Half, Bfloat16>>("TruncateMod");
 TENON_CPU_KERNEL(NextAfter) = CpuBinary<NextAfterOp, Types<float, double>>("NextAfter");
 TENON_CPU_KERNEL(Pow) = CpuBinary<sdk::AnyPowOp<FloatingPowOp>, PowNumbers>("Pow");
 

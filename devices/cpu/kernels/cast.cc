@@ -26,7 +26,8 @@ struct CastKernel {
       CastTypes::Dispatch(PlainOf(c.input(0).dtype), [&]<class From>(Tag<From>) {
         CastTypes::Dispatch(PlainOf(c.output(0).dtype), [&]<class To>(Tag<To>) {
           // Truths are bytes that are 0 or 1; of bytes the compiler makes vectors.
-          function = &Rows<std::conditional_t<std::is_same_v<From, bool> && !std::is_same_v<To, bool>, uint8_t, From>, To>;
+          function =
+              &Rows<std::conditional_t<std::is_same_v<From, bool> && !std::is_same_v<To, bool>, uint8_t, From>, To>;
           if constexpr (kIsHalf<To> && std::is_floating_point_v<From>) {
             if (kernel.truncate) function = &TruncatedRows<From, To>;
           }
@@ -59,7 +60,9 @@ struct CastKernel {
   sdk::Tile TileOf(std::span<const uint32_t> inputs, uint32_t output) const {
     sdk::Tile tile{nullptr, nullptr, kCost};
     if (truncate) return tile;
-    CastTypes::Dispatch(PlainOf(inputs[0]), [&]<class From>(Tag<From>) { CastTypes::Dispatch(PlainOf(output), [&]<class To>(Tag<To>) { tile.function = &Piece<From, To>; }); });
+    CastTypes::Dispatch(PlainOf(inputs[0]), [&]<class From>(Tag<From>) {
+      CastTypes::Dispatch(PlainOf(output), [&]<class To>(Tag<To>) { tile.function = &Piece<From, To>; });
+    });
     return tile;
   }
   template <class From, class To>
@@ -111,7 +114,8 @@ struct CastNKernel {
     for (int32_t k = 0; k < c.input_count(); ++k) {
       const float* x = c.input<float>(k);
       To* out = c.output<To>(k);
-      c.ParallelFor(plan.counts[static_cast<size_t>(k)], CastKernel::kCost, [&](int64_t begin, int64_t end) { CastKernel::Row(x + begin, out + begin, end - begin); });
+      c.ParallelFor(plan.counts[static_cast<size_t>(k)], CastKernel::kCost,
+                    [&](int64_t begin, int64_t end) { CastKernel::Row(x + begin, out + begin, end - begin); });
     }
   }
 };
@@ -147,10 +151,13 @@ struct AddNKernel {
       for (int32_t k = 1; k < n; x = out) {
         const auto input = [&](int32_t at) { return c.input<T>(at); };
         if (n - k >= 3) {
-          AddOver(begin, end, out, [sum, x, y = input(k), z = input(k + 1), w = input(k + 2)](int64_t i) { return sum(sum(sum(x[i], y[i]), z[i]), w[i]); });
+          AddOver(begin, end, out, [sum, x, y = input(k), z = input(k + 1), w = input(k + 2)](int64_t i) {
+            return sum(sum(sum(x[i], y[i]), z[i]), w[i]);
+          });
           k += 3;
         } else if (n - k == 2) {
-          AddOver(begin, end, out, [sum, x, y = input(k), z = input(k + 1)](int64_t i) { return sum(sum(x[i], y[i]), z[i]); });
+          AddOver(begin, end, out,
+                  [sum, x, y = input(k), z = input(k + 1)](int64_t i) { return sum(sum(x[i], y[i]), z[i]); });
           k += 2;
         } else {
           AddOver(begin, end, out, [sum, x, y = input(k)](int64_t i) { return sum(x[i], y[i]); });
@@ -176,9 +183,12 @@ struct AddNKernel {
     if constexpr (kCount == 2) {
       AddOver(0, n, static_cast<T*>(out), [=, x = input(0), y = input(1)](int64_t i) { return sum(x[i], y[i]); });
     } else if constexpr (kCount == 3) {
-      AddOver(0, n, static_cast<T*>(out), [=, x = input(0), y = input(1), z = input(2)](int64_t i) { return sum(sum(x[i], y[i]), z[i]); });
+      AddOver(0, n, static_cast<T*>(out),
+              [=, x = input(0), y = input(1), z = input(2)](int64_t i) { return sum(sum(x[i], y[i]), z[i]); });
     } else {
-      AddOver(0, n, static_cast<T*>(out), [=, x = input(0), y = input(1), z = input(2), w = input(3)](int64_t i) { return sum(sum(sum(x[i], y[i]), z[i]), w[i]); });
+      AddOver(0, n, static_cast<T*>(out), [=, x = input(0), y = input(1), z = input(2), w = input(3)](int64_t i) {
+        return sum(sum(sum(x[i], y[i]), z[i]), w[i]);
+      });
     }
   }
   template <class T, class Function>
@@ -214,8 +224,8 @@ struct CheckNumericsKernel {
 
 using Comparable = Numbers::And<bool>;
 
-// The first of equal elements. As in TensorFlow it is what is better than the worst finite number: a NaN is passed over, and where nothing is better it
-// is the first element.
+// The first of equal elements. As in TensorFlow it is what is better than the worst finite number: a NaN is passed
+// over, and where nothing is better it is the first element.
 template <bool kMax>
 struct ArgKernel {
   void Run(sdk::RunContext c) const {
@@ -240,12 +250,13 @@ struct ArgKernel {
     const tenon_tensor_view& out = c.output_view(0);
     Comparable::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* x = c.input<T>(0);
-      c.ParallelFor(outer * inner, static_cast<double>(size) * (inner == 1 ? 0.1 : 0.7), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* from = x + i / inner * size * inner + i % inner;
-          Put(out, i, inner == 1 ? BestOf(from, size) : Best(from, size, inner));
-        }
-      });
+      c.ParallelFor(outer * inner, static_cast<double>(size) * (inner == 1 ? 0.1 : 0.7),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const T* from = x + i / inner * size * inner + i % inner;
+                        Put(out, i, inner == 1 ? BestOf(from, size) : Best(from, size, inner));
+                      }
+                    });
     });
   }
   template <class V>
@@ -276,7 +287,8 @@ struct ArgKernel {
     A lanes[kLanes];
     std::fill_n(lanes, kLanes, Worst<T>());
     const auto add = [&](const T* from) {
-      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = Better(static_cast<A>(from[l]), lanes[l]) ? static_cast<A>(from[l]) : lanes[l];
+      for (int64_t l = 0; l < kLanes; ++l)
+        lanes[l] = Better(static_cast<A>(from[l]), lanes[l]) ? static_cast<A>(from[l]) : lanes[l];
     };
     for (int64_t i = 0; i + kLanes <= n; i += kLanes) add(x + i);
     add(x + n - kLanes);  // the rest, some of it again
@@ -306,7 +318,9 @@ struct ArgKernel {
 
 TENON_CPU_KERNEL(Cast) = CpuKernel<CastKernel>(
     "Cast", {.constraints = sdk::Constraints<CastConstraint<"SrcT">, CastConstraint<"DstT">>::list});
-TENON_CPU_KERNEL(CastN) = CpuKernel<CastNKernel>("Tenon>CastN", {.constraints = sdk::Constraints<Types<Half, Bfloat16>::Constraint<"DstT">>::list, .flags = TENON_KERNEL_DETERMINISTIC});
+TENON_CPU_KERNEL(CastN) = CpuKernel<CastNKernel>(
+    "Tenon>CastN", {.constraints = sdk::Constraints<Types<Half, Bfloat16>::Constraint<"DstT">>::list,
+                    .flags = TENON_KERNEL_DETERMINISTIC});
 TENON_CPU_KERNEL(AddN) = CpuKernel<AddNKernel>(
     "AddN", {.constraints = sdk::Constraints<Addable::Constraint<"T">>::list, .in_place = kInPlaceFirst});
 TENON_CPU_KERNEL(CheckNumerics) = CpuKernel<CheckNumericsKernel>(

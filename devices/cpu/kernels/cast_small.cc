@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast from and to elements of at most a byte that are no numbers of C++: integers of 4 and 2 bits, four-bit floats, eight-bit floats, scales of eight bits; of one byte each, as
-// TensorFlow has them, or packed (tenon/dtype.h). The numbers are ml_dtypes': integers keep their low bits; floats go to the nearest, halves to even; scales to the nearest power of
-// two, halves up. What is larger than all eight-bit floats is infinity, or NaN where there is none.
+// Cast from and to elements of at most a byte that are no numbers of C++: integers of 4 and 2 bits, four-bit floats,
+// eight-bit floats, scales of eight bits; of one byte each, as TensorFlow has them, or packed (tenon/dtype.h). The
+// numbers are ml_dtypes': integers keep their low bits; floats go to the nearest, halves to even; scales to the nearest
+// power of two, halves up. What is larger than all eight-bit floats is infinity, or NaN where there is none.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -27,12 +28,18 @@ struct Form {
   uint8_t nan = 0;
 };
 constexpr Form kForms[] = {
-    {TENON_DT_INT4, Kind::kSigned, 4, false},        {TENON_DT_UINT4, Kind::kUnsigned, 4, false},
-    {TENON_DT_INT2, Kind::kSigned, 2, false},        {TENON_DT_UINT2, Kind::kUnsigned, 2, false},
-    {TENON_DT_FLOAT4_E2M1FN, Kind::kFloat4, 4, false}, {TENON_DT_FLOAT8_E8M0FNU, Kind::kScale, 8, false},
-    {TENON_DT_FLOAT8_E5M2, Kind::kFloat8, 8, false, 2, 15, 0x7c, 0x7e}, {TENON_DT_FLOAT8_E4M3FN, Kind::kFloat8, 8, false, 3, 7, 0, 0x7f},
-    {TENON_DT_PACKED_INT4, Kind::kSigned, 4, true},  {TENON_DT_PACKED_UINT4, Kind::kUnsigned, 4, true},
-    {TENON_DT_PACKED_INT2, Kind::kSigned, 2, true},  {TENON_DT_PACKED_UINT2, Kind::kUnsigned, 2, true},
+    {TENON_DT_INT4, Kind::kSigned, 4, false},
+    {TENON_DT_UINT4, Kind::kUnsigned, 4, false},
+    {TENON_DT_INT2, Kind::kSigned, 2, false},
+    {TENON_DT_UINT2, Kind::kUnsigned, 2, false},
+    {TENON_DT_FLOAT4_E2M1FN, Kind::kFloat4, 4, false},
+    {TENON_DT_FLOAT8_E8M0FNU, Kind::kScale, 8, false},
+    {TENON_DT_FLOAT8_E5M2, Kind::kFloat8, 8, false, 2, 15, 0x7c, 0x7e},
+    {TENON_DT_FLOAT8_E4M3FN, Kind::kFloat8, 8, false, 3, 7, 0, 0x7f},
+    {TENON_DT_PACKED_INT4, Kind::kSigned, 4, true},
+    {TENON_DT_PACKED_UINT4, Kind::kUnsigned, 4, true},
+    {TENON_DT_PACKED_INT2, Kind::kSigned, 2, true},
+    {TENON_DT_PACKED_UINT2, Kind::kUnsigned, 2, true},
     {TENON_DT_PACKED_FLOAT4_E2M1FN, Kind::kFloat4, 4, true},
 };
 
@@ -46,8 +53,10 @@ constexpr float kFloat4Values[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
 
 float DecodeFloat8(const Form& form, uint8_t code) {
   const int size = code & 127, exponent = size >> form.mantissa, fraction = size & ((1 << form.mantissa) - 1);
-  float value = std::ldexp(static_cast<float>(exponent == 0 ? fraction : fraction + (1 << form.mantissa)), std::max(exponent, 1) - form.bias - form.mantissa);
-  if (form.infinity != 0 && size >= form.infinity) value = size == form.infinity ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  float value = std::ldexp(static_cast<float>(exponent == 0 ? fraction : fraction + (1 << form.mantissa)),
+                           std::max(exponent, 1) - form.bias - form.mantissa);
+  if (form.infinity != 0 && size >= form.infinity)
+    value = size == form.infinity ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
   if (form.infinity == 0 && size == form.nan) value = std::numeric_limits<float>::quiet_NaN();
   return code > 127 ? -value : value;
 }
@@ -83,16 +92,19 @@ uint8_t EncodeFloat4(double x) {
 template <class Float>
 uint8_t EncodeFloat8(const Form& form, Float x) {
   using Bits = std::conditional_t<sizeof(Float) == 4, uint32_t, uint64_t>;
-  constexpr int kMantissa = std::numeric_limits<Float>::digits - 1, kBias = std::numeric_limits<Float>::max_exponent - 1;
+  constexpr int kMantissa = std::numeric_limits<Float>::digits - 1,
+                kBias = std::numeric_limits<Float>::max_exponent - 1;
   const Bits all = std::bit_cast<Bits>(x), bits = all << 1 >> 1;
   const auto sign = static_cast<uint8_t>(all >> (8 * sizeof(Float) - 8) & 128);
   const int exponent = static_cast<int>(bits >> kMantissa) - kBias, least = 1 - form.bias;
   if (x != x) return sign | form.nan;
   const int shift = kMantissa - form.mantissa + std::max(least - exponent, 0);
   if (exponent == -kBias || shift > kMantissa + 1) return sign;  // less than half the least
-  const Bits number = (bits & ((Bits{1} << kMantissa) - 1)) | Bits{1} << kMantissa, rest = number & ((Bits{1} << shift) - 1), half = Bits{1} << (shift - 1);
+  const Bits number = (bits & ((Bits{1} << kMantissa) - 1)) | Bits{1} << kMantissa,
+             rest = number & ((Bits{1} << shift) - 1), half = Bits{1} << (shift - 1);
   const Bits kept = number >> shift;
-  const int64_t code = static_cast<int64_t>(kept + (rest > half || (rest == half && kept % 2 != 0) ? 1 : 0)) + (int64_t{std::max(exponent - least, 0)} << form.mantissa);
+  const int64_t code = static_cast<int64_t>(kept + (rest > half || (rest == half && kept % 2 != 0) ? 1 : 0)) +
+                       (int64_t{std::max(exponent - least, 0)} << form.mantissa);
   const uint8_t beyond = form.infinity != 0 ? form.infinity : form.nan;
   return sign | (code >= beyond ? beyond : static_cast<uint8_t>(code));
 }
@@ -135,10 +147,13 @@ uint8_t CodeAt(const Form& form, const uint8_t* data, int64_t i) {
 
 struct CastSmallKernel {
   struct Plan {
-    Plan(const CastSmallKernel&, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))), from(FormOf(c.input(0).dtype)), to(FormOf(c.output(0).dtype)) {
-      for (size_t code = 0; from != nullptr && code < values.size(); ++code) values[code] = Decode(*from, static_cast<uint8_t>(code));
+    Plan(const CastSmallKernel&, sdk::PrepareContext& c)
+        : count(sdk::Count(c.input(0))), from(FormOf(c.input(0).dtype)), to(FormOf(c.output(0).dtype)) {
+      for (size_t code = 0; from != nullptr && code < values.size(); ++code)
+        values[code] = Decode(*from, static_cast<uint8_t>(code));
       if (from != nullptr && to != nullptr) function = &Between;
-      else if (from != nullptr) CastTypes::Dispatch(PlainOf(c.output(0).dtype), [&]<class To>(Tag<To>) { function = &Read<To>; });
+      else if (from != nullptr)
+        CastTypes::Dispatch(PlainOf(c.output(0).dtype), [&]<class To>(Tag<To>) { function = &Read<To>; });
       else Numbers::Dispatch(PlainOf(c.input(0).dtype), [&]<class From>(Tag<From>) { function = &Write<From>; });
     }
     int64_t count;
@@ -169,7 +184,9 @@ struct CastSmallKernel {
   }
   static void Between(const Plan& plan, sdk::RunContext c) {
     const auto* x = c.input<uint8_t>(0);
-    Fill(plan, c, [x, &plan](int64_t i) { return Encode(*plan.to, static_cast<double>(plan.values[CodeAt(*plan.from, x, i)])); });
+    Fill(plan, c, [x, &plan](int64_t i) {
+      return Encode(*plan.to, static_cast<double>(plan.values[CodeAt(*plan.from, x, i)]));
+    });
   }
 
   // Shares are of whole bytes: no two threads write one.
@@ -177,32 +194,38 @@ struct CastSmallKernel {
   static void Fill(const Plan& plan, sdk::RunContext c, const CodeOf& code_of) {
     auto* out = c.output<uint8_t>(0);
     const int64_t in_byte = plan.to->packed ? 8 / static_cast<int64_t>(plan.to->bits) : 1;
-    c.ParallelFor((plan.count + in_byte - 1) / in_byte, 3.0 * static_cast<double>(in_byte), [&](int64_t begin, int64_t end) {
-      for (int64_t byte = begin; byte < end; ++byte) {
-        uint32_t bits = 0;
-        for (int64_t k = 0, i = byte * in_byte; k < in_byte && i < plan.count; ++k, ++i)
-          bits |= static_cast<uint32_t>(code_of(i)) << (static_cast<uint32_t>(k) * plan.to->bits);
-        out[byte] = static_cast<uint8_t>(bits);
-      }
-    });
+    c.ParallelFor((plan.count + in_byte - 1) / in_byte, 3.0 * static_cast<double>(in_byte),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t byte = begin; byte < end; ++byte) {
+                      uint32_t bits = 0;
+                      for (int64_t k = 0, i = byte * in_byte; k < in_byte && i < plan.count; ++k, ++i)
+                        bits |= static_cast<uint32_t>(code_of(i)) << (static_cast<uint32_t>(k) * plan.to->bits);
+                      out[byte] = static_cast<uint8_t>(bits);
+                    }
+                  });
   }
 };
 
-#define TENON_CPU_SMALL                                                                                                                                  \
-  TENON_DT_INT4, TENON_DT_UINT4, TENON_DT_INT2, TENON_DT_UINT2, TENON_DT_FLOAT4_E2M1FN, TENON_DT_FLOAT8_E5M2, TENON_DT_FLOAT8_E4M3FN, TENON_DT_FLOAT8_E8M0FNU, \
-      TENON_DT_PACKED_INT4, TENON_DT_PACKED_UINT4, TENON_DT_PACKED_INT2, TENON_DT_PACKED_UINT2, TENON_DT_PACKED_FLOAT4_E2M1FN
+#define TENON_CPU_SMALL                                                                                       \
+  TENON_DT_INT4, TENON_DT_UINT4, TENON_DT_INT2, TENON_DT_UINT2, TENON_DT_FLOAT4_E2M1FN, TENON_DT_FLOAT8_E5M2, \
+      TENON_DT_FLOAT8_E4M3FN, TENON_DT_FLOAT8_E8M0FNU, TENON_DT_PACKED_INT4, TENON_DT_PACKED_UINT4,           \
+      TENON_DT_PACKED_INT2, TENON_DT_PACKED_UINT2, TENON_DT_PACKED_FLOAT4_E2M1FN
 template <sdk::FixedString kAttr>
 using Small = sdk::Allowed<kAttr, TENON_CPU_SMALL>;
 template <sdk::FixedString kAttr>
 using SmallOrNumber = CastConstraint<kAttr, TENON_CPU_SMALL>;
 #undef TENON_CPU_SMALL
 template <sdk::FixedString kAttr>
-using Number = sdk::Allowed<kAttr, TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_UINT8, TENON_DT_INT8, TENON_DT_INT16,
-                            TENON_DT_UINT16, TENON_DT_UINT32, TENON_DT_UINT64, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_QINT32>;
+using Number =
+    sdk::Allowed<kAttr, TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_HALF,
+                 TENON_DT_BFLOAT16, TENON_DT_UINT8, TENON_DT_INT8, TENON_DT_INT16, TENON_DT_UINT16, TENON_DT_UINT32,
+                 TENON_DT_UINT64, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_QINT32>;
 
 }  // namespace
 
-TENON_CPU_KERNEL(CastFromSmall) = CpuKernel<CastSmallKernel>("Cast", {.constraints = sdk::Constraints<Small<"SrcT">, SmallOrNumber<"DstT">>::list});
-TENON_CPU_KERNEL(CastToSmall) = CpuKernel<CastSmallKernel>("Cast", {.constraints = sdk::Constraints<Number<"SrcT">, Small<"DstT">>::list});
+TENON_CPU_KERNEL(CastFromSmall) =
+    CpuKernel<CastSmallKernel>("Cast", {.constraints = sdk::Constraints<Small<"SrcT">, SmallOrNumber<"DstT">>::list});
+TENON_CPU_KERNEL(CastToSmall) =
+    CpuKernel<CastSmallKernel>("Cast", {.constraints = sdk::Constraints<Number<"SrcT">, Small<"DstT">>::list});
 
 }  // namespace tenon::cpu

@@ -14,7 +14,8 @@ struct ClipKernel {
       for (int i = 1; i < 3; ++i) {
         const sdk::Dims bound = sdk::DimsOf(c.input(i));
         if (!bound.empty() && !std::ranges::equal(bound, shape)) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, i == 1 ? "clip_value_min" : "clip_value_max", " of shape ", bound, " is no scalar, and does not have t's shape ", shape);
+          sdk::Fail(TENON_INVALID_ARGUMENT, i == 1 ? "clip_value_min" : "clip_value_max", " of shape ", bound,
+                    " is no scalar, and does not have t's shape ", shape);
         }
         step[i - 1] = bound.empty() ? 0 : 1;
       }
@@ -32,7 +33,9 @@ struct ClipKernel {
         if (plan.step[0] == 0 && plan.step[1] == 0) {
           Row(begin, end, x, out, [l = *low](int64_t) { return l; }, [h = *high](int64_t) { return h; });
         } else {
-          Row(begin, end, x, out, [&](int64_t i) { return low[i * plan.step[0]]; }, [&](int64_t i) { return high[i * plan.step[1]]; });
+          Row(
+              begin, end, x, out, [&](int64_t i) { return low[i * plan.step[0]]; },
+              [&](int64_t i) { return high[i * plan.step[1]]; });
         }
       });
     });
@@ -48,12 +51,15 @@ struct ClipKernel {
   static void Piece(const void*, const void* const* inputs, const int64_t* strides, void* out, int64_t n) {
     const T* low = static_cast<const T*>(inputs[1]);
     const T* high = static_cast<const T*>(inputs[2]);
-    Row(0, n, static_cast<const T*>(inputs[0]), static_cast<T*>(out), [=](int64_t i) { return low[i * strides[1]]; }, [=](int64_t i) { return high[i * strides[2]]; });
+    Row(
+        0, n, static_cast<const T*>(inputs[0]), static_cast<T*>(out), [=](int64_t i) { return low[i * strides[1]]; },
+        [=](int64_t i) { return high[i * strides[2]]; });
   }
   template <class T, class Low, class High>
   static void Row(int64_t begin, int64_t end, const T* x, T* out, const Low& low, const High& high) {
     for (int64_t i = begin; i < end; ++i) {
-      const auto value = static_cast<Wide<T>>(x[i]), l = static_cast<Wide<T>>(low(i)), h = static_cast<Wide<T>>(high(i));
+      const auto value = static_cast<Wide<T>>(x[i]), l = static_cast<Wide<T>>(low(i)),
+                 h = static_cast<Wide<T>>(high(i));
       const auto not_above = value > h ? h : value;
       out[i] = static_cast<T>(not_above < l ? l : not_above);
     }
@@ -62,6 +68,8 @@ struct ClipKernel {
 
 }  // namespace
 
-TENON_CPU_KERNEL(ClipByValue) = CpuKernel<ClipKernel>("ClipByValue", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+TENON_CPU_KERNEL(ClipByValue) = CpuKernel<ClipKernel>("ClipByValue",
+                                                      {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list,
+                                                       .in_place = kInPlaceFirst});
 
 }  // namespace tenon::cpu

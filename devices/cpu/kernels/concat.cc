@@ -28,7 +28,9 @@ void CopyBlock(sdk::RunContext c, int64_t outer, int64_t width, const char* from
                int64_t to_stride) {
   if (outer == 0 || width == 0) return;
   if (outer == 1) {
-    c.ParallelFor(width, 0.05, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+    c.ParallelFor(width, 0.05, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    });
     return;
   }
   c.ParallelFor(outer, static_cast<double>(width) * 0.05 + 1, [&](int64_t begin, int64_t end) {

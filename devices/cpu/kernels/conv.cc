@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv2D, Conv3D and their gradients, in float and double, as matrix products of patches (im2col) by Eigen.
 //
-// A patch is what one window sees: `patch` = depth * height * width * in_group elements, in the filter's order. Patches of a block
-// of pixels are copied into the workspace as rows [pixels, patch], or, where channels are the slower index, as columns
-// [patch, pixels]; 1 x 1 windows read the image where it is. Then
+// A patch is what one window sees: `patch` = depth * height * width * in_group elements, in the filter's order. Patches
+// of a block of pixels are copied into the workspace as rows [pixels, patch], or, where channels are the slower index,
+// as columns [patch, pixels]; 1 x 1 windows read the image where it is. Then
 //   forward:             y      = patches filter
 //   gradient of filter:  filter = patches^T y, summed over blocks in their order
 //   gradient of input:   patches = y filter^T, which are added to where they came from, in the order of the pixels.
-// Blocks, and what is shared among threads, do not change a sum (product.h). Filters are [height, width, in_group, out],
-// those of Conv3D with the depth before; images have the depth 1.
+// Blocks, and what is shared among threads, do not change a sum (product.h). Filters are [height, width, in_group,
+// out], those of Conv3D with the depth before; images have the depth 1.
 #include <cstring>
 #include <optional>
 
@@ -37,7 +37,9 @@ struct Convolution {
     if (x.batch != y.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x.batch, " and ", y.batch, " images");
     out_group = filter.out / filter.groups;
     patch = sdk::Multiply(filter.taps(), filter.in);
-    const auto copies = [](const WindowDim& w) { return w.size != 1 || w.stride != 1 || w.before != 0 || w.input != w.output; };
+    const auto copies = [](const WindowDim& w) {
+      return w.size != 1 || w.stride != 1 || w.before != 0 || w.input != w.output;
+    };
     direct = !copies(planes) && !copies(rows) && !copies(columns);
     as_columns = channels_first || x.channels == 1;
   }
@@ -66,7 +68,8 @@ struct Convolution {
   }
   // Whether the gradient of the input is computed with patches as columns.
   bool transposed() const { return channels_first || (as_columns && !direct); }
-  // Strides of patches (or of x, where it is read in place) and of y over (pixel, element) in a block of so many pixels.
+  // Strides of patches (or of x, where it is read in place) and of y over (pixel, element) in a block of so many
+  // pixels.
   std::array<int64_t, 2> PatchStrides(int64_t pixels) const {
     if (direct) return channels_first ? std::array<int64_t, 2>{1, x.pixels()} : std::array<int64_t, 2>{x.channels, 1};
     return as_columns ? std::array<int64_t, 2>{1, pixels} : std::array<int64_t, 2>{patch, 1};
@@ -75,12 +78,13 @@ struct Convolution {
     return channels_first ? std::array<int64_t, 2>{1, y.pixels()} : std::array<int64_t, 2>{y.channels, 1};
   }
 
-  // function(cell, at, count, step) for runs of the patches of pixels [begin, end): elements at, at + 1, ... of the block
-  // are x[cell], x[cell + step], ..., or padding where cell is -1.
+  // function(cell, at, count, step) for runs of the patches of pixels [begin, end): elements at, at + 1, ... of the
+  // block are x[cell], x[cell + step], ..., or padding where cell is -1.
   template <class Function>
   void Walk(int64_t begin, int64_t end, int64_t group, Function&& function) const {
     if (as_columns) return WalkColumns(begin, end, group, function);
-    x.depth == 1 && filter.depth == 1 ? WalkRows<false>(begin, end, group, function) : WalkRows<true>(begin, end, group, function);
+    x.depth == 1 && filter.depth == 1 ? WalkRows<false>(begin, end, group, function)
+                                      : WalkRows<true>(begin, end, group, function);
   }
 
   Image x, y;
@@ -111,8 +115,9 @@ struct Convolution {
             const int64_t right = std::clamp<int64_t>(x.width - ix, left, cells);
             if (left > 0) function(int64_t{-1}, at, left * filter.in, int64_t{1});
             if (right > left) {
-              function((((kDeep ? o.n * x.depth + iz : o.n) * x.height + iy) * x.width + ix + left) * x.channels + group * filter.in, at + left * filter.in,
-                       (right - left) * filter.in, int64_t{1});
+              function((((kDeep ? o.n * x.depth + iz : o.n) * x.height + iy) * x.width + ix + left) * x.channels +
+                           group * filter.in,
+                       at + left * filter.in, (right - left) * filter.in, int64_t{1});
             }
             if (right < cells) function(int64_t{-1}, at + right * filter.in, (cells - right) * filter.in, int64_t{1});
             at += cells * filter.in;
@@ -137,13 +142,17 @@ struct Convolution {
         Pixel o = At(begin);
         for (int64_t p = begin; p < end;) {
           const int64_t count = std::min(y.width - o.x, end - p);
-          const int64_t iz = o.z * planes.stride + deep, iy = o.y * rows.stride + down, ix = o.x * columns.stride + along;
+          const int64_t iz = o.z * planes.stride + deep, iy = o.y * rows.stride + down,
+                        ix = o.x * columns.stride + along;
           const bool inside = iz >= 0 && iz < x.depth && iy >= 0 && iy < x.height;
-          const int64_t left = inside ? std::clamp<int64_t>((-ix + columns.stride - 1) / columns.stride, 0, count) : count;
-          const int64_t right = ix >= x.width ? left : std::clamp<int64_t>((x.width - ix - 1) / columns.stride + 1, left, count);
+          const int64_t left =
+              inside ? std::clamp<int64_t>((-ix + columns.stride - 1) / columns.stride, 0, count) : count;
+          const int64_t right =
+              ix >= x.width ? left : std::clamp<int64_t>((x.width - ix - 1) / columns.stride + 1, left, count);
           if (left > 0) function(int64_t{-1}, at, left, int64_t{1});
           if (right > left) {
-            function(o.n * x.pixels() * x.channels + channel + ((iz * x.height + iy) * x.width + ix + left * columns.stride) * cell_step,
+            function(o.n * x.pixels() * x.channels + channel +
+                         ((iz * x.height + iy) * x.width + ix + left * columns.stride) * cell_step,
                      at + left, right - left, columns.stride * cell_step);
           }
           if (right < count) function(int64_t{-1}, at + right, count - right, int64_t{1});
@@ -173,7 +182,8 @@ struct Convolution {
   }
 };
 
-// Runs are short, so that a call of memcpy would cost more than the copy: pieces of fixed size, the last two may overlap.
+// Runs are short, so that a call of memcpy would cost more than the copy: pieces of fixed size, the last two may
+// overlap.
 template <class T>
 void CopyRun(const T* from, T* to, int64_t count) {
   constexpr int64_t kLong = 8, kShort = 4;
@@ -258,14 +268,17 @@ struct Forward {
     ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
       if (const auto shape = v.Direct<T>()) direct = DirectForward::Make(*shape, c);
       if (direct) {
-        function = [](const Plan& p, sdk::RunContext run) { p.direct->Run(run, run.input<float>(0), run.input<float>(1), run.output<float>(0)); };
+        function = [](const Plan& p, sdk::RunContext run) {
+          p.direct->Run(run, run.input<float>(0), run.input<float>(1), run.output<float>(0));
+        };
         return;
       }
       cost = ProductCost<T>(v.Work()) + 0.2 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
       // Enough blocks for all threads, where the work is worth it.
       const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(std::min(cost / 20e3, 1e6)), 1, c.threads());
       int64_t size = v.BlockPixels(sizeof(T));
-      while (size > kColumnUnit && ConvBlocks(v, size).count < wanted) size = (size / 2 + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
+      while (size > kColumnUnit && ConvBlocks(v, size).count < wanted)
+        size = (size / 2 + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
       blocks = ConvBlocks(v, size);
       tasks = std::max<int64_t>(1, std::min(wanted, blocks.count));
       const int64_t pixels = std::min(size, blocks.whole);
@@ -320,11 +333,15 @@ struct BackpropInput {
     ConvTypes::Dispatch(c.input(2).dtype, [&]<class T>(Tag<T>) {
       if (const auto shape = v.Direct<T>()) direct = DirectInputGradient::Make(*shape, c);
       if (direct) {
-        function = [](const Plan& p, sdk::RunContext run) { p.direct->Run(run, run.input<float>(2), run.input<float>(1), run.output<float>(0)); };
+        function = [](const Plan& p, sdk::RunContext run) {
+          p.direct->Run(run, run.input<float>(2), run.input<float>(1), run.output<float>(0));
+        };
         return;
       }
       size = v.BlockPixels(sizeof(T));
-      images = v.channels_first ? 1 : std::clamp<int64_t>(size / std::max<int64_t>(1, v.y.pixels()), 1, std::max<int64_t>(1, v.y.batch));
+      images = v.channels_first
+                   ? 1
+                   : std::clamp<int64_t>(size / std::max<int64_t>(1, v.y.pixels()), 1, std::max<int64_t>(1, v.y.batch));
       size = std::min(size, images * v.y.pixels());
       chunks = (v.y.batch + images - 1) / images;
       cost = ProductCost<T>(v.Work()) + 0.4 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
@@ -361,11 +378,12 @@ struct BackpropInput {
       for (; task < end; ++task) {
         char* memory = c.workspace<char>(task * (p.product.bytes + p.patch_bytes));
         for (int64_t i = p.chunks * task / p.tasks; i < p.chunks * (task + 1) / p.tasks; ++i) {
-          Chunk<T>(p, c, i, reinterpret_cast<T*>(memory), [&](const ProductShape& shape, const T* a, const T* b, T* out) {
-            ProductPlan product = p.product;
-            product.shape = shape;
-            Multiply(product, a, b, out, false, memory + p.patch_bytes);
-          });
+          Chunk<T>(p, c, i, reinterpret_cast<T*>(memory),
+                   [&](const ProductShape& shape, const T* a, const T* b, T* out) {
+                     ProductPlan product = p.product;
+                     product.shape = shape;
+                     Multiply(product, a, b, out, false, memory + p.patch_bytes);
+                   });
         }
       }
     });
@@ -401,7 +419,9 @@ struct BackpropFilter {
     ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
       if (const auto shape = v.Direct<T>()) direct = DirectFilterGradient::Make(*shape, c);
       if (direct) {
-        function = [](const Plan& p, sdk::RunContext run) { p.direct->Run(run, run.input<float>(0), run.input<float>(2), run.output<float>(0)); };
+        function = [](const Plan& p, sdk::RunContext run) {
+          p.direct->Run(run, run.input<float>(0), run.input<float>(2), run.output<float>(0));
+        };
         return;
       }
       blocks = ConvBlocks(v, v.BlockPixels(sizeof(T)));
@@ -456,7 +476,9 @@ struct ConvKernel {
   void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
 
  private:
-  static sdk::Dims DimsOf(sdk::PrepareContext& c, int32_t input) { return sdk::DimsOf(input < 0 ? c.output(0) : c.input(input)); }
+  static sdk::Dims DimsOf(sdk::PrepareContext& c, int32_t input) {
+    return sdk::DimsOf(input < 0 ? c.output(0) : c.input(input));
+  }
   Attributes attributes;
 };
 template <class Attributes>
@@ -472,10 +494,14 @@ constexpr sdk::Traits kConvTraits = {.constraints = sdk::Constraints<ConvTypes::
 }  // namespace
 
 TENON_CPU_KERNEL(Conv2D) = CpuKernel<ForwardKernel<WindowAttributes>>("Conv2D", kConvTraits);
-TENON_CPU_KERNEL(Conv2DBackpropInput) = CpuKernel<BackpropInputKernel<WindowAttributes>>("Conv2DBackpropInput", kConvTraits);
-TENON_CPU_KERNEL(Conv2DBackpropFilter) = CpuKernel<BackpropFilterKernel<WindowAttributes>>("Conv2DBackpropFilter", kConvTraits);
+TENON_CPU_KERNEL(Conv2DBackpropInput) = CpuKernel<BackpropInputKernel<WindowAttributes>>("Conv2DBackpropInput",
+                                                                                         kConvTraits);
+TENON_CPU_KERNEL(Conv2DBackpropFilter) = CpuKernel<BackpropFilterKernel<WindowAttributes>>("Conv2DBackpropFilter",
+                                                                                           kConvTraits);
 TENON_CPU_KERNEL(Conv3D) = CpuKernel<ForwardKernel<VolumeAttributes>>("Conv3D", kConvTraits);
-TENON_CPU_KERNEL(Conv3DBackpropInputV2) = CpuKernel<BackpropInputKernel<VolumeAttributes>>("Conv3DBackpropInputV2", kConvTraits);
-TENON_CPU_KERNEL(Conv3DBackpropFilterV2) = CpuKernel<BackpropFilterKernel<VolumeAttributes>>("Conv3DBackpropFilterV2", kConvTraits);
+TENON_CPU_KERNEL(Conv3DBackpropInputV2) = CpuKernel<BackpropInputKernel<VolumeAttributes>>("Conv3DBackpropInputV2",
+                                                                                           kConvTraits);
+TENON_CPU_KERNEL(Conv3DBackpropFilterV2) = CpuKernel<BackpropFilterKernel<VolumeAttributes>>("Conv3DBackpropFilterV2",
+                                                                                             kConvTraits);
 
 }  // namespace tenon::cpu

@@ -49,8 +49,8 @@ bool AllFinite(const float* x, int64_t count) {
 
 constexpr int64_t kMostTileParts = std::max(kMostPixels[1], 2 * kMostPixels[2]) * kTileLanes;
 
-// Adds each pixel's floats, which stand in registers of `parts`, `step` floats from the one before. Those that lie on one another are not added one after the other: what was just
-// stored, at another place, would be waited for.
+// Adds each pixel's floats, which stand in registers of `parts`, `step` floats from the one before. Those that lie on
+// one another are not added one after the other: what was just stored, at another place, would be waited for.
 void AddParts(const float* parts, int64_t pixels, int64_t across, int64_t floats, int64_t step, float* to) {
   using Bits = VectorOf<int32_t>;
   const int64_t full = floats / kTileLanes * kTileLanes, phases = Ceiling(floats, step);
@@ -60,9 +60,11 @@ void AddParts(const float* parts, int64_t pixels, int64_t across, int64_t floats
     for (int64_t pixel = phase; pixel < pixels; pixel += phases) {
       const float* from = parts + pixel * across * kTileLanes;
       float* at = to + pixel * step;
-      for (int64_t i = 0; i < full; i += kTileLanes) TileVector::Store(at + i, TileVector::Load(at + i) + TileVector::Load(from + i));
+      for (int64_t i = 0; i < full; i += kTileLanes)
+        TileVector::Store(at + i, TileVector::Load(at + i) + TileVector::Load(from + i));
       if (full == floats) continue;
-      const auto rest = std::bit_cast<TileVector::Type>(std::bit_cast<Bits::Type>(TileVector::Load(from + full)) & some);  // zeros times NaN are not zeros
+      const auto rest = std::bit_cast<TileVector::Type>(std::bit_cast<Bits::Type>(TileVector::Load(from + full)) &
+                                                        some);  // zeros times NaN are not zeros
       TileVector::Store(at + full, TileVector::Load(at + full) + rest);
     }
 }
@@ -78,9 +80,13 @@ bool DirectWindows::Take(const DirectShape& s) {
   constexpr int64_t kMostIn = 32, kMostOut = 64, kMostSide = 8;
   // Of rows and distances nothing overflows, nor does a copy become larger than what it is of without a limit.
   constexpr int64_t kFarthest = 1 << 16, kLongestLine = 1 << 18;
-  if (s.x.count() == 0 || s.y.count() == 0 || s.x.batch != s.y.batch || s.x.channels > kMostIn || s.y.channels > kMostOut) return false;
+  if (s.x.count() == 0 || s.y.count() == 0 || s.x.batch != s.y.batch || s.x.channels > kMostIn ||
+      s.y.channels > kMostOut)
+    return false;
   for (const WindowDim* w : {&s.rows, &s.columns})
-    if (w->size > kMostSide || w->stride > kFarthest || w->dilation > kFarthest || w->before > kFarthest || w->before < -kFarthest) return false;
+    if (w->size > kMostSide || w->stride > kFarthest || w->dilation > kFarthest || w->before > kFarthest ||
+        w->before < -kFarthest)
+      return false;
   if (s.rows.size * s.columns.size == 1 || s.x.width > kLongestLine || s.y.width > kLongestLine) return false;
   return DirectWindows(s, Groups::kAny).line <= kLongestLine;
 }
@@ -107,7 +113,8 @@ int64_t DirectWindows::BestGroup(Groups allowed) const {
     const int64_t across = Ceiling(pixels * y.channels, kTileLanes);
     if (pixels > 1 && across > kMostVectors) break;
     if (allowed == Groups::kOfOneSize && y.width % pixels != 0) continue;
-    const double cost = static_cast<double>(Ceiling(y.width, pixels) * Reach(pixels)) * (static_cast<double>(across) + kBroadcast);
+    const double cost =
+        static_cast<double>(Ceiling(y.width, pixels) * Reach(pixels)) * (static_cast<double>(across) + kBroadcast);
     if (cost < least) least = cost, best = pixels;
   }
   return best;
@@ -126,19 +133,22 @@ void DirectWindows::ForEachWeights(Function&& function) const {
   ForEachBlock([&](int64_t across, int64_t lane, int64_t place) {
     const int64_t end = std::min(lane + across * kTileLanes, lanes);
     for (int64_t r = 0; r < Runs(); ++r) {
-      const int64_t row = r / (steps * length), step = r / length % steps, cell = r % length / x.channels, in = r % x.channels;
+      const int64_t row = r / (steps * length), step = r / length % steps, cell = r % length / x.channels,
+                    in = r % x.channels;
       for (int64_t pixel = lane / y.channels; pixel * y.channels < end; ++pixel) {
         const int64_t column = steps > 1 ? step : cell - pixel * columns.stride;
         if (column < 0 || column >= columns.size) continue;
         const int64_t from = std::max(lane, pixel * y.channels), to = std::min(end, (pixel + 1) * y.channels);
-        function(place + r * across * kTileLanes + from - lane, ((row * columns.size + column) * x.channels + in) * y.channels + from - pixel * y.channels, to - from);
+        function(place + r * across * kTileLanes + from - lane,
+                 ((row * columns.size + column) * x.channels + in) * y.channels + from - pixel * y.channels, to - from);
       }
     }
   });
 }
 
 std::pair<int64_t, int64_t> DirectWindows::Seen(int64_t first, int64_t last) const {
-  const int64_t top = first * rows.stride - rows.before, bottom = (last - 1) * rows.stride - rows.before + (rows.size - 1) * rows.dilation + 1;
+  const int64_t top = first * rows.stride - rows.before,
+                bottom = (last - 1) * rows.stride - rows.before + (rows.size - 1) * rows.dilation + 1;
   const int64_t begin = std::clamp<int64_t>(top, 0, x.height);
   return {begin, std::clamp(bottom, begin, x.height)};
 }
@@ -178,7 +188,8 @@ DirectForward::DirectForward(const DirectShape& shape, sdk::PrepareContext& c)
     : grouped_{{shape, DirectWindows::Groups::kAny}, 0}, single_{{shape, DirectWindows::Groups::kNone}, 0} {
   constexpr int64_t kUnitsOfAThread = 4;
   const DirectWindows& v = grouped_.windows;
-  band_ = std::min(v.RowsOfCopy(0), std::max<int64_t>(1, v.y.height / Ceiling(c.threads() * kUnitsOfAThread, v.y.batch)));
+  band_ =
+      std::min(v.RowsOfCopy(0), std::max<int64_t>(1, v.y.height / Ceiling(c.threads() * kUnitsOfAThread, v.y.batch)));
   bands_ = Ceiling(v.y.height, band_);
   cost_ = v.Work() / kProductsPerNanosecond;
   tasks_ = DirectTasks(c, cost_, v.y.batch * bands_);
@@ -214,7 +225,8 @@ void DirectForward::Unit(sdk::RunContext c, int64_t n, int64_t from, const float
   const Way& way = v.group == 1 || AllFinite(image + begin * x_row, (end - begin) * x_row) ? grouped_ : single_;
   const float* lines = way.windows.Lines(image, begin, end, memory);
   for (int64_t row = from; row < to; ++row)
-    ForwardRow(way.windows, row, lines, begin, c.workspace<float>(way.filter), y + (n * v.y.height + row) * v.y.width * v.y.channels);
+    ForwardRow(way.windows, row, lines, begin, c.workspace<float>(way.filter),
+               y + (n * v.y.height + row) * v.y.width * v.y.channels);
 }
 
 namespace {
@@ -249,13 +261,16 @@ void ForwardRow(const DirectWindows& v, int64_t row, const float* lines, int64_t
 
 std::optional<DirectInputGradient> DirectInputGradient::Make(const DirectShape& s, sdk::PrepareContext& c) {
   constexpr int64_t kShortest = 4;  // of fewer floats a register is mostly empty, and the product of patches as fast
-  if (!DirectWindows::Take(s) || s.x.channels * (s.columns.dilation == 1 ? s.columns.size : 1) < kShortest) return std::nullopt;
+  if (!DirectWindows::Take(s) || s.x.channels * (s.columns.dilation == 1 ? s.columns.size : 1) < kShortest)
+    return std::nullopt;
   return DirectInputGradient(s, c);
 }
 
-DirectInputGradient::DirectInputGradient(const DirectShape& shape, sdk::PrepareContext& c) : v_(shape, DirectWindows::Groups::kNone), registers_(Ceiling(v_.length, kTileLanes)) {
+DirectInputGradient::DirectInputGradient(const DirectShape& shape, sdk::PrepareContext& c)
+    : v_(shape, DirectWindows::Groups::kNone), registers_(Ceiling(v_.length, kTileLanes)) {
   const int64_t runs = v_.rows.size * v_.steps;
-  cost_ = static_cast<double>(v_.y.batch * v_.y.pixels() * v_.y.channels) * static_cast<double>(runs * registers_) / kProductsPerNanosecond;
+  cost_ = static_cast<double>(v_.y.batch * v_.y.pixels() * v_.y.channels) * static_cast<double>(runs * registers_) /
+          kProductsPerNanosecond;
   tasks_ = DirectTasks(c, cost_, v_.x.batch * v_.x.height);
   packed_ = c.Workspace(sdk::Multiply(runs * registers_ * kTileLanes * v_.y.channels, kFloat));
   line_bytes_ = AlignedRow((v_.line + kMostVectors * kTileLanes) * kFloat);
@@ -266,7 +281,8 @@ DirectInputGradient::DirectInputGradient(const DirectShape& shape, sdk::PrepareC
 template <class Function>
 void DirectInputGradient::ForEachBlock(Function&& function) const {
   for (int64_t first = 0; first < registers_; first += kMostVectors)
-    function(std::min<int64_t>(kMostVectors, registers_ - first), first * kTileLanes, first * kTileLanes * v_.rows.size * v_.steps * v_.y.channels);
+    function(std::min<int64_t>(kMostVectors, registers_ - first), first * kTileLanes,
+             first * kTileLanes * v_.rows.size * v_.steps * v_.y.channels);
 }
 
 // Of each run and channel of the result its weights side by side.
@@ -293,7 +309,8 @@ void DirectInputGradient::Run(sdk::RunContext c, const float* dy, const float* f
       for (int64_t row = rows * task / tasks_; row < rows * (task + 1) / tasks_; ++row) {
         c.CheckCancelled();
         const float* image = dy + row / v_.x.height * v_.y.pixels() * v_.y.channels;
-        Row(row % v_.x.height, image, packed, c.workspace<float>(lines_ + task * line_bytes_), dx + row * v_.x.width * v_.x.channels);
+        Row(row % v_.x.height, image, packed, c.workspace<float>(lines_ + task * line_bytes_),
+            dx + row * v_.x.width * v_.x.channels);
       }
   });
 }
@@ -301,7 +318,8 @@ void DirectInputGradient::Run(sdk::RunContext c, const float* dy, const float* f
 void DirectInputGradient::Row(int64_t row, const float* dy, const float* packed, float* line, float* dx) const {
   const WindowDim& r = v_.rows;
   std::fill_n(line, v_.line + kMostVectors * kTileLanes, 0.f);
-  // Rows of windows that lie on this row: each is so many rows from the next, as are the results whose windows they are.
+  // Rows of windows that lie on this row: each is so many rows from the next, as are the results whose windows they
+  // are.
   const int64_t common = std::gcd(r.stride, r.dilation), apart = r.stride / common;
   int64_t first = -1, count = 0, result = 0;
   for (int64_t ky = 0; ky < r.size; ++ky) {
@@ -342,7 +360,8 @@ std::optional<DirectFilterGradient> DirectFilterGradient::Make(const DirectShape
 }
 
 // Of each chunk the workspace has its sums, in the layout of a group's filter, and its copies.
-DirectFilterGradient::DirectFilterGradient(const DirectShape& shape, sdk::PrepareContext& c) : v_(shape, DirectWindows::Groups::kOfOneSize) {
+DirectFilterGradient::DirectFilterGradient(const DirectShape& shape, sdk::PrepareContext& c)
+    : v_(shape, DirectWindows::Groups::kOfOneSize) {
   // Chunks so large that clearing and adding their sums does not show.
   constexpr int64_t kMostChunks = 16;
   constexpr double kProductsOfASum = 64;
@@ -352,9 +371,11 @@ DirectFilterGradient::DirectFilterGradient(const DirectShape& shape, sdk::Prepar
   band_ = v_.RowsOfCopy(dy_line_ * kFloat);
   bands_ = Ceiling(v_.y.height, band_);
   const double worth = v_.Work() / (kProductsOfASum * static_cast<double>(v_.Runs() * v_.vectors));
-  chunks_ = std::clamp<int64_t>(static_cast<int64_t>(std::min(worth, 1e6)), 1, std::min(kMostChunks, v_.y.batch * bands_));
+  chunks_ =
+      std::clamp<int64_t>(static_cast<int64_t>(std::min(worth, 1e6)), 1, std::min(kMostChunks, v_.y.batch * bands_));
   copy_bytes_ = v_.BytesOfCopy(band_);
-  chunk_bytes_ = AlignedRow(v_.FilterFloats() * kFloat) + copy_bytes_ + (dy_copied_ ? AlignedRow(sdk::Multiply(dy_line_ * kFloat, band_)) : 0);
+  chunk_bytes_ = AlignedRow(v_.FilterFloats() * kFloat) + copy_bytes_ +
+                 (dy_copied_ ? AlignedRow(sdk::Multiply(dy_line_ * kFloat, band_)) : 0);
   workspace_ = c.Workspace(sdk::Multiply(chunk_bytes_, chunks_));
   cost_ = v_.Work() / kProductsPerNanosecond / static_cast<double>(chunks_);
 }
@@ -398,12 +419,15 @@ void DirectFilterGradient::Unit(int64_t n, int64_t from, const float* x, const f
     const int64_t down = ky * r.dilation - r.before;
     const int64_t first = std::max(from, down < 0 ? Ceiling(-down, r.stride) : 0);
     const int64_t last = std::min(to, v_.x.height > down ? (v_.x.height - 1 - down) / r.stride + 1 : 0);
-    if (first < last) Tiles(ky, {first, last}, lines + (first * r.stride + down - begin) * v_.line, grads + (first - from) * dy_line_, sums);
+    if (first < last)
+      Tiles(ky, {first, last}, lines + (first * r.stride + down - begin) * v_.line, grads + (first - from) * dy_line_,
+            sums);
   }
 }
 
 // lines, dy: of the first of the rows.
-void DirectFilterGradient::Tiles(int64_t ky, std::pair<int64_t, int64_t> rows, const float* lines, const float* dy, float* sums) const {
+void DirectFilterGradient::Tiles(int64_t ky, std::pair<int64_t, int64_t> rows, const float* lines, const float* dy,
+                                 float* sums) const {
   FilterTile tile = {};
   tile.x_group = v_.group * v_.columns.stride * v_.x.channels, tile.x_row = v_.rows.stride * v_.line;
   tile.dy_group = group_floats_, tile.dy_row = dy_line_;

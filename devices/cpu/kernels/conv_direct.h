@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions in float of images of few channels, channels last, without copies of patches: what stands along a row of a window stands side by side in the image,
-// so that a run of it times the filter's rows is summed in registers (conv_tile.h).
+// Convolutions in float of images of few channels, channels last, without copies of patches: what stands along a row of
+// a window stands side by side in the image, so that a run of it times the filter's rows is summed in registers
+// (conv_tile.h).
 //
-// A vector goes over the channels of the result. Where those are few, some neighbouring pixels are one group: a window of the group is wider, its filter has a
-// column for each channel of each pixel, and zeros where a pixel's own window does not reach. The gradient of the filter is summed for the group's filter,
-// too, and folded. In the gradient of the input a vector goes over a row of the window, and each pixel's is added where its window lies.
+// A vector goes over the channels of the result. Where those are few, some neighbouring pixels are one group: a window
+// of the group is wider, its filter has a column for each channel of each pixel, and zeros where a pixel's own window
+// does not reach. The gradient of the filter is summed for the group's filter, too, and folded. In the gradient of the
+// input a vector goes over a row of the window, and each pixel's is added where its window lies.
 //
-// A zero that is multiplied must not make NaN of an infinity that a pixel does not see: where there are numbers that are not finite, rows are done without groups, and the
-// gradient of the filter has groups only where they fill a row.
+// A zero that is multiplied must not make NaN of an infinity that a pixel does not see: where there are numbers that
+// are not finite, rows are done without groups, and the gradient of the filter has groups only where they fill a row.
 //
-// Rows are padded with zeros in a copy, where a window reaches beyond the sides; rows above and below the image are left out of the sums. What is summed, and in
-// which order, depends on the shapes alone: the gradient of a filter is the sum of those of so many chunks of images, added in their order.
+// Rows are padded with zeros in a copy, where a window reaches beyond the sides; rows above and below the image are
+// left out of the sums. What is summed, and in which order, depends on the shapes alone: the gradient of a filter is
+// the sum of those of so many chunks of images, added in their order.
 #ifndef TENON_DEVICES_CPU_KERNELS_CONV_DIRECT_H_
 #define TENON_DEVICES_CPU_KERNELS_CONV_DIRECT_H_
 
@@ -39,14 +42,17 @@ class DirectWindows {
   // Columns are done in blocks of one or two registers. function(registers, first lane, its place in a group's filter).
   template <class Function>
   void ForEachBlock(Function&& function) const;
-  // function(place in the group's filter, place in the filter, channels) for each run of weights that stand side by side in both.
+  // function(place in the group's filter, place in the filter, channels) for each run of weights that stand side by
+  // side in both.
   template <class Function>
   void ForEachWeights(Function&& function) const;
   // Floats of a group's filter, [rows, steps, length, lanes] a block.
   int64_t Runs() const { return rows.size * steps * length; }
   int64_t FilterFloats() const;
   // Products of registers.
-  double Work() const { return static_cast<double>(y.batch * y.height * groups) * static_cast<double>(Runs() * vectors); }
+  double Work() const {
+    return static_cast<double>(y.batch * y.height * groups) * static_cast<double>(Runs() * vectors);
+  }
 
   // Rows of the image that rows [first, last) of the result see.
   std::pair<int64_t, int64_t> Seen(int64_t first, int64_t last) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D, Conv3D and their gradients in half and bfloat16, those of images in int32 too, by their definition: each product of a pixel and an element of the
-// filter is added to an accumulator in the workspace. Halves are summed as floats and rounded once, integers wrap.
+// Conv2D, Conv3D and their gradients in half and bfloat16, those of images in int32 too, by their definition: each
+// product of a pixel and an element of the filter is added to an accumulator in the workspace. Halves are summed as
+// floats and rounded once, integers wrap.
 #include <algorithm>
 
 #include "kernels/window.h"
@@ -23,7 +24,8 @@ struct PlainGeometry {
     if (x.batch != y.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x.batch, " and ", y.batch, " images");
   }
   int64_t At(const Image& image, int64_t n, int64_t pixel, int64_t channel) const {
-    return channels_first ? (n * image.channels + channel) * image.pixels() + pixel : (n * image.pixels() + pixel) * image.channels + channel;
+    return channels_first ? (n * image.channels + channel) * image.pixels() + pixel
+                          : (n * image.pixels() + pixel) * image.channels + channel;
   }
   // function(place in x, in the filter, in y) for every product.
   template <class Function>
@@ -48,13 +50,16 @@ struct PlainGeometry {
   struct Tap {
     int64_t n, result, pixel, place;
   };
-  static int64_t Cell(const WindowDim& w, int64_t result, int64_t tap) { return result * w.stride + tap * w.dilation - w.before; }
+  static int64_t Cell(const WindowDim& w, int64_t result, int64_t tap) {
+    return result * w.stride + tap * w.dilation - w.before;
+  }
   template <class Function>
   void ForEachChannel(const Tap& t, Function& function) const {
     const int64_t out_group = filter.out / filter.groups;
     for (int64_t in = 0; in < filter.in; ++in)
       for (int64_t out = 0; out < filter.out; ++out)
-        function(At(x, t.n, t.pixel, out / out_group * filter.in + in), (t.place * filter.in + in) * filter.out + out, At(y, t.n, t.result, out));
+        function(At(x, t.n, t.pixel, out / out_group * filter.in + in), (t.place * filter.in + in) * filter.out + out,
+                 At(y, t.n, t.result, out));
   }
 };
 
@@ -64,7 +69,8 @@ struct PlainConvolution {
   explicit PlainConvolution(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan : PlainGeometry {
     Plan(const PlainConvolution& kernel, sdk::PrepareContext& c)
-        : PlainGeometry(kernel.attributes, DimsOf(c, Role::kImage), DimsOf(c, Role::kFilter), DimsOf(c, Role::kResult)) {
+        : PlainGeometry(kernel.attributes, DimsOf(c, Role::kImage), DimsOf(c, Role::kFilter),
+                        DimsOf(c, Role::kResult)) {
       c.Workspace(sdk::Multiply(sdk::Count(c.output(0)), 4));
     }
     static sdk::Dims DimsOf(sdk::PrepareContext& c, Role role) {
@@ -76,9 +82,10 @@ struct PlainConvolution {
 
   void Run(const Plan& plan, sdk::RunContext c) const {
     // The type of what is multiplied; the result may be the sums of halves.
-    Types<Half, Bfloat16, int32_t>::Dispatch(c.input_view(InputOf(kOutput == Role::kResult ? Role::kImage : Role::kResult)).dtype, [&]<class T>(Tag<T>) {
-      c.output_view(0).dtype == TENON_DT_FLOAT ? Typed<T, float>(plan, c) : Typed<T, T>(plan, c);
-    });
+    Types<Half, Bfloat16, int32_t>::Dispatch(
+        c.input_view(InputOf(kOutput == Role::kResult ? Role::kImage : Role::kResult)).dtype, [&]<class T>(Tag<T>) {
+          c.output_view(0).dtype == TENON_DT_FLOAT ? Typed<T, float>(plan, c) : Typed<T, T>(plan, c);
+        });
   }
 
  private:
@@ -88,7 +95,9 @@ struct PlainConvolution {
     A* sum = c.workspace<A>();
     const int64_t count = sdk::Count(c.output_view(0));
     std::fill_n(sum, count, A(0));
-    const auto read = [&](Role role, int64_t at) { return static_cast<A>(static_cast<Wide<T>>(c.input<T>(InputOf(role))[at])); };
+    const auto read = [&](Role role, int64_t at) {
+      return static_cast<A>(static_cast<Wide<T>>(c.input<T>(InputOf(role))[at]));
+    };
     plan.ForEachProduct(sdk::CancelPoll(c), [&](int64_t x, int64_t f, int64_t y) {
       if constexpr (kOutput == Role::kImage) sum[x] += read(Role::kResult, y) * read(Role::kFilter, f);
       if constexpr (kOutput == Role::kFilter) sum[f] += read(Role::kImage, x) * read(Role::kResult, y);
@@ -103,16 +112,22 @@ struct PlainConvolution {
 template <class Set>
 constexpr sdk::Traits kPlainConvTraits = {.constraints = sdk::Constraints<typename Set::template Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
-constexpr sdk::Traits kImages = kPlainConvTraits<Types<Half, Bfloat16, int32_t>>, kVolumes = kPlainConvTraits<Types<Half, Bfloat16>>;
+constexpr sdk::Traits kImages = kPlainConvTraits<Types<Half, Bfloat16, int32_t>>,
+                      kVolumes = kPlainConvTraits<Types<Half, Bfloat16>>;
 
 }  // namespace
 
 TENON_CPU_KERNEL(Conv2DPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kResult>>("Conv2D", kImages);
-TENON_CPU_KERNEL(Conv2DBackpropInputPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kImage>>("Conv2DBackpropInput", kImages);
-TENON_CPU_KERNEL(Conv2DBackpropFilterPlain) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Conv2DBackpropFilter", kImages);
-TENON_CPU_KERNEL(Conv2DBackpropFilterSums) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Tenon>Conv2DBackpropFilterSums", kPlainConvTraits<Types<Half, Bfloat16>>);
+TENON_CPU_KERNEL(Conv2DBackpropInputPlain) =
+    CpuKernel<PlainConvolution<WindowAttributes, Role::kImage>>("Conv2DBackpropInput", kImages);
+TENON_CPU_KERNEL(Conv2DBackpropFilterPlain) =
+    CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>("Conv2DBackpropFilter", kImages);
+TENON_CPU_KERNEL(Conv2DBackpropFilterSums) = CpuKernel<PlainConvolution<WindowAttributes, Role::kFilter>>(
+    "Tenon>Conv2DBackpropFilterSums", kPlainConvTraits<Types<Half, Bfloat16>>);
 TENON_CPU_KERNEL(Conv3DPlain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kResult>>("Conv3D", kVolumes);
-TENON_CPU_KERNEL(Conv3DBackpropInputV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kImage>>("Conv3DBackpropInputV2", kVolumes);
-TENON_CPU_KERNEL(Conv3DBackpropFilterV2Plain) = CpuKernel<PlainConvolution<VolumeAttributes, Role::kFilter>>("Conv3DBackpropFilterV2", kVolumes);
+TENON_CPU_KERNEL(Conv3DBackpropInputV2Plain) =
+    CpuKernel<PlainConvolution<VolumeAttributes, Role::kImage>>("Conv3DBackpropInputV2", kVolumes);
+TENON_CPU_KERNEL(Conv3DBackpropFilterV2Plain) =
+    CpuKernel<PlainConvolution<VolumeAttributes, Role::kFilter>>("Conv3DBackpropFilterV2", kVolumes);
 
 }  // namespace tenon::cpu

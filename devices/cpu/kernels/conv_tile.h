@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loops of conv_direct.cc: products of scalars of one image and vectors of another or of a filter, summed in registers.
+// The inner loops of conv_direct.cc: products of scalars of one image and vectors of another or of a filter, summed in
+// registers.
 //
-// A tile is kPixels times kVectors registers of sums. Which function has how many is asked by number (ForwardTiles, FilterTiles), so that a row of any
-// length is a few tiles of nearly the same size. Strides are in floats.
+// A tile is kPixels times kVectors registers of sums. Which function has how many is asked by number (ForwardTiles,
+// FilterTiles), so that a row of any length is a few tiles of nearly the same size. Strides are in floats.
 #ifndef TENON_DEVICES_CPU_KERNELS_CONV_TILE_H_
 #define TENON_DEVICES_CPU_KERNELS_CONV_TILE_H_
 
@@ -22,7 +23,8 @@ inline constexpr int64_t kTileLanes = TileVector::kLanes;
 inline constexpr int kMostVectors = 2;
 inline constexpr int kMostPixels[kMostVectors + 1] = {0, kVectorBytes == 64 ? 16 : 11, kVectorBytes == 64 ? 12 : 6};
 
-// Some neighbours in a row of the result: each the sum over `rows` rows and `steps` places of a window of runs of `length` floats times as many vectors of the filter.
+// Some neighbours in a row of the result: each the sum over `rows` rows and `steps` places of a window of runs of
+// `length` floats times as many vectors of the filter.
 struct ForwardTile {
   const float* x;             // the first run of the first pixel
   int64_t x_pixel, x_row, x_step;
@@ -32,7 +34,8 @@ struct ForwardTile {
   float* y;
   int64_t y_pixel;
   int64_t count, last;        // floats of a pixel that are stored, and of the last pixel
-  bool dense;                 // what is stored behind a pixel is stored again with the next: pixels follow one another, in all their floats
+  bool dense;  // what is stored behind a pixel is stored again with the next: pixels follow one another, in all their
+               // floats
 };
 
 template <int kPixels, int kVectors>
@@ -49,7 +52,9 @@ void RunForwardTile(const ForwardTile& t) {
 #pragma GCC unroll 8
       for (int i = 0; i < kBases; ++i) {
         x[i] = t.x + row * t.x_row + step * t.x_step + 3 * i * pixel;
-        asm("" : "+r"(x[i]));  // or each pixel's distance from the first is a number of its own, more than there are registers for
+        asm(""
+            : "+r"(x[i]));  // or each pixel's distance from the first is a number of its own, more than there are
+                            // registers for
       }
 #pragma GCC unroll 4
       for (int64_t k = 0; k < length; ++k, filter += kVectors * kTileLanes) {
@@ -82,7 +87,8 @@ void RunForwardTile(const ForwardTile& t) {
   }
 }
 
-// The gradient of some neighbours in a filter's run: sums over groups of pixels, of all `rows` rows, of a scalar of the image times a vector of the result's gradient.
+// The gradient of some neighbours in a filter's run: sums over groups of pixels, of all `rows` rows, of a scalar of the
+// image times a vector of the result's gradient.
 struct FilterTile {
   const float* x;
   int64_t x_group, x_row;

@@ -6,24 +6,30 @@
 namespace tenon::cpu {
 namespace {
 
-// The operand that is one short row for all rows of the other, such as a number for each channel of a picture: 0 or 1; -1: there is none.
+// The operand that is one short row for all rows of the other, such as a number for each channel of a picture: 0 or 1;
+// -1: there is none.
 int RepeatedRow(const Broadcast<2>& shape) {
   if (shape.rank != 1 || shape.inner_stride[0] != 1 || shape.inner_stride[1] != 1) return -1;
   for (const int small : {0, 1})
-    if (shape.strides[static_cast<size_t>(small)][0] == 0 && shape.strides[static_cast<size_t>(1 - small)][0] == shape.inner) return small;
+    if (shape.strides[static_cast<size_t>(small)][0] == 0 &&
+        shape.strides[static_cast<size_t>(1 - small)][0] == shape.inner)
+      return small;
   return -1;
 }
 
-// Rows that are too short for vectors are done many at once, beside as many copies of the operand that is the same for all.
+// Rows that are too short for vectors are done many at once, beside as many copies of the operand that is the same for
+// all.
 constexpr int64_t kTileBytes = 2048;
 
 template <class Row>
-void RunTiles(const sdk::RunContext& c, const char* row, int64_t inner, int64_t total, const RowSizes& sizes, const Row& run) {
+void RunTiles(const sdk::RunContext& c, const char* row, int64_t inner, int64_t total, const RowSizes& sizes,
+              const Row& run) {
   const int64_t tile = kTileBytes / sizes.input / inner * inner;
   c.ParallelFor(total, sizes.cost, [&](int64_t begin, int64_t end) {
     alignas(64) char repeated[2 * kTileBytes];
     const int64_t first = begin % inner;  // in the row, where the share begins
-    for (int64_t at = 0; at < tile + inner; at += inner) std::memcpy(repeated + at * sizes.input, row, static_cast<size_t>(inner * sizes.input));
+    for (int64_t at = 0; at < tile + inner; at += inner)
+      std::memcpy(repeated + at * sizes.input, row, static_cast<size_t>(inner * sizes.input));
     for (int64_t at = begin; at < end; at += tile) run(repeated + first * sizes.input, at, std::min(tile, end - at));
   });
 }
@@ -46,9 +52,11 @@ void RunBinary(sdk::RunContext c, BinaryRow row, const void* op, const Broadcast
   const int64_t stride_y = shape.inner_stride[1];
   const int repeated = shape.inner < 64 ? RepeatedRow(shape) : -1;
   if (repeated >= 0 && shape.inner * sizes.input * 4 <= kTileBytes && shape.total >= 8 * shape.inner) {
-    return RunTiles(c, repeated == 0 ? x : y, shape.inner, shape.total, sizes, [&](const char* tile, int64_t at, int64_t n) {
-      row(op, repeated == 0 ? tile : x + at * sizes.input, repeated == 1 ? tile : y + at * sizes.input, out + at * sizes.output, n, 1, 1);
-    });
+    return RunTiles(c, repeated == 0 ? x : y, shape.inner, shape.total, sizes,
+                    [&](const char* tile, int64_t at, int64_t n) {
+                      row(op, repeated == 0 ? tile : x + at * sizes.input, repeated == 1 ? tile : y + at * sizes.input,
+                          out + at * sizes.output, n, 1, 1);
+                    });
   }
   c.ParallelFor(shape.total, sizes.cost, [&](int64_t begin, int64_t end) {
     if (shape.rank == 0) {

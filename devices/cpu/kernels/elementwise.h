@@ -42,7 +42,8 @@ constexpr double CostOf() {
   }
 }
 
-// op(x) in the type that T computes in; results of other types stay. An op that rounds on its way has Rounded<T> for halves.
+// op(x) in the type that T computes in; results of other types stay. An op that rounds on its way has Rounded<T> for
+// halves.
 template <class Result, class T, class Op>
 inline Result Apply(const Op& op, T x) {
   if constexpr (kIsHalf<T>) {
@@ -127,9 +128,11 @@ template <class Op, class T>
 concept HasBlock = requires(const Op& op, T* block) { op.Block(block, block, block); };
 
 template <class Op, class T, class Result>
-inline void BinaryBlocks(const Op& op, const T* x, const T* y, Result* out, int64_t n, int64_t stride_x, int64_t stride_y) {
+inline void BinaryBlocks(const Op& op, const T* x, const T* y, Result* out, int64_t n, int64_t stride_x,
+                         int64_t stride_y) {
   // A few halves at a time stay in registers all the way.
-  if constexpr (kIsHalf<T> && !Blocked<Op> && !HasBlock<Op, float> && std::is_same_v<decltype(op(0.0f, 0.0f)), float> && std::is_same_v<Result, T>) {
+  if constexpr (kIsHalf<T> && !Blocked<Op> && !HasBlock<Op, float> && std::is_same_v<decltype(op(0.0f, 0.0f)), float> &&
+                std::is_same_v<Result, T>) {
     constexpr int64_t kFew = 16;
     float xs[kFew];
     float ys[kFew];
@@ -204,12 +207,13 @@ void RunBinary(sdk::RunContext c, BinaryRow row, const void* op, const Broadcast
 
 // The op's result is of T, or of another type (bool, a part of a complex number), which it then stays.
 template <class Op, class T>
-using ResultOf = std::conditional_t<std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>())), Wide<T>>, T,
-                                    decltype(std::declval<const Op&>()(std::declval<Wide<T>>()))>;
+using ResultOf =
+    std::conditional_t<std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>())), Wide<T>>, T,
+                       decltype(std::declval<const Op&>()(std::declval<Wide<T>>()))>;
 template <class Op, class T>
-using BinaryResultOf =
-    std::conditional_t<std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>(), std::declval<Wide<T>>())), Wide<T>>, T,
-                       decltype(std::declval<const Op&>()(std::declval<Wide<T>>(), std::declval<Wide<T>>()))>;
+using BinaryResultOf = std::conditional_t<
+    std::is_same_v<decltype(std::declval<const Op&>()(std::declval<Wide<T>>(), std::declval<Wide<T>>())), Wide<T>>, T,
+    decltype(std::declval<const Op&>()(std::declval<Wide<T>>(), std::declval<Wide<T>>()))>;
 
 // Integer ops with operands that have no answer say so: Op::Invalid(y) and Op::kInvalidText. Asked before the output,
 // which may be y's memory, is written.
@@ -291,7 +295,8 @@ struct BinaryKernel {
     sdk::Tile tile{nullptr, &op, CostOf<Op>()};
     if (inputs.size() != 2 || inputs[0] != inputs[1]) return tile;
     Set::Dispatch(inputs[0], [&]<class T>(Tag<T>) {
-      if constexpr (!(requires { Op::Invalid(T{}); } && std::is_integral_v<T>)) tile.function = &Piece<T>;  // those may fail
+      if constexpr (!(requires { Op::Invalid(T{}); } && std::is_integral_v<T>))
+        tile.function = &Piece<T>;  // those may fail
     });
     return tile;
   }
@@ -307,11 +312,12 @@ struct BinaryKernel {
     *c.output<Result>(0) = Apply<Result, T>(kernel.op, *c.input<T>(0), *c.input<T>(1));
   }
   template <class T>
-  [[gnu::noinline]] static void Row(const void* op, const void* x, const void* y, void* out, int64_t n, int64_t stride_x,
-                  int64_t stride_y) {
+  [[gnu::noinline]] static void Row(const void* op, const void* x, const void* y, void* out, int64_t n,
+                                    int64_t stride_x, int64_t stride_y) {
     using Result = BinaryResultOf<Op, T>;
     const Op own = *static_cast<const Op*>(op);
-    BinaryLoop<Op, T, Result>(own, static_cast<const T*>(x), static_cast<const T*>(y), static_cast<Result*>(out), n, stride_x, stride_y);
+    BinaryLoop<Op, T, Result>(own, static_cast<const T*>(x), static_cast<const T*>(y), static_cast<Result*>(out), n,
+                              stride_x, stride_y);
   }
   template <class T>
   static void Many(const BinaryKernel& kernel, const Plan& plan, sdk::RunContext c) {

@@ -48,8 +48,9 @@ struct RangeKernel {
       const A start = *c.input<T>(0), limit = *c.input<T>(1), delta = *c.input<T>(2);
       if (delta == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Requires delta != 0");
       if (delta > 0 ? start > limit : start < limit) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "Requires ", delta > 0 ? "start <= limit when delta > 0" : "start >= limit when delta < 0",
-                  ": ", start, "/", limit);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Requires ",
+                  delta > 0 ? "start <= limit when delta > 0" : "start >= limit when delta < 0", ": ", start, "/",
+                  limit);
       }
       const int64_t n = sdk::Count(c.output_view(0));
       if (Length(start, limit, delta) != n) {
@@ -69,7 +70,8 @@ struct RangeKernel {
   static int64_t Length(A start, A limit, A delta) {
     if constexpr (std::is_integral_v<A>) {
       using U = uint64_t;
-      const U span = delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
+      const U span =
+          delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
       const U step = delta > 0 ? static_cast<U>(delta) : U{0} - static_cast<U>(static_cast<int64_t>(delta));
       return span == 0 ? 0 : static_cast<int64_t>((span - 1) / step + 1);
     } else {

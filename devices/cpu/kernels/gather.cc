@@ -85,15 +85,18 @@ struct ResourceGatherKernel {
 };
 
 struct ResourceGatherStringKernel {
-  explicit ResourceGatherStringKernel(sdk::CreateContext& c) : batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  explicit ResourceGatherStringKernel(sdk::CreateContext& c)
+      : batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
   struct Plan {
-    Plan(const ResourceGatherStringKernel&, sdk::PrepareContext& c) : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
+    Plan(const ResourceGatherStringKernel&, sdk::PrepareContext& c)
+        : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
     std::vector<int64_t> dims;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     View params = {};
     sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
-    if (params.dtype != TENON_DT_STRING) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is string");
+    if (params.dtype != TENON_DT_STRING)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is string");
     const View& indices = c.input_view(1);
     const int64_t batch = batch_dims < 0 ? batch_dims + indices.dl.ndim : batch_dims;
     const GatherShape g = GatherShapeOf(params, indices, batch, batch_dims);
@@ -117,13 +120,15 @@ TENON_CPU_KERNEL(Gather) = CpuKernel<GatherKernel>(
 TENON_CPU_KERNEL(GatherV2) = CpuKernel<GatherV2Kernel>(
     "GatherV2", {.constraints = sdk::Constraints<PlainConstraint<"Tparams">>::list});
 TENON_CPU_KERNEL(ResourceGather) = CpuKernel<ResourceGatherKernel>(
-    "ResourceGather", {.constraints = sdk::Constraints<PlainConstraint<"dtype">, Indices::Constraint<"Tindices">>::list});
+    "ResourceGather",
+    {.constraints = sdk::Constraints<PlainConstraint<"dtype">, Indices::Constraint<"Tindices">>::list});
 
 // Strings.
 TENON_CPU_KERNEL(GatherString) = CpuStringKernel<GatherKernel, "Tparams">("Gather");
 TENON_CPU_KERNEL(ResourceGatherString) = CpuKernel<ResourceGatherStringKernel>(
-    "ResourceGather", {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>, Indices::Constraint<"Tindices">>::list,
-                       .dynamic_outputs = TENON_DYNAMIC_ALL});
+    "ResourceGather",
+    {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>, Indices::Constraint<"Tindices">>::list,
+     .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(GatherV2String) = CpuStringKernel<GatherV2Kernel, "Tparams">("GatherV2");
 
 }  // namespace tenon::cpu

@@ -19,7 +19,8 @@
 #define TENON_CPU_SIMD
 #endif
 
-// The library's own functions under their own names, declared again with the attribute that names their vector variants.
+// The library's own functions under their own names, declared again with the attribute that names their vector
+// variants.
 extern "C" {
 #define TENON_CPU_DECLARE(name)                            \
   TENON_CPU_SIMD double name(double) noexcept(true); \
@@ -74,15 +75,16 @@ TENON_CPU_DEFINE(Atanh, ::atanh)
 #undef TENON_CPU_DEFINE
 inline double Exp(double x) { return ::exp(x); }
 
-// e^x within 1 ulp, without a call: 2^n e^r with n whole and r at most half of ln 2, e^r as 1 + r + r^2 q(r). q has the least
-// relative error of its degree, 4e-9. 2^n is two factors: n goes beyond the exponents of a float on both sides.
+// e^x within 1 ulp, without a call: 2^n e^r with n whole and r at most half of ln 2, e^r as 1 + r + r^2 q(r). q has the
+// least relative error of its degree, 4e-9. 2^n is two factors: n goes beyond the exponents of a float on both sides.
 inline float Exp(float x) {
   constexpr float kRound = 0x1.8p23f;  // what is added to it keeps its whole part in the low bits
   x = x < -105.0f ? -105.0f : x;       // a NaN stays
   x = x > 90.0f ? 90.0f : x;
   const float shifted = x * 1.44269504f + kRound;
   const float whole = shifted - kRound;
-  const float r = x - whole * 0x1.63p-1f - whole * -2.12194440e-4f;  // ln 2 in two parts, products with the first are exact
+  const float r =
+      x - whole * 0x1.63p-1f - whole * -2.12194440e-4f;  // ln 2 in two parts, products with the first are exact
   const float q = (((0.0013814318f * r + 0.0083688516f) * r + 0.0416684002f) * r + 0.1666651964f) * r + 0.49999994f;
   const int32_t n = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
   const int32_t half = n >> 1;

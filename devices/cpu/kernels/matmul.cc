@@ -16,13 +16,16 @@ using MatMulTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
 
 // What Eigen multiplies a T as: integers wrap, halves are summed as float and rounded once.
 template <class T>
-using Element = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
+using Element =
+    std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
 
 // A half's matrices as floats, in the workspace.
 struct WideMatrices {
   WideMatrices() = default;
   explicit WideMatrices(const ProductShape& g) {
-    const auto bytes = [](int64_t rows, int64_t columns) { return (sdk::Multiply(sdk::Multiply(rows, columns), 4) + 63) / 64 * 64; };
+    const auto bytes = [](int64_t rows, int64_t columns) {
+      return (sdk::Multiply(sdk::Multiply(rows, columns), 4) + 63) / 64 * 64;
+    };
     b = bytes(g.m, g.k);
     out = b + bytes(g.k, g.n);
     total = out + bytes(g.m, g.n);
@@ -157,40 +160,46 @@ struct BatchMatMulKernel {
   static void Batches(const Plan& p, sdk::RunContext c) {
     using E = Element<T>;
     const ProductShape& g = p.product.shape;
-    c.ParallelFor(p.tasks, p.cost * static_cast<double>(p.batch.total) / static_cast<double>(p.tasks), [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        char* memory = c.workspace<char>(p.workspace + task * (p.product.bytes + p.wide.total));
-        p.batch.ForEachRow(p.batch.total * task / p.tasks, p.batch.total * (task + 1) / p.tasks, [&](const std::array<int64_t, 2>& at, int64_t to, int64_t n) {
-          for (int64_t i = 0; i < n; ++i) {
-            const int64_t a_at = (at[0] + i * p.batch.inner_stride[0]) * g.m * g.k;
-            const int64_t b_at = (at[1] + i * p.batch.inner_stride[1]) * g.k * g.n;
-            const int64_t out_at = (to + i) * g.m * g.n;
-            c.CheckCancelled();
-            if constexpr (kIsHalf<T>) {
-              char* wide = memory + p.product.bytes;
-              auto* a = reinterpret_cast<float*>(wide);
-              auto* b = reinterpret_cast<float*>(wide + p.wide.b);
-              auto* out = reinterpret_cast<float*>(wide + p.wide.out);
-              ConvertRange(c.input<T>(0) + a_at, a, 0, g.m * g.k);
-              ConvertRange(c.input<T>(1) + b_at, b, 0, g.k * g.n);
-              MultiplyInPieces(c, p.product, g.m > g.n, p.cost, a, b, out, false, memory);
-              ConvertRange(out, c.output<Result>(0) + out_at, 0, g.m * g.n);
-            } else {
-              MultiplyInPieces(c, p.product, g.m > g.n, p.cost, c.input<E>(0) + a_at, c.input<E>(1) + b_at, c.output<E>(0) + out_at, false, memory);
-            }
-          }
-        });
-      }
-    });
+    c.ParallelFor(p.tasks, p.cost * static_cast<double>(p.batch.total) / static_cast<double>(p.tasks),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t task = begin; task < end; ++task) {
+                      char* memory = c.workspace<char>(p.workspace + task * (p.product.bytes + p.wide.total));
+                      p.batch.ForEachRow(
+                          p.batch.total * task / p.tasks, p.batch.total * (task + 1) / p.tasks,
+                          [&](const std::array<int64_t, 2>& at, int64_t to, int64_t n) {
+                            for (int64_t i = 0; i < n; ++i) {
+                              const int64_t a_at = (at[0] + i * p.batch.inner_stride[0]) * g.m * g.k;
+                              const int64_t b_at = (at[1] + i * p.batch.inner_stride[1]) * g.k * g.n;
+                              const int64_t out_at = (to + i) * g.m * g.n;
+                              c.CheckCancelled();
+                              if constexpr (kIsHalf<T>) {
+                                char* wide = memory + p.product.bytes;
+                                auto* a = reinterpret_cast<float*>(wide);
+                                auto* b = reinterpret_cast<float*>(wide + p.wide.b);
+                                auto* out = reinterpret_cast<float*>(wide + p.wide.out);
+                                ConvertRange(c.input<T>(0) + a_at, a, 0, g.m * g.k);
+                                ConvertRange(c.input<T>(1) + b_at, b, 0, g.k * g.n);
+                                MultiplyInPieces(c, p.product, g.m > g.n, p.cost, a, b, out, false, memory);
+                                ConvertRange(out, c.output<Result>(0) + out_at, 0, g.m * g.n);
+                              } else {
+                                MultiplyInPieces(c, p.product, g.m > g.n, p.cost, c.input<E>(0) + a_at,
+                                                 c.input<E>(1) + b_at, c.output<E>(0) + out_at, false, memory);
+                              }
+                            }
+                          });
+                    }
+                  });
   }
   bool adjoint_x, adjoint_y;
 };
 
 template <class T, class... Results>
 constexpr tenon_kernel_registration OneType() {
-  using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
-                                typename Types<T, Results...>::template Constraint<"Tout">>;
-  return CpuKernel<BatchMatMulKernel>("BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+  using List =
+      sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
+                       typename Types<T, Results...>::template Constraint<"Tout">>;
+  return CpuKernel<BatchMatMulKernel>(
+      "BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 }
 
 constexpr sdk::Traits kMatMulTraits = {.constraints = sdk::Constraints<MatMulTypes::Constraint<"T">>::list,

@@ -21,11 +21,13 @@ struct ProductKernel {
   struct Plan {
     Plan(const ProductKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1)), out = sdk::DimsOf(c.output(0));
-      if (a.size() < 2 || b.size() < 2 || out.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices need 2 dims; the shapes are ", a, " and ", b);
+      if (a.size() < 2 || b.size() < 2 || out.size() < 2)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "matrices need 2 dims; the shapes are ", a, " and ", b);
       m = out[out.size() - 2];
       n = out[out.size() - 1];
       k = a[a.size() - (kernel.turn_a ? 2 : 1)];
-      if (k != b[b.size() - (kernel.turn_b ? 1 : 2)]) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
+      if (k != b[b.size() - (kernel.turn_b ? 1 : 2)])
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
       batch = Broadcast<2>({a.first(a.size() - 2), b.first(b.size() - 2)}, out.first(out.size() - 2));
       Set::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &ProductKernel::Multiply<T>; });
     }
@@ -52,7 +54,8 @@ struct ProductKernel {
                 const T x = turned(a[kernel.turn_a ? l * p.m + row : row * p.k + l], kernel.turn_a);
                 const T* const y = b + l * p.n;
 #pragma GCC ivdep
-                for (int64_t column = 0; column < p.n; ++column) sums[column] = sdk::AddOp()(sums[column], sdk::MulOp()(x, y[column]));
+                for (int64_t column = 0; column < p.n; ++column)
+                  sums[column] = sdk::AddOp()(sums[column], sdk::MulOp()(x, y[column]));
               }
               continue;
             }
@@ -75,9 +78,11 @@ struct ProductKernel {
 // BatchMatMulV3 of one type.
 template <class T>
 constexpr tenon_kernel_registration OneConstrainedType() {
-  using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
-                                typename Types<T>::template Constraint<"Tout">>;
-  return CpuKernel<ProductKernel<true>>("BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+  using List =
+      sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
+                       typename Types<T>::template Constraint<"Tout">>;
+  return CpuKernel<ProductKernel<true>>(
+      "BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 }
 
 constexpr sdk::Traits kProduct = {.constraints = sdk::Constraints<Set::Constraint<"T">>::list,

@@ -19,7 +19,8 @@ struct RollKernel {
     const tenon_tensor_view &shifts = c.input_view(1), &axes = c.input_view(2);
     const auto rank = static_cast<int64_t>(dims.size());
     if (rank < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "input must be 1-D or higher");
-    if (shifts.dl.ndim != axes.dl.ndim || sdk::Count(shifts) != sdk::Count(axes)) sdk::Fail(TENON_INVALID_ARGUMENT, "shift and axis must have the same size");
+    if (shifts.dl.ndim != axes.dl.ndim || sdk::Count(shifts) != sdk::Count(axes))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "shift and axis must have the same size");
     std::array<int64_t, TENON_MAX_RANK> moved = {};  // by how much, in [0, dim)
     int64_t last = -1;
     for (int64_t i = 0; i < sdk::Count(axes); ++i) {
@@ -60,7 +61,8 @@ struct RollKernel {
 struct BitcastKernel {
   void Run(sdk::RunContext c) const {
     const uint64_t bytes = c.output_view(0).byte_size;
-    if (bytes != c.input_view(0).byte_size) sdk::Fail(TENON_INVALID_ARGUMENT, "a tensor of ", c.input_view(0).byte_size, " bytes is no tensor of ", bytes);
+    if (bytes != c.input_view(0).byte_size)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a tensor of ", c.input_view(0).byte_size, " bytes is no tensor of ", bytes);
     if (bytes != 0) std::memcpy(c.output<void>(0), c.input<void>(0), bytes);
   }
 };
@@ -68,10 +70,12 @@ struct BitcastKernel {
 // How rows of x become others; those that are named are counted around.
 template <class Change>
 void ForEachRow(sdk::RunContext c, const Change& change) {
-  const sdk::Dims x = sdk::DimsOf(c.input_view(0)), v = sdk::DimsOf(c.input_view(2)), places = sdk::DimsOf(c.input_view(1));
+  const sdk::Dims x = sdk::DimsOf(c.input_view(0)), v = sdk::DimsOf(c.input_view(2)),
+                  places = sdk::DimsOf(c.input_view(1));
   if (places.size() != 1) sdk::Fail(TENON_INVALID_ARGUMENT, "i must be a vector; its shape is ", places);
   if (x.empty() || x.size() != v.size() || v[0] != places[0] || !std::equal(x.begin() + 1, x.end(), v.begin() + 1))
-    sdk::Fail(TENON_INVALID_ARGUMENT, "v must be rows of x, one for each of i; the shapes of x, i and v are ", x, ", ", places, " and ", v);
+    sdk::Fail(TENON_INVALID_ARGUMENT, "v must be rows of x, one for each of i; the shapes of x, i and v are ", x, ", ",
+              places, " and ", v);
   const int64_t rows = x[0], width = sdk::Count(x.subspan(1));
   if (rows == 0 || width == 0) return;
   sdk::CancelPoll poll(c);
@@ -84,7 +88,8 @@ void ForEachRow(sdk::RunContext c, const Change& change) {
 template <class T>
 T* CopyOfX(sdk::RunContext c) {
   T *from = const_cast<T*>(c.input<T>(0)), *to = c.output<T>(0);
-  if (from != to && c.output_view(0).byte_size != 0) std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(sdk::Count(c.input_view(0))) * sizeof(T));
+  if (from != to && c.output_view(0).byte_size != 0)
+    std::memcpy(static_cast<void*>(to), from, static_cast<size_t>(sdk::Count(c.input_view(0))) * sizeof(T));
   return to;
 }
 
@@ -103,16 +108,20 @@ struct InplaceAddKernel {
     sdk::UpdateTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(sdk::Tag<T>) {
       T* const y = CopyOfX<T>(c);
       ForEachRow(c, [&](int64_t to, int64_t from, int64_t width) {
-        for (int64_t k = 0; k < width; ++k) y[to + k] = sdk::AddOrSubtract<kSubtract>(y[to + k], c.input<T>(2)[from + k]);
+        for (int64_t k = 0; k < width; ++k)
+          y[to + k] = sdk::AddOrSubtract<kSubtract>(y[to + k], c.input<T>(2)[from + k]);
       });
     });
   }
 };
 
-constexpr sdk::Traits kView = {
-    .constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
-constexpr sdk::Traits kPlainInPlace = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};
-constexpr sdk::Traits kNumbersInPlace = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"T">>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kView = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list,
+                               .in_place = kInPlaceFirst,
+                               .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
+constexpr sdk::Traits kPlainInPlace = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list,
+                                       .in_place = kInPlaceFirst};
+constexpr sdk::Traits kNumbersInPlace = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"T">>::list,
+                                         .in_place = kInPlaceFirst};
 
 }  // namespace
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many rows of few columns reduced to one: so many rows side by side are one wide row, which vectors go over; the columns of its result are folded.
+// Many rows of few columns reduced to one: so many rows side by side are one wide row, which vectors go over; the
+// columns of its result are folded.
 //
-// Op has First<A>() and Step(A, A), as in reduce.cc. Blocks of rows are reduced in A, blocks' results in S. Shares are as many rows whatever the threads, and are folded in their order.
+// Op has First<A>() and Step(A, A), as in reduce.cc. Blocks of rows are reduced in A, blocks' results in S. Shares are
+// as many rows whatever the threads, and are folded in their order.
 #ifndef TENON_DEVICES_CPU_KERNELS_NARROW_ROWS_H_
 #define TENON_DEVICES_CPU_KERNELS_NARROW_ROWS_H_
 
@@ -37,22 +39,26 @@ class NarrowRows {
   bool Pays() const { return columns_ > 0 && columns_ <= kWideRow / 2 && WideRows() >= kLeastRows; }
   // Elements of S of a run's workspace; of so many elements at most that many.
   int64_t WorkspaceCount() const { return Shares() * kWideRow; }
-  static int64_t MostWorkspaceCount(int64_t elements) { return (elements / (kWideRow / 2 * kShareRows) + 1) * kWideRow; }
+  static int64_t MostWorkspaceCount(int64_t elements) {
+    return (elements / (kWideRow / 2 * kShareRows) + 1) * kWideRow;
+  }
 
   // total: of each column what there was before, into which the rows are reduced.
   template <class Op, class A, class S, class T>
   void Reduce(sdk::RunContext c, const T* x, S* workspace, S* total) const {
     const int64_t wide = WideRows(), width = Together() * columns_;
-    c.ParallelFor(Shares(), static_cast<double>(std::min(wide, kShareRows) * width) * 0.1, [&](int64_t begin, int64_t end) {
-      for (int64_t share = begin; share < end; ++share) {
-        const int64_t first = share * kShareRows;
-        S* own = workspace + share * kWideRow;
-        std::fill_n(own, width, Op::template First<S>());
-        ReduceRows<Op, A, S>(x + first * width, width, std::min(kShareRows, wide - first), width, own);
-      }
-    });
+    c.ParallelFor(Shares(), static_cast<double>(std::min(wide, kShareRows) * width) * 0.1,
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t share = begin; share < end; ++share) {
+                      const int64_t first = share * kShareRows;
+                      S* own = workspace + share * kWideRow;
+                      std::fill_n(own, width, Op::template First<S>());
+                      ReduceRows<Op, A, S>(x + first * width, width, std::min(kShareRows, wide - first), width, own);
+                    }
+                  });
     for (int64_t share = 0; share < Shares(); ++share)
-      for (int64_t j = 0; j < width; ++j) total[j % columns_] = Op::template Step<S>(total[j % columns_], workspace[share * kWideRow + j]);
+      for (int64_t j = 0; j < width; ++j)
+        total[j % columns_] = Op::template Step<S>(total[j % columns_], workspace[share * kWideRow + j]);
     const int64_t done = wide * Together();
     ReduceRows<Op, A, S>(x + done * columns_, columns_, rows_ - done, columns_, total);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AvgPool and their gradients, of images and of volumes, channels first or last: planes (tenon/sdk/walk/pool.h) shared among threads.
+// MaxPool, AvgPool and their gradients, of images and of volumes, channels first or last: planes
+// (tenon/sdk/walk/pool.h) shared among threads.
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -136,12 +137,16 @@ template <class Work, class Attributes = WindowAttributes>
 struct PoolKernel {
   explicit PoolKernel(sdk::CreateContext& c) : attributes(c, "ksize") {}
   struct Plan : PoolPlan {
-    Plan(const PoolKernel& kernel, sdk::PrepareContext& c) : PoolPlan(kernel.attributes, DimsOf(c, Work::kIn), DimsOf(c, Work::kOut)) {
+    Plan(const PoolKernel& kernel, sdk::PrepareContext& c)
+        : PoolPlan(kernel.attributes, DimsOf(c, Work::kIn), DimsOf(c, Work::kOut)) {
       if (c.input_count() < 3) return;
-      if (c.input(2).dtype != c.input(0).dtype) sdk::Fail(TENON_UNIMPLEMENTED, "the gradient has another dtype than the input; on the CPU both have one");
+      if (c.input(2).dtype != c.input(0).dtype)
+        sdk::Fail(TENON_UNIMPLEMENTED, "the gradient has another dtype than the input; on the CPU both have one");
       Work::Check(*this, sdk::DimsOf(c.input(2)), sdk::DimsOf(c.output(0)));
     }
-    static sdk::Dims DimsOf(sdk::PrepareContext& c, int32_t input) { return sdk::DimsOf(input < 0 ? c.output(0) : c.input(input)); }
+    static sdk::Dims DimsOf(sdk::PrepareContext& c, int32_t input) {
+      return sdk::DimsOf(input < 0 ? c.output(0) : c.input(input));
+    }
   };
   void Run(const Plan& plan, sdk::RunContext c) const { Work::Run(plan, c); }
   Attributes attributes;
@@ -153,7 +158,9 @@ struct PoolV2Kernel {
   explicit PoolV2Kernel(sdk::CreateContext& c) : attributes(c, "") {}
   void Run(sdk::RunContext c) const {
     const int32_t ksize = c.input_count() - 2, strides = ksize + 1;
-    const auto list = [&](int32_t i) { return std::span(c.input<int32_t>(i), static_cast<size_t>(sdk::Count(c.input_view(i)))); };
+    const auto list = [&](int32_t i) {
+      return std::span(c.input<int32_t>(i), static_cast<size_t>(sdk::Count(c.input_view(i))));
+    };
     const auto dims = [&](int32_t i) { return sdk::DimsOf(i < 0 ? c.output_view(0) : c.input_view(i)); };
     const PoolPlan plan(attributes.Slide(list(ksize), list(strides)), dims(Work::kIn), dims(Work::kOut));
     if (c.input_count() == 5) Work::Check(plan, dims(2), dims(-1));
@@ -162,16 +169,18 @@ struct PoolV2Kernel {
   WindowAttributes attributes;
 };
 
-// The largest element of each window, and where it is: flat in its image, or in the batch. The first element is taken and then each that is larger,
-// so that, unlike MaxPool's, a NaN that comes first stays.
+// The largest element of each window, and where it is: flat in its image, or in the batch. The first element is taken
+// and then each that is larger, so that, unlike MaxPool's, a NaN that comes first stays.
 struct MaxPoolWithArgmaxKernel {
-  explicit MaxPoolWithArgmaxKernel(sdk::CreateContext& c) : attributes(c, "ksize"), in_batch(c.Bool("include_batch_in_index")) {}
+  explicit MaxPoolWithArgmaxKernel(sdk::CreateContext& c)
+      : attributes(c, "ksize"), in_batch(c.Bool("include_batch_in_index")) {}
   struct Plan : PoolPlan {
     Plan(const MaxPoolWithArgmaxKernel& kernel, sdk::PrepareContext& c)
         : PoolPlan(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0))) {
       const int64_t places = kernel.in_batch ? in.count() : in.pixels() * in.channels;
       if (c.output(1).dtype == TENON_DT_INT32 && places > INT32_MAX) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "argmax would hold places of ", places, " elements, which int32 cannot; ask for Targmax = int64");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "argmax would hold places of ", places,
+                  " elements, which int32 cannot; ask for Targmax = int64");
       }
     }
   };
@@ -216,12 +225,14 @@ struct MaxPoolWithArgmaxKernel {
 // (input, grad, argmax). Forward, gradients go to where the maxima were; backward, they are read there.
 template <bool kForward>
 struct MaxPoolGradWithArgmaxKernel {
-  explicit MaxPoolGradWithArgmaxKernel(sdk::CreateContext& c) : attributes(c, "ksize"), in_batch(c.Bool("include_batch_in_index")) {}
+  explicit MaxPoolGradWithArgmaxKernel(sdk::CreateContext& c)
+      : attributes(c, "ksize"), in_batch(c.Bool("include_batch_in_index")) {}
   struct Plan : PoolPlan {
     Plan(const MaxPoolGradWithArgmaxKernel& kernel, sdk::PrepareContext& c)
         : PoolPlan(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(2))) {
       if (sdk::Count(c.input(1)) != (kForward ? out : in).count()) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", sdk::DimsOf(c.input(1)), " beside an argmax of shape ", sdk::DimsOf(c.input(2)));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", sdk::DimsOf(c.input(1)),
+                  " beside an argmax of shape ", sdk::DimsOf(c.input(2)));
       }
     }
   };
@@ -230,24 +241,27 @@ struct MaxPoolGradWithArgmaxKernel {
       const tenon_tensor_view& argmax = c.input_view(2);
       const void* places = sdk::Data<void>(argmax);
       const int64_t image = plan.in.pixels() * plan.lanes(), pooled = plan.out.pixels() * plan.lanes();
-      c.ParallelFor(plan.in.batch, 5 + 3 * static_cast<double>(pooled) + 0.1 * static_cast<double>(image), [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) {
-          if (kForward) std::fill_n(c.output<T>(0) + n * image, image, T(0));
-          for (int64_t i = n * pooled; i < (n + 1) * pooled; ++i) {
-            const int64_t place = IndexAt(places, argmax.dtype, i) - (in_batch ? n * image : 0);
-            if (place < 0 || place >= image) {
-              sdk::Fail(TENON_INVALID_ARGUMENT, "argmax[", i, "] is ", IndexAt(places, argmax.dtype, i), ", which is not in the image ", n, " of ", image,
-                        " elements (include_batch_in_index is ", in_batch ? "true" : "false", ")");
+      c.ParallelFor(
+          plan.in.batch, 5 + 3 * static_cast<double>(pooled) + 0.1 * static_cast<double>(image),
+          [&](int64_t begin, int64_t end) {
+            for (int64_t n = begin; n < end; ++n) {
+              if (kForward) std::fill_n(c.output<T>(0) + n * image, image, T(0));
+              for (int64_t i = n * pooled; i < (n + 1) * pooled; ++i) {
+                const int64_t place = IndexAt(places, argmax.dtype, i) - (in_batch ? n * image : 0);
+                if (place < 0 || place >= image) {
+                  sdk::Fail(TENON_INVALID_ARGUMENT, "argmax[", i, "] is ", IndexAt(places, argmax.dtype, i),
+                            ", which is not in the image ", n, " of ", image, " elements (include_batch_in_index is ",
+                            in_batch ? "true" : "false", ")");
+                }
+                if constexpr (kForward) {
+                  T& to = c.output<T>(0)[n * image + place];
+                  to = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(to), static_cast<Wide<T>>(c.input<T>(1)[i])));
+                } else {
+                  c.output<T>(0)[i] = c.input<T>(1)[n * image + place];
+                }
+              }
             }
-            if constexpr (kForward) {
-              T& to = c.output<T>(0)[n * image + place];
-              to = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(to), static_cast<Wide<T>>(c.input<T>(1)[i])));
-            } else {
-              c.output<T>(0)[i] = c.input<T>(1)[n * image + place];
-            }
-          }
-        }
-      });
+          });
     });
   }
   WindowAttributes attributes;
@@ -257,7 +271,8 @@ struct MaxPoolGradWithArgmaxKernel {
 constexpr sdk::Traits kMaxTraits = {.constraints = sdk::Constraints<MaxTypes::Constraint<"T">>::list};
 constexpr sdk::Traits kAverageTraits = {.constraints = sdk::Constraints<AverageTypes::Constraint<"T">>::list};
 constexpr sdk::Traits kVolumeTraits = {.constraints = sdk::Constraints<VolumeTypes::Constraint<"T">>::list};
-constexpr sdk::Traits kArgmaxTraits = {.constraints = sdk::Constraints<MaxTypes::Constraint<"T">, Indices::Constraint<"Targmax">>::list};
+constexpr sdk::Traits kArgmaxTraits = {
+    .constraints = sdk::Constraints<MaxTypes::Constraint<"T">, Indices::Constraint<"Targmax">>::list};
 
 }  // namespace
 
@@ -270,12 +285,16 @@ TENON_CPU_KERNEL(MaxPoolV2) = CpuKernel<PoolV2Kernel<Pool<true>>>("MaxPoolV2", k
 TENON_CPU_KERNEL(MaxPoolGradV2) = CpuKernel<PoolV2Kernel<MaxPoolGrad<false>>>("MaxPoolGradV2", kMaxTraits);
 TENON_CPU_KERNEL(MaxPoolGradGradV2) = CpuKernel<PoolV2Kernel<MaxPoolGradGrad>>("MaxPoolGradGradV2", kMaxTraits);
 TENON_CPU_KERNEL(MaxPoolWithArgmax) = CpuKernel<MaxPoolWithArgmaxKernel>("MaxPoolWithArgmax", kArgmaxTraits);
-TENON_CPU_KERNEL(MaxPoolGradWithArgmax) = CpuKernel<MaxPoolGradWithArgmaxKernel<true>>("MaxPoolGradWithArgmax", kArgmaxTraits);
-TENON_CPU_KERNEL(MaxPoolGradGradWithArgmax) = CpuKernel<MaxPoolGradWithArgmaxKernel<false>>("MaxPoolGradGradWithArgmax", kArgmaxTraits);
+TENON_CPU_KERNEL(MaxPoolGradWithArgmax) = CpuKernel<MaxPoolGradWithArgmaxKernel<true>>("MaxPoolGradWithArgmax",
+                                                                                       kArgmaxTraits);
+TENON_CPU_KERNEL(MaxPoolGradGradWithArgmax) = CpuKernel<MaxPoolGradWithArgmaxKernel<false>>("MaxPoolGradGradWithArgmax",
+                                                                                            kArgmaxTraits);
 TENON_CPU_KERNEL(MaxPool3D) = CpuKernel<PoolKernel<Pool<true>, VolumeAttributes>>("MaxPool3D", kMaxTraits);
 TENON_CPU_KERNEL(AvgPool3D) = CpuKernel<PoolKernel<Pool<false>, VolumeAttributes>>("AvgPool3D", kAverageTraits);
-TENON_CPU_KERNEL(MaxPool3DGrad) = CpuKernel<PoolKernel<MaxPoolGrad<true>, VolumeAttributes>>("MaxPool3DGrad", kVolumeTraits);
-TENON_CPU_KERNEL(MaxPool3DGradGrad) = CpuKernel<PoolKernel<MaxPoolGradGrad, VolumeAttributes>>("MaxPool3DGradGrad", kMaxTraits);
+TENON_CPU_KERNEL(MaxPool3DGrad) = CpuKernel<PoolKernel<MaxPoolGrad<true>, VolumeAttributes>>("MaxPool3DGrad",
+                                                                                             kVolumeTraits);
+TENON_CPU_KERNEL(MaxPool3DGradGrad) = CpuKernel<PoolKernel<MaxPoolGradGrad, VolumeAttributes>>("MaxPool3DGradGrad",
+                                                                                               kMaxTraits);
 TENON_CPU_KERNEL(AvgPool3DGrad) = CpuKernel<PoolKernel<AvgPoolGrad, VolumeAttributes>>("AvgPool3DGrad", kAverageTraits);
 
 }  // namespace tenon::cpu

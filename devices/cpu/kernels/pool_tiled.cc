@@ -14,8 +14,18 @@ constexpr int64_t kLanes = Lanes::kLanes;
 
 struct Tiles {
   explicit Tiles(const sdk::PoolPlan& p)
-      : rows(p.out.batch * p.out.height), width(p.out.width), channels(p.in.channels), height(p.y.size), columns(p.x.size), cells(columns * channels),
-        in_row(p.in.width * channels), out_row(width * channels), result_rows(p.out.height), image(p.in.height * in_row), in_count(p.in.count()), out_count(p.out.count()) {}
+      : rows(p.out.batch * p.out.height),
+        width(p.out.width),
+        channels(p.in.channels),
+        height(p.y.size),
+        columns(p.x.size),
+        cells(columns * channels),
+        in_row(p.in.width * channels),
+        out_row(width * channels),
+        result_rows(p.out.height),
+        image(p.in.height * in_row),
+        in_count(p.in.count()),
+        out_count(p.out.count()) {}
   // Where the windows of a row of the result begin.
   int64_t InputAt(int64_t row) const { return row / result_rows * image + row % result_rows * height * in_row; }
   int64_t rows;                    // of all results
@@ -89,7 +99,9 @@ void GradientRow(const Tiles& t, const float* in, const float* out, const float*
   const Lanes::Type least = Lanes::Type{} + sdk::Lowest<float>();
   const int64_t height = kSide != 0 ? kSide : t.height, columns = kSide != 0 ? kSide : t.columns;
   const int64_t end = t.width * t.cells, channels = t.channels, in_row = t.in_row;
-  const auto load = [](const float* from, int64_t room) { return kInside ? Lanes::Load(from) : LoadWithin(from, room); };
+  const auto load = [](const float* from, int64_t room) {
+    return kInside ? Lanes::Load(from) : LoadWithin(from, room);
+  };
   for (int64_t pixel = 0; pixel < t.width; ++pixel) {
     for (int64_t k = 0; k < channels; k += kLanes) {
       const int64_t at = pixel * channels + k;
@@ -113,8 +125,10 @@ void GradientRow(const Tiles& t, const float* in, const float* out, const float*
 // What no window has.
 void ClearRest(const Tiles& t, int64_t row, float* dx) {
   const int64_t covered = t.width * t.cells;
-  for (int64_t y = 0; y < t.height && covered < t.in_row; ++y) std::fill_n(dx + y * t.in_row + covered, t.in_row - covered, 0.f);
-  if (row % t.result_rows + 1 == t.result_rows) std::fill_n(dx + t.height * t.in_row, t.image - t.result_rows * t.height * t.in_row, 0.f);
+  for (int64_t y = 0; y < t.height && covered < t.in_row; ++y)
+    std::fill_n(dx + y * t.in_row + covered, t.in_row - covered, 0.f);
+  if (row % t.result_rows + 1 == t.result_rows)
+    std::fill_n(dx + t.height * t.in_row, t.image - t.result_rows * t.height * t.in_row, 0.f);
 }
 
 }  // namespace
@@ -122,9 +136,11 @@ void ClearRest(const Tiles& t, int64_t row, float* dx) {
 bool TakesTiledPool(const sdk::PoolPlan& p) {
   constexpr int64_t kMostSide = 8, kMostFloats = 512;
   const auto side_by_side = [](const WindowDim& w) {
-    return w.size <= kMostSide && w.stride == w.size && w.dilation == 1 && w.before == 0 && w.output * w.size <= w.input;
+    return w.size <= kMostSide && w.stride == w.size && w.dilation == 1 && w.before == 0 &&
+           w.output * w.size <= w.input;
   };
-  return !p.channels_first && !p.volumes && side_by_side(p.y) && side_by_side(p.x) && p.in.channels <= kMostFloats / p.x.size && p.in.count() > 0 && p.out.count() > 0;
+  return !p.channels_first && !p.volumes && side_by_side(p.y) && side_by_side(p.x) &&
+         p.in.channels <= kMostFloats / p.x.size && p.in.count() > 0 && p.out.count() > 0;
 }
 
 void MaxPoolTiled(const sdk::PoolPlan& p, sdk::RunContext c, const float* in, float* out) {
@@ -134,14 +150,18 @@ void MaxPoolTiled(const sdk::PoolPlan& p, sdk::RunContext c, const float* in, fl
   });
 }
 
-void MaxPoolGradTiled(const sdk::PoolPlan& p, sdk::RunContext c, const float* in, const float* out, const float* dy, float* dx) {
+void MaxPoolGradTiled(const sdk::PoolPlan& p, sdk::RunContext c, const float* in, const float* out, const float* dy,
+                      float* dx) {
   const Tiles t(p);
   c.ParallelFor(t.rows, 0.25 * static_cast<double>(t.in_row * t.height) + 10, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t at = t.InputAt(row), to = row * t.out_row;
-      const bool inside = at + (t.height - 1) * t.in_row + t.width * t.cells + kLanes <= t.in_count && to + t.out_row + kLanes <= t.out_count;
+      const bool inside = at + (t.height - 1) * t.in_row + t.width * t.cells + kLanes <= t.in_count &&
+                          to + t.out_row + kLanes <= t.out_count;
       const bool common = t.height == 2 && t.columns == 2;
-      (!inside ? &GradientRow<false, 0> : common ? &GradientRow<true, 2> : &GradientRow<true, 0>)(t, in + at, out + to, dy + to, dx + at);
+      (!inside  ? &GradientRow<false, 0>
+       : common ? &GradientRow<true, 2>
+                : &GradientRow<true, 0>)(t, in + at, out + to, dy + to, dx + at);
       ClearRest(t, row, dx + at);
     }
   });

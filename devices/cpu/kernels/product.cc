@@ -54,7 +54,8 @@ void MultiplyVector(int64_t rows, int64_t depth, const T* matrix, int64_t stride
       rows, depth, Matrix(matrix, stride), Vector(vector, 1), result, 1, T(1));
 }
 template <class T>
-void MultiplyVector(int64_t rows, int64_t depth, const T* matrix, int64_t row, int64_t column, const T* vector, T* result) {
+void MultiplyVector(int64_t rows, int64_t depth, const T* matrix, int64_t row, int64_t column, const T* vector,
+                    T* result) {
   if (column == 1) {
     MultiplyVector<T, Eigen::RowMajor>(rows, depth, matrix, row, vector, result);
   } else {
@@ -142,9 +143,10 @@ SharedProduct SharedProduct::Make(sdk::PrepareContext& c, const ProductShape& sh
 }
 
 template <class T>
-void MultiplyInPieces(sdk::RunContext c, const ProductPlan& plan, bool by_rows, double cost, const T* a, const T* b, T* out, bool accumulate, void* workspace) {
-  // Each piece of rows or columns packs the other side again, which takes a few hundredths of what one of so many takes. Of the depth each takes whole blocks, as they would
-  // be taken one after the other.
+void MultiplyInPieces(sdk::RunContext c, const ProductPlan& plan, bool by_rows, double cost, const T* a, const T* b,
+                      T* out, bool accumulate, void* workspace) {
+  // Each piece of rows or columns packs the other side again, which takes a few hundredths of what one of so many
+  // takes. Of the depth each takes whole blocks, as they would be taken one after the other.
   constexpr double kPieceNs = 20e6;  // of an estimate that is a fifth of what it may be
   constexpr int64_t kLeast = 512;
   if (cost <= kPieceNs) return Multiply(plan, a, b, out, accumulate, workspace);
@@ -152,22 +154,27 @@ void MultiplyInPieces(sdk::RunContext c, const ProductPlan& plan, bool by_rows, 
   const int64_t unit = by_rows ? kRowUnit : kColumnUnit, whole = by_rows ? shape.m : shape.n;
   const auto wanted = static_cast<int64_t>(static_cast<double>(whole) * kPieceNs / cost);
   const int64_t step = std::min(whole, (std::max(wanted, kLeast) + unit - 1) / unit * unit);
-  const double depths = static_cast<double>(shape.k) * kPieceNs * static_cast<double>(whole) / (cost * static_cast<double>(step));
-  const int64_t deep = plan.way == ProductPlan::Way::kBlocks ? std::max<int64_t>(1, static_cast<int64_t>(depths) / plan.depth) * plan.depth : shape.k;
+  const double depths =
+      static_cast<double>(shape.k) * kPieceNs * static_cast<double>(whole) / (cost * static_cast<double>(step));
+  const int64_t deep = plan.way == ProductPlan::Way::kBlocks
+                           ? std::max<int64_t>(1, static_cast<int64_t>(depths) / plan.depth) * plan.depth
+                           : shape.k;
   for (int64_t from = 0; from < whole; from += step) {
     for (int64_t depth = 0; depth < shape.k; depth += deep) {
       if (from + depth != 0) c.CheckCancelled();
       ProductPlan piece = plan;
       (by_rows ? piece.shape.m : piece.shape.n) = std::min(step, whole - from);
       piece.shape.k = std::min(deep, shape.k - depth);
-      Multiply(piece, (by_rows ? a + from * shape.a_row : a) + depth * shape.a_column, (by_rows ? b : b + from * shape.b_column) + depth * shape.b_row,
+      Multiply(piece, (by_rows ? a + from * shape.a_row : a) + depth * shape.a_column,
+               (by_rows ? b : b + from * shape.b_column) + depth * shape.b_row,
                by_rows ? out + from * shape.c_row : out + from, accumulate || depth > 0, workspace);
     }
   }
 }
 
 template <class T>
-void SharedProduct::Run(sdk::RunContext c, const ProductShape& shape, const T* a, const T* b, T* out, bool accumulate) const {
+void SharedProduct::Run(sdk::RunContext c, const ProductShape& shape, const T* a, const T* b, T* out,
+                        bool accumulate) const {
   const int64_t whole = by_rows_ ? shape.m : shape.n, unit = by_rows_ ? kRowUnit : kColumnUnit;
   const int64_t units = (whole + unit - 1) / unit;
   c.ParallelFor(shares_, cost_, [&](int64_t begin, int64_t end) {
@@ -176,18 +183,20 @@ void SharedProduct::Run(sdk::RunContext c, const ProductShape& shape, const T* a
       ProductPlan plan = plan_;
       plan.shape = shape;
       (by_rows_ ? plan.shape.m : plan.shape.n) = std::min(whole, units * (share + 1) / shares_ * unit) - from;
-      MultiplyInPieces(c, plan, by_rows_, cost_, by_rows_ ? a + from * shape.a_row : a, by_rows_ ? b : b + from * shape.b_column,
-                       by_rows_ ? out + from * shape.c_row : out + from, accumulate, c.workspace<char>(workspace_ + share * plan_.bytes));
+      MultiplyInPieces(c, plan, by_rows_, cost_, by_rows_ ? a + from * shape.a_row : a,
+                       by_rows_ ? b : b + from * shape.b_column, by_rows_ ? out + from * shape.c_row : out + from,
+                       accumulate, c.workspace<char>(workspace_ + share * plan_.bytes));
     }
   });
 }
 
-#define TENON_CPU_PRODUCT(T)                                                                           \
-  template ProductPlan PlanProduct<T>(const ProductShape&);                                            \
-  template void Multiply<T>(const ProductPlan&, const T*, const T*, T*, bool, void*);                  \
-  template void MultiplyInPieces<T>(sdk::RunContext, const ProductPlan&, bool, double, const T*, const T*, T*, bool, void*); \
-  template double ProductCost<T>(double);                                                              \
-  template SharedProduct SharedProduct::Make<T>(sdk::PrepareContext&, const ProductShape&);            \
+#define TENON_CPU_PRODUCT(T)                                                                                         \
+  template ProductPlan PlanProduct<T>(const ProductShape&);                                                          \
+  template void Multiply<T>(const ProductPlan&, const T*, const T*, T*, bool, void*);                                \
+  template void MultiplyInPieces<T>(sdk::RunContext, const ProductPlan&, bool, double, const T*, const T*, T*, bool, \
+                                    void*);                                                                          \
+  template double ProductCost<T>(double);                                                                            \
+  template SharedProduct SharedProduct::Make<T>(sdk::PrepareContext&, const ProductShape&);                          \
   template void SharedProduct::Run<T>(sdk::RunContext, const ProductShape&, const T*, const T*, T*, bool) const;
 TENON_CPU_PRODUCT(float)
 TENON_CPU_PRODUCT(double)

@@ -42,7 +42,8 @@ void Multiply(const ProductPlan& plan, const T* a, const T* b, T* c, bool accumu
 // The same in pieces, where it takes longer than a deadline can wait: fails between them once the step was given up.
 // by_rows: pieces are rows, else columns. cost: rough nanoseconds of the whole.
 template <class T>
-void MultiplyInPieces(sdk::RunContext c, const ProductPlan& plan, bool by_rows, double cost, const T* a, const T* b, T* out, bool accumulate, void* workspace);
+void MultiplyInPieces(sdk::RunContext c, const ProductPlan& plan, bool by_rows, double cost, const T* a, const T* b,
+                      T* out, bool accumulate, void* workspace);
 
 // Shares of a product begin at multiples of these rows and columns.
 inline constexpr int64_t kRowUnit = 4;

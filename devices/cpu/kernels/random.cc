@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: TensorFlow's streams (tenon/sdk/kernel/random.h).
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: TensorFlow's streams
+// (tenon/sdk/kernel/random.h).
 #include "kernels/types.h"
 #include "tenon/sdk/kernel/random.h"
 
@@ -13,9 +14,8 @@ void Generate(sdk::RunContext c, const sdk::Stream& stream, const Distribution& 
   T* out = c.output<T>(0);
   const int64_t n = sdk::Count(c.output_view(0));
   const sdk::Philox base = stream.Reserve(n);
-  c.ParallelFor(sdk::GroupsOf<T>(n), std::is_same_v<Distribution, sdk::Uniform> ? 2 : 40, [&](int64_t begin, int64_t end) {
-    sdk::GenerateGroups(base, distribution, n, begin, end, out);
-  });
+  c.ParallelFor(sdk::GroupsOf<T>(n), std::is_same_v<Distribution, sdk::Uniform> ? 2 : 40,
+                [&](int64_t begin, int64_t end) { sdk::GenerateGroups(base, distribution, n, begin, end, out); });
 }
 
 template <class Distribution>

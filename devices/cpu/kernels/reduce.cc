@@ -2,9 +2,10 @@
 // Sum, Mean, Prod, Max, Min, All, Any over any axes.
 //
 // Two forms. Innermost dim reduced: every output sums contiguous rows. Innermost dim kept: every output row is a sum of
-// rows; many rows of few columns are taken side by side (narrow_rows.h). A sum is taken in blocks of kBlockLength elements in a fixed order, and the blocks' sums are added in the
-// accumulator's type, so that the bits do not depend on threads. Eigen's sums begin with what lies before the first aligned
-// element, so that their bits would depend on the address.
+// rows; many rows of few columns are taken side by side (narrow_rows.h). A sum is taken in blocks of kBlockLength
+// elements in a fixed order, and the blocks' sums are added in the accumulator's type, so that the bits do not depend
+// on threads. Eigen's sums begin with what lies before the first aligned element, so that their bits would depend on
+// the address.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,7 +24,8 @@ using sdk::kMaxDims;
 using sdk::ReduceShape;
 
 constexpr int64_t kBlockLength = 1024;
-// A reduction's neutral element and step. Accumulators are Accumulator<Op, T>; float sums of blocks are added in double.
+// A reduction's neutral element and step. Accumulators are Accumulator<Op, T>; float sums of blocks are added in
+// double.
 struct Arithmetic {};
 struct SumOp : Arithmetic {
   template <class A>
@@ -84,8 +86,8 @@ struct AnyOp {
   static A Step(A x, A y) { return x | y; }
 };
 
-// Accumulators in flight: several vectors in long rows. The compiler makes vectors of comparisons only where it does not unroll
-// the lanes, so that they take many from the start; sums of few are done sooner.
+// Accumulators in flight: several vectors in long rows. The compiler makes vectors of comparisons only where it does
+// not unroll the lanes, so that they take many from the start; sums of few are done sooner.
 constexpr int kFewLanes = 16;
 constexpr int kManyLanes = 64;
 template <class Op>
@@ -93,7 +95,8 @@ constexpr int64_t kLong = std::is_same_v<Op, ProdOp> ? 128 : std::is_base_of_v<A
 
 // A mean of integers is of a sum that does not wrap.
 template <class Op, class T>
-using Accumulator = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_integral_v<T> && (sizeof(T) < 8), int64_t, Wide<T>>;
+using Accumulator =
+    std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_integral_v<T> && (sizeof(T) < 8), int64_t, Wide<T>>;
 
 // As what numbers are reduced: sums and products of whole numbers have the same bits with and without a sign.
 template <class Op, class T>

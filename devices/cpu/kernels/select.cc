@@ -11,8 +11,8 @@ namespace {
 
 using sdk::Broadcast;
 
-// Strides of t and e are 0 or 1; out may be the memory of one of them. Both are read whatever the condition is, and that as
-// bytes: otherwise the compiler makes branches, which are guessed wrong half of the time.
+// Strides of t and e are 0 or 1; out may be the memory of one of them. Both are read whatever the condition is, and
+// that as bytes: otherwise the compiler makes branches, which are guessed wrong half of the time.
 template <class T>
 void ChooseRow(const bool* condition, const T* t, const T* e, T* out, int64_t n, int64_t t_stride, int64_t e_stride) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(condition);
@@ -85,7 +85,8 @@ struct SelectKernel {
 struct SelectV2Kernel {
   struct Plan {
     Plan(const SelectV2Kernel&, sdk::PrepareContext& c)
-        : shape({sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))}, sdk::DimsOf(c.output(0))) {}
+        : shape({sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))}, sdk::DimsOf(c.output(0))) {
+    }
     Broadcast<3> shape;
   };
   sdk::Tile TileOf(std::span<const uint32_t>, uint32_t output) const {
@@ -158,9 +159,9 @@ struct WhereKernel {
   static bool Nonzero(T x) {
     return static_cast<Wide<T>>(x) != Wide<T>(0);
   }
-  // kRank dims, or any number of them if it is 0. Every place is written down, and the next one over it where this was zero:
-  // no branch. `found` were not zero when they were counted. What is counted may be a variable that another step writes meanwhile:
-  // so no more than that are written.
+  // kRank dims, or any number of them if it is 0. Every place is written down, and the next one over it where this was
+  // zero: no branch. `found` were not zero when they were counted. What is counted may be a variable that another step
+  // writes meanwhile: so no more than that are written.
   template <size_t kRank, class T>
   static void Find(sdk::CancelPoll& poll, const T* x, int64_t n, sdk::Dims dims, int64_t* out, int64_t found) {
     const size_t rank = kRank == 0 ? dims.size() : kRank;

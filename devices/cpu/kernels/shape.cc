@@ -37,7 +37,8 @@ struct ViewKernel {
     const void* from = c.input<void>(0);
     void* to = c.output<void>(0);
     const uint64_t bytes = c.input_view(0).byte_size;
-    if (from != to && bytes != 0) std::memmove(to, from, static_cast<size_t>(std::min(bytes, c.output_view(0).byte_size)));
+    if (from != to && bytes != 0)
+      std::memmove(to, from, static_cast<size_t>(std::min(bytes, c.output_view(0).byte_size)));
   }
 };
 constexpr sdk::Traits kReshapes = {.in_place = kInPlaceFirst, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};

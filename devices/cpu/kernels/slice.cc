@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice, StridedSlice, StridedSliceGrad, XlaDynamicSlice, XlaDynamicUpdateSlice, ReverseV2, Transpose, Tile, BroadcastTo: all one StridedCopy. Pad and PadV2.
+// Slice, StridedSlice, StridedSliceGrad, XlaDynamicSlice, XlaDynamicUpdateSlice, ReverseV2, Transpose, Tile,
+// BroadcastTo: all one StridedCopy. Pad and PadV2.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -37,13 +38,14 @@ struct Updated : DynamicUpdateSliceBuilder {
     const char* from = c.input<char>(0);
     char* to = c.output<char>(0);
     if (from == to) return;
-    c.ParallelFor(static_cast<int64_t>(c.output_view(0).byte_size), 0.03,
-                  [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+    c.ParallelFor(static_cast<int64_t>(c.output_view(0).byte_size), 0.03, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    });
   }
 };
 
-// Rows of the output: what the padding leaves of the last padded dim, with all dims behind it, is one piece of the input. Each
-// element is written once. Padding is zero, or the value of input 2.
+// Rows of the output: what the padding leaves of the last padded dim, with all dims behind it, is one piece of the
+// input. Each element is written once. Padding is zero, or the value of input 2.
 template <bool kZero>
 struct PadKernel {
   void Run(sdk::RunContext c) const {
@@ -55,15 +57,17 @@ struct PadKernel {
       if constexpr (!kZero) value = *c.input<T>(2);
       const T* from = c.input<T>(0);
       T* to = c.output<T>(0);
-      c.ParallelFor(layout.rows, static_cast<double>(layout.row * static_cast<int64_t>(sizeof(T))) * 0.05 + 4, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) Row(layout, value, from, row, to + row * layout.row);
-      });
+      c.ParallelFor(layout.rows, static_cast<double>(layout.row * static_cast<int64_t>(sizeof(T))) * 0.05 + 4,
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t row = begin; row < end; ++row) Row(layout, value, from, row, to + row * layout.row);
+                    });
     });
   }
 
  private:
   struct Layout {
-    Layout(const View& input, const View& paddings, const View& output) : in(sdk::DimsOf(input)), out(sdk::DimsOf(output)) {
+    Layout(const View& input, const View& paddings, const View& output)
+        : in(sdk::DimsOf(input)), out(sdk::DimsOf(output)) {
       sdk::StridedWalk walk;  // checks the paddings
       const View* inputs[] = {&input, &paddings};
       PadBuilder().Build(inputs, output, &walk);
@@ -93,7 +97,8 @@ struct PadKernel {
     }
     const int64_t left = inside ? v.left : v.row, piece = inside ? v.piece : 0;
     std::fill_n(to, left, value);
-    if (piece > 0) std::memcpy(static_cast<void*>(to + left), from + at * piece, static_cast<size_t>(piece) * sizeof(T));
+    if (piece > 0)
+      std::memcpy(static_cast<void*>(to + left), from + at * piece, static_cast<size_t>(piece) * sizeof(T));
     std::fill_n(to + left + piece, v.row - left - piece, value);
   }
 };

@@ -33,7 +33,8 @@ void CopyStrip(const Plane& p, const T* source, T* target, int64_t top, int64_t 
     if (p.to_step == 1) {
       const int64_t whole = top + (bottom - top) / kTile * kTile;
       for (; x + kTile <= p.width; x += kTile) {
-        for (int64_t y = top; y < whole; y += kTile) TransposeTile<T>::Run(source + y + x * p.from_step, p.from_step, target + y * p.to_row + x, p.to_row);
+        for (int64_t y = top; y < whole; y += kTile)
+          TransposeTile<T>::Run(source + y + x * p.from_step, p.from_step, target + y * p.to_row + x, p.to_row);
         copy_block(whole, bottom, x, x + kTile);
       }
     }
@@ -46,19 +47,22 @@ constexpr int64_t kShort = 4;
 // Bytes of a row up to which a few registers are sooner done than a call.
 constexpr int64_t kMiddling = 512;
 
-// Rows of kBytes each, the last of the source first: a vector of them is turned at once. `from` is at the last one of the source.
+// Rows of kBytes each, the last of the source first: a vector of them is turned at once. `from` is at the last one of
+// the source.
 template <size_t kBytes>
 int64_t CopyTurned(const char* from, char* to, int64_t rows) {
   constexpr size_t kVector = 16, kAtOnce = kVector / kBytes;
   using Bytes = uint8_t __attribute__((vector_size(kVector)));
   constexpr std::array<uint8_t, kVector> kOrder = [] {
     std::array<uint8_t, kVector> order{};
-    for (size_t i = 0; i < kAtOnce * kBytes; ++i) order[i] = static_cast<uint8_t>(kVector - (i / kBytes + 1) * kBytes + i % kBytes);
+    for (size_t i = 0; i < kAtOnce * kBytes; ++i)
+      order[i] = static_cast<uint8_t>(kVector - (i / kBytes + 1) * kBytes + i % kBytes);
     return order;
   }();
   Bytes order;
   std::memcpy(&order, kOrder.data(), kVector);
-  // What a vector holds besides whole rows is read before them and written over by those that follow: both are there while a vector of rows is left.
+  // What a vector holds besides whole rows is read before them and written over by those that follow: both are there
+  // while a vector of rows is left.
   int64_t done = 0;
   for (; (rows - done) * static_cast<int64_t>(kBytes) >= static_cast<int64_t>(kVector); done += kAtOnce) {
     Bytes bytes;
@@ -73,7 +77,8 @@ template <class T, int64_t kLength>
 void CopyShort(const T* from, T* to, int64_t rows, int64_t from_row, int64_t to_row) {
   if constexpr (kLength * sizeof(T) <= 8) {
     if (from_row == -kLength && to_row == kLength) {
-      const int64_t done = CopyTurned<kLength * sizeof(T)>(reinterpret_cast<const char*>(from), reinterpret_cast<char*>(to), rows);
+      const int64_t done =
+          CopyTurned<kLength * sizeof(T)>(reinterpret_cast<const char*>(from), reinterpret_cast<char*>(to), rows);
       rows -= done;
       from += done * from_row;
       to += done * to_row;
@@ -109,7 +114,8 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
   const int64_t rows = total_ / inner;
   const auto copy_row = [&](const T* from, T* to, int64_t n) {
     if (from_step == 1 && to_step == 1) {
-      if (n <= kMiddling / static_cast<int64_t>(sizeof(T))) return CopyBytes(to, from, n * static_cast<int64_t>(sizeof(T)));
+      if (n <= kMiddling / static_cast<int64_t>(sizeof(T)))
+        return CopyBytes(to, from, n * static_cast<int64_t>(sizeof(T)));
       std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
     } else if (from_step == 0 && to_step == 1) {
       std::fill_n(to, n, *from);

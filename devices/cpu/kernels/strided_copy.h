@@ -34,8 +34,8 @@ class StridedCopy : public sdk::StridedWalk {
   bool whole_ = false;
 };
 
-// A kernel whose work is one StridedCopy of input kSource to output 0 that shapes and the values of small inputs decide.
-// Derived has `void Build(const View* inputs, const View& output, StridedCopy*) const` and may hold attributes.
+// A kernel whose work is one StridedCopy of input kSource to output 0 that shapes and the values of small inputs
+// decide. Derived has `void Build(const View* inputs, const View& output, StridedCopy*) const` and may hold attributes.
 using View = tenon_tensor_view;
 
 template <class Builder, int kSource = 0>
@@ -53,7 +53,8 @@ struct StridedKernel {
       if constexpr (requires { Builder::kPartial; }) return;
       const int64_t count = sdk::Count(output);
       if (copy->total() != count) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "the op's arguments give ", copy->total(), " elements; the output has ", count);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the op's arguments give ", copy->total(), " elements; the output has ",
+                  count);
       }
     }
     bool constant = true;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strings through kernels that only move elements.
 //
-// A string tensor's cells are offsets from its own first cell, so cells cannot be copied as they are. StringKernel<Mover>
-// makes cells of absolute addresses in the workspace, lets Mover move those as elements of 16 bytes, and then allocates the
-// outputs with room for the bytes and copies these. Outputs are dynamic; their shapes are those of the op's shape function.
+// A string tensor's cells are offsets from its own first cell, so cells cannot be copied as they are.
+// StringKernel<Mover> makes cells of absolute addresses in the workspace, lets Mover move those as elements of 16
+// bytes, and then allocates the outputs with room for the bytes and copies these. Outputs are dynamic; their shapes are
+// those of the op's shape function.
 #ifndef TENON_DEVICES_CPU_KERNELS_STRING_COPY_H_
 #define TENON_DEVICES_CPU_KERNELS_STRING_COPY_H_
 
@@ -101,7 +102,8 @@ struct StringKernel : Mover {
     const uint64_t count = moved.byte_size / sizeof(tenon_string_cell);
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < count; ++i) {
-      if (__builtin_add_overflow(bytes, from[i].size, &bytes)) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "too many bytes of strings");
+      if (__builtin_add_overflow(bytes, from[i].size, &bytes))
+        sdk::Fail(TENON_RESOURCE_EXHAUSTED, "too many bytes of strings");
     }
     c.AllocOutput(index, dims, bytes);
     auto* to = c.output<tenon_string_cell>(index);
@@ -118,8 +120,9 @@ struct StringKernel : Mover {
 
 template <class Mover, sdk::FixedString kAttr = "T">
 constexpr tenon_kernel_registration CpuStringKernel(std::string_view op) {
-  return CpuKernel<StringKernel<Mover>>(op, {.constraints = sdk::Constraints<sdk::Allowed<kAttr, TENON_DT_STRING>>::list,
-                                             .dynamic_outputs = TENON_DYNAMIC_ALL});
+  return CpuKernel<StringKernel<Mover>>(op,
+                                        {.constraints = sdk::Constraints<sdk::Allowed<kAttr, TENON_DT_STRING>>::list,
+                                         .dynamic_outputs = TENON_DYNAMIC_ALL});
 }
 
 }  // namespace tenon::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables of strings that are changed in places. Their bytes take other room than the old ones', so the value is made anew as a whole: as large as a look before the
-// update says, and once more when another update came between.
+// Variables of strings that are changed in places. Their bytes take other room than the old ones', so the value is made
+// anew as a whole: as large as a look before the update says, and once more when another update came between.
 #ifndef TENON_DEVICES_CPU_KERNELS_STRING_UPDATE_H_
 #define TENON_DEVICES_CPU_KERNELS_STRING_UPDATE_H_
 
@@ -28,13 +28,15 @@ class TextMemory {
   std::pmr::unsynchronized_pool_resource pool_{&memory_};
 };
 
-// put(context, old value, texts): writes into `texts`, which are the old value's, copied, since the new value may lie where the old one does; its failures cost nothing. lock:
-// of UpdateLock. INVALID_ARGUMENT where the variable is of no strings.
+// put(context, old value, texts): writes into `texts`, which are the old value's, copied, since the new value may lie
+// where the old one does; its failures cost nothing. lock: of UpdateLock. INVALID_ARGUMENT where the variable is of no
+// strings.
 template <class Put>
 void UpdateStrings(const sdk::RunContext& c, tenon_resource* handle, uint32_t lock, const Put& put) {
   TextMemory memory(c);
   const auto after = [&](const tenon_tensor_view& value) {
-    if (value.dtype != TENON_DT_STRING) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(value.dtype), "; the updates are strings");
+    if (value.dtype != TENON_DT_STRING)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(value.dtype), "; the updates are strings");
     const std::vector<std::string_view> old = sdk::StringsOf(value);
     Texts texts(old.begin(), old.end(), memory.get());
     put(c, value, texts);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transposing a small square of elements in registers.
 //
-// kTransposeTile<T> rows of as many elements, each row one vector, are interleaved pairwise: row i with row i + half, again and
-// again. After log2(rows) turns the rows are the columns. Elements are only moved: T is an unsigned number.
+// kTransposeTile<T> rows of as many elements, each row one vector, are interleaved pairwise: row i with row i + half,
+// again and again. After log2(rows) turns the rows are the columns. Elements are only moved: T is an unsigned number.
 #ifndef TENON_DEVICES_CPU_KERNELS_TRANSPOSE_TILE_H_
 #define TENON_DEVICES_CPU_KERNELS_TRANSPOSE_TILE_H_
 
@@ -16,7 +16,9 @@ namespace tenon::cpu {
 
 // No more than 16 rows, which are the registers that every level has; 0 of elements that have no tile.
 template <class T>
-inline constexpr int kTransposeTile = kVectorBytes / static_cast<int>(sizeof(T)) < 16 ? kVectorBytes / static_cast<int>(sizeof(T)) : 16;
+inline constexpr int kTransposeTile = kVectorBytes / static_cast<int>(sizeof(T)) < 16
+                                          ? kVectorBytes / static_cast<int>(sizeof(T))
+                                          : 16;
 template <>
 inline constexpr int kTransposeTile<Bytes16> = 0;
 
@@ -32,7 +34,8 @@ struct TransposeTile {
     for (int r = 0; r < kRows; ++r) rows[r] = Vector::Load(from + r * from_stride);
     for (int turn = 1; turn < kRows; turn *= 2) {
       Row next[kRows];
-      for (int r = 0; r < kRows / 2; ++r) Interleave(rows[r], rows[r + kRows / 2], &next[2 * r], std::make_integer_sequence<int, kRows>());
+      for (int r = 0; r < kRows / 2; ++r)
+        Interleave(rows[r], rows[r + kRows / 2], &next[2 * r], std::make_integer_sequence<int, kRows>());
       for (int r = 0; r < kRows; ++r) rows[r] = next[r];
     }
     for (int r = 0; r < kRows; ++r) Vector::Store(to + r * to_stride, rows[r]);

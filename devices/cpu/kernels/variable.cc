@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Variables: reads and assignments, of resource variables and of reference variables.
 //
-// A reference output (Assign, ...) is the cell with the host's resource. Updates write new = f(old); old and new may be the
-// same memory. Handles are made on the host (ops/state).
+// A reference output (Assign, ...) is the cell with the host's resource. Updates write new = f(old); old and new may be
+// the same memory. Handles are made on the host (ops/state).
 #include <cstring>
 
 #include "kernels/types.h"
@@ -98,7 +98,8 @@ struct CountUpToKernel {
   void Run(sdk::RunContext c) const {
     const uint32_t dtype = c.output_view(0).dtype;
     Update update(c, c.resource(0), TENON_UPDATE_LOCK, dtype);
-    if (!update.dims().empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "input is not a scalar: its shape is ", update.dims());
+    if (!update.dims().empty())
+      sdk::Fail(TENON_INVALID_ARGUMENT, "input is not a scalar: its shape is ", update.dims());
     Indices::Dispatch(dtype, [&]<class T>(Tag<T>) {
       const T value = *update.old_data<T>();
       if (value >= limit) sdk::Fail(TENON_OUT_OF_RANGE, "Reached limit of ", limit);
@@ -121,9 +122,12 @@ TENON_CPU_KERNEL(Assign) = CpuKernel<AssignKernel<true>>("Assign", {});
 TENON_CPU_KERNEL(AssignVariableOp) = CpuKernel<AssignKernel<false>>("AssignVariableOp", {});
 TENON_CPU_KERNEL(AssignAdd) = CpuKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdate);
 TENON_CPU_KERNEL(AssignSub) = CpuKernel<AssignAddKernel<true, true>>("AssignSub", kUpdate);
-TENON_CPU_KERNEL(AssignAddVariableOp) = CpuKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdate);
+TENON_CPU_KERNEL(AssignAddVariableOp) = CpuKernel<AssignAddKernel<false, false>>("AssignAddVariableOp",
+                                                                                 kResourceUpdate);
 TENON_CPU_KERNEL(AssignSubVariableOp) = CpuKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdate);
-TENON_CPU_KERNEL(CountUpTo) = CpuKernel<CountUpToKernel>("CountUpTo", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
-TENON_CPU_KERNEL(ResourceCountUpTo) = CpuKernel<CountUpToKernel>("ResourceCountUpTo", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(CountUpTo) =
+    CpuKernel<CountUpToKernel>("CountUpTo", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ResourceCountUpTo) =
+    CpuKernel<CountUpToKernel>("ResourceCountUpTo", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

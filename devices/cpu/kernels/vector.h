@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One register full of elements, where a kernel says itself what stays in registers. Elsewhere the compiler makes the vectors.
+// One register full of elements, where a kernel says itself what stays in registers. Elsewhere the compiler makes the
+// vectors.
 #ifndef TENON_DEVICES_CPU_KERNELS_VECTOR_H_
 #define TENON_DEVICES_CPU_KERNELS_VECTOR_H_
 
@@ -49,7 +50,8 @@ struct VectorOf {
   }
 };
 
-// memcpy by registers: the C library copies kilobytes by an instruction that is several times slower where source and target lie differently in their cache lines.
+// memcpy by registers: the C library copies kilobytes by an instruction that is several times slower where source and
+// target lie differently in their cache lines.
 inline void CopyBytes(void* to, const void* from, int64_t bytes) {
   using Bytes = VectorOf<char>;
   auto* target = static_cast<char*>(to);

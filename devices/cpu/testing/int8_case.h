@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case of Tenon>Int8Conv2D or Tenon>Int8MatMul, and what it must give, in plain integers. Scales are powers of two, and weights reach 127 of their steps, so that every number
-// on the way is exact, and the results are equal to the last bit.
+// One case of Tenon>Int8Conv2D or Tenon>Int8MatMul, and what it must give, in plain integers. Scales are powers of two,
+// and weights reach 127 of their steps, so that every number on the way is exact, and the results are equal to the last
+// bit.
 #ifndef TENON_DEVICES_CPU_TESTING_INT8_CASE_H_
 #define TENON_DEVICES_CPU_TESTING_INT8_CASE_H_
 
@@ -26,10 +27,14 @@ struct Int8Case {
   float output_scale = 0x1p2f;  // large, or small: most results then lie outside of the bytes
 
   std::string Text() const {
-    return std::to_string(batch) + "x" + std::to_string(height) + "x" + std::to_string(width) + "x" + std::to_string(in) + " by " + std::to_string(kernel_height) + "x" + std::to_string(kernel_width) + " to " +
-           std::to_string(out) + " stride " + std::to_string(stride) + " dilation " + std::to_string(dilation) + " " + padding + " groups " + std::to_string(groups) + (depthwise ? " depthwise" : "") +
-           (matrices ? transpose_b ? " matrices, transposed" : " matrices" : "") + " zeros " + std::to_string(input_zero) + " " + std::to_string(output_zero) + " " + std::to_string(addend_zero) + (bias ? " bias" : "") +
-           (norm ? " norm" : "") + (addend ? " addend" : "") + " " + activation + (bytes ? " bytes" : " floats");
+    return std::to_string(batch) + "x" + std::to_string(height) + "x" + std::to_string(width) + "x" +
+           std::to_string(in) + " by " + std::to_string(kernel_height) + "x" + std::to_string(kernel_width) + " to " +
+           std::to_string(out) + " stride " + std::to_string(stride) + " dilation " + std::to_string(dilation) + " " +
+           padding + " groups " + std::to_string(groups) + (depthwise ? " depthwise" : "") +
+           (matrices ? transpose_b ? " matrices, transposed" : " matrices" : "") + " zeros " +
+           std::to_string(input_zero) + " " + std::to_string(output_zero) + " " + std::to_string(addend_zero) +
+           (bias ? " bias" : "") + (norm ? " norm" : "") + (addend ? " addend" : "") + " " + activation +
+           (bytes ? " bytes" : " floats");
   }
 };
 
@@ -53,7 +58,8 @@ class Int8Numbers {
     const auto small = [&](int64_t) { return static_cast<float>(Integers<int32_t>(1, -64, 64)[0]); };
     for (int64_t o = 0; o < c_.out; ++o) {
       bias.push_back(small(o));
-      norm[0].push_back(std::ldexp(o % 4 == 1 ? -1.0f : 1.0f, static_cast<int>(o % 2)));  // the factor is a power of two
+      norm[0].push_back(
+          std::ldexp(o % 4 == 1 ? -1.0f : 1.0f, static_cast<int>(o % 2)));  // the factor is a power of two
       norm[1].push_back(small(o));
       norm[2].push_back(small(o));
       norm[3].push_back(3.75f);
@@ -61,22 +67,36 @@ class Int8Numbers {
     addend = Integers<uint8_t>(count(), 0, 255);
   }
 
-  std::vector<int64_t> out_dims() const { return c_.matrices ? std::vector<int64_t>{c_.batch, c_.out} : std::vector<int64_t>{c_.batch, out_height_, out_width_, c_.out}; }
+  std::vector<int64_t> out_dims() const {
+    return c_.matrices ? std::vector<int64_t>{c_.batch, c_.out}
+                       : std::vector<int64_t>{c_.batch, out_height_, out_width_, c_.out};
+  }
   int64_t count() const { return c_.batch * out_height_ * out_width_ * c_.out; }
 
   void Configure(Kernel& kernel) const {
-    kernel.Attr("input_scale", kInputScale).Attr("input_zero", c_.input_zero).Attr("addend_scale", kAddendScale).Attr("addend_zero", c_.addend_zero);
-    kernel.Attr("output_scale", c_.output_scale).Attr("output_zero", c_.output_zero).Attr("activation", c_.activation).Attr("A", int64_t{c_.addend ? 1 : 0});
+    kernel.Attr("input_scale", kInputScale)
+        .Attr("input_zero", c_.input_zero)
+        .Attr("addend_scale", kAddendScale)
+        .Attr("addend_zero", c_.addend_zero);
+    kernel.Attr("output_scale", c_.output_scale)
+        .Attr("output_zero", c_.output_zero)
+        .Attr("activation", c_.activation)
+        .Attr("A", int64_t{c_.addend ? 1 : 0});
     std::vector<std::string> names;
     if (c_.bias) names.emplace_back("bias");
     if (c_.norm) names.emplace_back("norm");
-    kernel.Attr("steps", names).Attr("epsilons", c_.norm ? std::vector<float>{kEpsilon} : std::vector<float>{}).Attr("M", int64_t{(c_.bias ? 1 : 0) + (c_.norm ? 4 : 0)});
+    kernel.Attr("steps", names)
+        .Attr("epsilons", c_.norm ? std::vector<float>{kEpsilon} : std::vector<float>{})
+        .Attr("M", int64_t{(c_.bias ? 1 : 0) + (c_.norm ? 4 : 0)});
     if (c_.matrices) {
       kernel.Attr("transpose_b", c_.transpose_b);
       return;
     }
-    kernel.Attr("strides", std::vector<int64_t>{1, c_.stride, c_.stride, 1}).Attr("dilations", std::vector<int64_t>{1, c_.dilation, c_.dilation, 1});
-    kernel.Attr("padding", c_.padding).Attr("explicit_paddings", std::vector<int64_t>{}).Attr("depthwise", c_.depthwise);
+    kernel.Attr("strides", std::vector<int64_t>{1, c_.stride, c_.stride, 1})
+        .Attr("dilations", std::vector<int64_t>{1, c_.dilation, c_.dilation, 1});
+    kernel.Attr("padding", c_.padding)
+        .Attr("explicit_paddings", std::vector<int64_t>{})
+        .Attr("depthwise", c_.depthwise);
   }
   const char* op() const { return c_.matrices ? "Tenon>Int8MatMul" : "Tenon>Int8Conv2D"; }
   std::vector<Tensor> Inputs() const {
@@ -84,11 +104,14 @@ class Int8Numbers {
     const int64_t out = c_.out;
     for (int64_t row = 0; row < taps_; ++row)
       for (int64_t o = 0; o < out; ++o)
-        filter[static_cast<size_t>(c_.transpose_b ? o * taps_ + row : row * out + o)] = static_cast<float>(weights[static_cast<size_t>(row * out + o)]) * steps[static_cast<size_t>(o)];
-    const std::vector<int64_t> filter_dims = c_.matrices    ? c_.transpose_b ? std::vector<int64_t>{out, c_.in} : std::vector<int64_t>{c_.in, out}
-                                             : c_.depthwise ? std::vector<int64_t>{c_.kernel_height, c_.kernel_width, c_.in, out / c_.in}
-                                                            : std::vector<int64_t>{c_.kernel_height, c_.kernel_width, c_.in / c_.groups, out};
-    const std::vector<int64_t> image_dims = c_.matrices ? std::vector<int64_t>{c_.batch, c_.in} : std::vector<int64_t>{c_.batch, c_.height, c_.width, c_.in};
+        filter[static_cast<size_t>(c_.transpose_b ? o * taps_ + row : row * out + o)] =
+            static_cast<float>(weights[static_cast<size_t>(row * out + o)]) * steps[static_cast<size_t>(o)];
+    const std::vector<int64_t> filter_dims =
+        c_.matrices    ? c_.transpose_b ? std::vector<int64_t>{out, c_.in} : std::vector<int64_t>{c_.in, out}
+           : c_.depthwise ? std::vector<int64_t>{c_.kernel_height, c_.kernel_width, c_.in, out / c_.in}
+                       : std::vector<int64_t>{c_.kernel_height, c_.kernel_width, c_.in / c_.groups, out};
+    const std::vector<int64_t> image_dims = c_.matrices ? std::vector<int64_t>{c_.batch, c_.in}
+                                                        : std::vector<int64_t>{c_.batch, c_.height, c_.width, c_.in};
     std::vector<Tensor> inputs = {Make<uint8_t>(image_dims, image), Make<float>(filter_dims, filter)};
     if (c_.bias) inputs.push_back(Vector<float>(bias));
     for (const auto& each : norm)
@@ -109,10 +132,13 @@ class Int8Numbers {
             int64_t sum = 0;
             for (int64_t ky = 0; ky < c_.kernel_height; ++ky)
               for (int64_t kx = 0; kx < c_.kernel_width; ++kx) {
-                const int64_t row = y * c_.stride + ky * c_.dilation - top_, column = x * c_.stride + kx * c_.dilation - left_;
+                const int64_t row = y * c_.stride + ky * c_.dilation - top_,
+                              column = x * c_.stride + kx * c_.dilation - left_;
                 if (row < 0 || row >= c_.height || column < 0 || column >= c_.width) continue;
                 for (int64_t i = 0; i < in_group; ++i)
-                  sum += (image[static_cast<size_t>(((n * c_.height + row) * c_.width + column) * c_.in + o / out_group * in_group + i)] - c_.input_zero) *
+                  sum += (image[static_cast<size_t>(((n * c_.height + row) * c_.width + column) * c_.in +
+                                                    o / out_group * in_group + i)] -
+                          c_.input_zero) *
                          weights[static_cast<size_t>(((ky * c_.kernel_width + kx) * in_group + i) * c_.out + o)];
               }
             wanted.push_back(Finished(static_cast<double>(sum), static_cast<size_t>(o), wanted.size()));
@@ -129,11 +155,17 @@ class Int8Numbers {
   double Finished(double sum, size_t o, size_t at) const {
     double value = sum * static_cast<double>(kInputScale) * static_cast<double>(steps[o]);
     if (c_.bias) value += static_cast<double>(bias[o]);
-    if (c_.norm) value = (value - static_cast<double>(norm[2][o])) * static_cast<double>(norm[0][o]) / 2 + static_cast<double>(norm[1][o]);  // the root of 3.75 + 0.25 is 2
+    if (c_.norm)
+      value = (value - static_cast<double>(norm[2][o])) * static_cast<double>(norm[0][o]) / 2 +
+              static_cast<double>(norm[1][o]);  // the root of 3.75 + 0.25 is 2
     if (c_.addend) value += static_cast<double>(addend[at] - c_.addend_zero) * static_cast<double>(kAddendScale);
     if (!c_.activation.empty()) value = std::max(value, 0.0);
     if (c_.activation == "Relu6") value = std::min(value, 6.0);
-    return c_.bytes ? std::clamp(std::nearbyint(value / static_cast<double>(c_.output_scale) + static_cast<double>(c_.output_zero)), 0.0, 255.0) : value;
+    return c_.bytes
+               ? std::clamp(
+                     std::nearbyint(value / static_cast<double>(c_.output_scale) + static_cast<double>(c_.output_zero)),
+                     0.0, 255.0)
+               : value;
   }
   template <class T>
   std::vector<T> Integers(int64_t count, int least, int most) {
@@ -148,7 +180,8 @@ class Int8Numbers {
   int64_t taps_, out_height_, out_width_, top_, left_;
 };
 
-// The kernel of a package gives what it must, on so many threads, with weights that prepare() knows or not. UNIMPLEMENTED is no failure where the package may refuse.
+// The kernel of a package gives what it must, on so many threads, with weights that prepare() knows or not.
+// UNIMPLEMENTED is no failure where the package may refuse.
 inline void ExpectIntegers(const tenon_kernel_package& package, const Int8Case& which, bool may_refuse = false) {
   const Int8Numbers numbers(which);
   const std::vector<double> wanted = numbers.Wanted();
@@ -167,7 +200,8 @@ inline void ExpectIntegers(const tenon_kernel_package& package, const Int8Case& 
       if (which.bytes) for (const uint8_t value : Values<uint8_t>(result[0])) got.push_back(value);
       else for (const float value : Values<float>(result[0])) got.push_back(static_cast<double>(value));
       for (size_t i = 0; i < wanted.size(); ++i) {
-        ASSERT_EQ(got[i], wanted[i]) << "element " << i << " of " << which.Text() << ", " << threads << " threads" << (constant ? ", constant" : "");
+        ASSERT_EQ(got[i], wanted[i]) << "element " << i << " of " << which.Text() << ", " << threads << " threads"
+                                     << (constant ? ", constant" : "");
       }
     }
   }
@@ -176,14 +210,78 @@ inline void ExpectIntegers(const tenon_kernel_package& package, const Int8Case& 
 // Cases of all that can be set: the first few by hand, many by chance.
 inline std::vector<Int8Case> Int8Cases() {
   std::vector<Int8Case> cases;
-  cases.push_back({.batch = 2, .height = 8, .width = 8, .in = 16, .out = 32, .kernel_height = 3, .kernel_width = 3, .bias = true, .activation = "Relu"});
-  cases.push_back({.batch = 1, .height = 9, .width = 7, .in = 5, .out = 3, .kernel_height = 3, .kernel_width = 2, .stride = 2, .padding = "VALID", .input_zero = 113, .output_zero = 7});
-  cases.push_back({.batch = 1, .height = 7, .width = 7, .in = 64, .out = 17, .input_zero = 255, .output_zero = 128, .addend_zero = 3, .norm = true, .addend = true, .activation = "Relu"});
-  cases.push_back({.batch = 3, .height = 6, .width = 5, .in = 8, .out = 8, .kernel_height = 3, .kernel_width = 3, .groups = 8, .depthwise = true, .input_zero = 20, .bias = true, .activation = "Relu6", .output_scale = 0x1p-4f});
-  cases.push_back({.batch = 1, .height = 6, .width = 6, .in = 4, .out = 8, .kernel_height = 3, .kernel_width = 3, .groups = 4, .depthwise = true, .bytes = false});
+  cases.push_back({.batch = 2,
+                   .height = 8,
+                   .width = 8,
+                   .in = 16,
+                   .out = 32,
+                   .kernel_height = 3,
+                   .kernel_width = 3,
+                   .bias = true,
+                   .activation = "Relu"});
+  cases.push_back({.batch = 1,
+                   .height = 9,
+                   .width = 7,
+                   .in = 5,
+                   .out = 3,
+                   .kernel_height = 3,
+                   .kernel_width = 2,
+                   .stride = 2,
+                   .padding = "VALID",
+                   .input_zero = 113,
+                   .output_zero = 7});
+  cases.push_back({.batch = 1,
+                   .height = 7,
+                   .width = 7,
+                   .in = 64,
+                   .out = 17,
+                   .input_zero = 255,
+                   .output_zero = 128,
+                   .addend_zero = 3,
+                   .norm = true,
+                   .addend = true,
+                   .activation = "Relu"});
+  cases.push_back({.batch = 3,
+                   .height = 6,
+                   .width = 5,
+                   .in = 8,
+                   .out = 8,
+                   .kernel_height = 3,
+                   .kernel_width = 3,
+                   .groups = 8,
+                   .depthwise = true,
+                   .input_zero = 20,
+                   .bias = true,
+                   .activation = "Relu6",
+                   .output_scale = 0x1p-4f});
+  cases.push_back({.batch = 1,
+                   .height = 6,
+                   .width = 6,
+                   .in = 4,
+                   .out = 8,
+                   .kernel_height = 3,
+                   .kernel_width = 3,
+                   .groups = 4,
+                   .depthwise = true,
+                   .bytes = false});
   cases.push_back({.batch = 5, .in = 300, .out = 33, .matrices = true, .input_zero = 9, .bias = true, .bytes = false});
-  cases.push_back({.batch = 64, .in = 64, .out = 64, .matrices = true, .transpose_b = true, .output_zero = 100, .activation = "Relu"});
-  cases.push_back({.batch = 2, .height = 5, .width = 5, .in = 32, .out = 16, .kernel_height = 3, .kernel_width = 3, .input_zero = 1, .bias = true, .output_scale = 0x1p-9f});  // nearly all saturate
+  cases.push_back({.batch = 64,
+                   .in = 64,
+                   .out = 64,
+                   .matrices = true,
+                   .transpose_b = true,
+                   .output_zero = 100,
+                   .activation = "Relu"});
+  cases.push_back({.batch = 2,
+                   .height = 5,
+                   .width = 5,
+                   .in = 32,
+                   .out = 16,
+                   .kernel_height = 3,
+                   .kernel_width = 3,
+                   .input_zero = 1,
+                   .bias = true,
+                   .output_scale = 0x1p-9f});  // nearly all saturate
   std::mt19937 random(7);
   const auto one_of = [&](std::initializer_list<int64_t> values) { return values.begin()[random() % values.size()]; };
   while (cases.size() < 60) {

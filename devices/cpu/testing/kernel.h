@@ -25,7 +25,8 @@ using testing::Variable;
 using testing::Vector;
 
 struct Kernel : testing::KernelCase {
-  explicit Kernel(std::string op, uint32_t dtype = TENON_DT_INVALID) : KernelCase(kKernelPackage, std::move(op), dtype) {}
+  explicit Kernel(std::string op, uint32_t dtype = TENON_DT_INVALID)
+      : KernelCase(kKernelPackage, std::move(op), dtype) {}
 };
 
 }  // namespace tenon::cpu

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with cuBLASLt's functions that computes in the host's memory, on emulated streams (devices/gpu/emulation/stream.h), as far
-// as devices/cuda/cublas_lt.h asks it: column-major matrices, batches with strides, biases and rectifiers. It refuses what the
-// real one refuses: operands that do not fit, workspace that was not given, addresses that are not aligned; and, where some releases do,
-// floats as halves and an epilogue in matrices whose columns are no multiple of 16 bytes apart. TENON_EMULATED_LIES=1: it wants more workspace than it was told
-// that there may be; 2: it found less than nothing; and says that all went well. For tests.
+// A library with cuBLASLt's functions that computes in the host's memory, on emulated streams
+// (devices/gpu/emulation/stream.h), as far as devices/cuda/cublas_lt.h asks it: column-major matrices, batches with
+// strides, biases and rectifiers. It refuses what the real one refuses: operands that do not fit, workspace that was
+// not given, addresses that are not aligned; and, where some releases do, floats as halves and an epilogue in matrices
+// whose columns are no multiple of 16 bytes apart. TENON_EMULATED_LIES=1: it wants more workspace than it was told that
+// there may be; 2: it found less than nothing; and says that all went well. For tests.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -57,21 +58,29 @@ cublasStatus_t Take(const void* buffer, size_t bytes, T* out) {
 }
 
 Number NumberOf(cudaDataType_t type) {
-  return type == CUDA_R_64F ? Number::kDouble : type == CUDA_R_16F ? Number::kHalf : type == CUDA_R_16BF ? Number::kBfloat16 : Number::kFloat;
+  return type == CUDA_R_64F    ? Number::kDouble
+         : type == CUDA_R_16F  ? Number::kHalf
+         : type == CUDA_R_16BF ? Number::kBfloat16
+                               : Number::kFloat;
 }
 int MantissaOf(cublasComputeType_t compute) {
-  return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16F ? 10 : compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 7 : 52;
+  return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16F ? 10
+         : compute == CUBLAS_COMPUTE_32F_FAST_16BF                                         ? 7
+                                                                                           : 52;
 }
 
 bool Fits(const Product& p, const Layout& a, const Layout& b, const Layout& d) {
   const bool ta = p.turn_a == CUBLAS_OP_T, tb = p.turn_b == CUBLAS_OP_T;
-  const uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, k2 = tb ? b.columns : b.rows, n = tb ? b.rows : b.columns;
+  const uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, k2 = tb ? b.columns : b.rows,
+                 n = tb ? b.rows : b.columns;
   const auto steps = [](const Layout& of) { return of.step >= static_cast<int64_t>(of.rows); };
-  return m == d.rows && n == d.columns && k == k2 && steps(a) && steps(b) && steps(d) && a.type == b.type && (a.type == d.type || (d.type == CUDA_R_32F && a.type != CUDA_R_64F)) && a.batches == d.batches &&
+  return m == d.rows && n == d.columns && k == k2 && steps(a) && steps(b) && steps(d) && a.type == b.type &&
+         (a.type == d.type || (d.type == CUDA_R_32F && a.type != CUDA_R_64F)) && a.batches == d.batches &&
          b.batches == d.batches && p.scale == (a.type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F);
 }
 
-void Compute(const Product& p, const Layout& a, const void* a_data, const Layout& b, const void* b_data, const Layout& d, void* d_data) {
+void Compute(const Product& p, const Layout& a, const void* a_data, const Layout& b, const void* b_data,
+             const Layout& d, void* d_data) {
   const Number type = NumberOf(a.type), result = NumberOf(d.type);
   const int bits = MantissaOf(p.compute);
   const bool ta = p.turn_a == CUBLAS_OP_T, tb = p.turn_b == CUBLAS_OP_T;
@@ -106,22 +115,28 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
-const char* cublasLtGetStatusString(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : "an error of the emulated cuBLASLt"; }
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : "an error of the emulated cuBLASLt";
+}
 
-cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t, cudaDataType type, uint64_t rows, uint64_t columns, int64_t step) {
+cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t, cudaDataType type,
+                                                 uint64_t rows, uint64_t columns, int64_t step) {
   return Put(layout, Layout{type, rows, columns, step, 0, 1});
 }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name, const void* buffer, size_t bytes) {
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name,
+                                                const void* buffer, size_t bytes) {
   auto value = Get<Layout>(layout);
   cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
   if (name == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) status = Take(buffer, bytes, &value.batches);
   if (name == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) status = Take(buffer, bytes, &value.batch);
   return status == CUBLAS_STATUS_SUCCESS ? Put(layout, value) : status;
 }
-cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t product, size_t, cublasComputeType_t compute, cudaDataType_t scale) {
+cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t product, size_t, cublasComputeType_t compute,
+                                               cudaDataType_t scale) {
   return Put(product, Product{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr});
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t name, const void* buffer, size_t bytes) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t name,
+                                              const void* buffer, size_t bytes) {
   auto value = Get<Product>(product);
   cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
   if (name == CUBLASLT_MATMUL_DESC_TRANSA) status = Take(buffer, bytes, &value.turn_a);
@@ -130,27 +145,35 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product, cubl
   if (name == CUBLASLT_MATMUL_DESC_BIAS_POINTER) status = Take(buffer, bytes, &value.bias);
   return status == CUBLAS_STATUS_SUCCESS ? Put(product, value) : status;
 }
-cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t preference, size_t) { return Put(preference, Preference{0, 256}); }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t name, const void* buffer,
+cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t preference, size_t) {
+  return Put(preference, Preference{0, 256});
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t name, const void* buffer,
                                                     size_t bytes) {
   auto value = Get<Preference>(preference);
   uint32_t number = 0;
-  cublasStatus_t status = name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? Take(buffer, bytes, &value.most_workspace) : Take(buffer, bytes, &number);
+  cublasStatus_t status = name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? Take(buffer, bytes, &value.most_workspace)
+                                                                           : Take(buffer, bytes, &number);
   if (name == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) value.alignment = number;
   return status == CUBLAS_STATUS_SUCCESS ? Put(preference, value) : status;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t results[], int* count) {
   *count = 0;
   const auto wanted = Get<Preference>(preference);
   if (!Fits(Get<Product>(product), Get<Layout>(a), Get<Layout>(b), Get<Layout>(d))) return CUBLAS_STATUS_INVALID_VALUE;
   if (wanted.most_workspace < kWorkspace) return CUBLAS_STATUS_NOT_SUPPORTED;
   const auto p = Get<Product>(product);
-  const auto is_even = [](const Layout& of) { return static_cast<uint64_t>(of.step) * (of.type == CUDA_R_64F ? 8 : of.type == CUDA_R_32F ? 4 : 2) % 16 == 0; };
+  const auto is_even = [](const Layout& of) {
+    return static_cast<uint64_t>(of.step) * (of.type == CUDA_R_64F ? 8 : of.type == CUDA_R_32F ? 4 : 2) % 16 == 0;
+  };
   const bool by_halves = p.compute == CUBLAS_COMPUTE_32F_FAST_16F || p.compute == CUBLAS_COMPUTE_32F_FAST_16BF;
-  if (by_halves && !(is_even(Get<Layout>(a)) && is_even(Get<Layout>(b)) && is_even(Get<Layout>(d)))) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (by_halves && !(is_even(Get<Layout>(a)) && is_even(Get<Layout>(b)) && is_even(Get<Layout>(d))))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT && !is_even(Get<Layout>(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0] = {};
   results[0].algo.data[0] = wanted.alignment;
@@ -163,14 +186,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
-                              cublasLtMatrixLayout_t b_layout, const void* beta, const void*, cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_bytes, cudaStream_t stream) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void*, cublasLtMatrixLayout_t, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
   const auto p = Get<Product>(product);
   const auto al = Get<Layout>(a_layout), bl = Get<Layout>(b_layout), dl = Get<Layout>(d_layout);
   const Number scale = NumberOf(p.scale);
-  if (!Fits(p, al, bl, dl) || workspace_bytes < kWorkspace || tenon::gpu::Load(scale, alpha, 0) != 1 || tenon::gpu::Load(scale, beta, 0) != 0 ||
-      ((p.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && p.bias == nullptr)) {
+  if (!Fits(p, al, bl, dl) || workspace_bytes < kWorkspace || tenon::gpu::Load(scale, alpha, 0) != 1 ||
+      tenon::gpu::Load(scale, beta, 0) != 0 || ((p.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && p.bias == nullptr)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   for (const void* address : {a, b, static_cast<const void*>(d)}) {

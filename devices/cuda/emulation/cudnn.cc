@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with the functions of cuDNN's backend that computes in the host's memory, on emulated streams (devices/gpu/emulation/
-// stream.h), as far as devices/cuda/cudnn_library.h asks it: convolutions of two dims and their gradients, grouped, dilated, padded on either
-// side alone. Its heuristics name four engines: one whose bits vary, one of tensor cores (which rounds floats to TF32), one that
-// cannot be built, one that is exact. It refuses what is not finalized, not complete or does not fit. TENON_EMULATED_LIES=1: it tells sizes and counts that no
-// library has, and that all went well. For tests.
+// A library with the functions of cuDNN's backend that computes in the host's memory, on emulated streams
+// (devices/gpu/emulation/ stream.h), as far as devices/cuda/cudnn_library.h asks it: convolutions of two dims and their
+// gradients, grouped, dilated, padded on either side alone. Its heuristics name four engines: one whose bits vary, one
+// of tensor cores (which rounds floats to TF32), one that cannot be built, one that is exact. It refuses what is not
+// finalized, not complete or does not fit. TENON_EMULATED_LIES=1: it tells sizes and counts that no library has, and
+// that all went well. For tests.
 #include <cudnn.h>
 
 #include <algorithm>
@@ -30,7 +31,8 @@ namespace {
 enum Engine : int64_t { kVaries, kTensorCores, kCannotBeBuilt, kExact, kEngines };
 constexpr int64_t kWorkspace = 768;
 
-// A descriptor: what was set, as bytes, and copies of the descriptors among them, as of the real ones, which may be destroyed.
+// A descriptor: what was set, as bytes, and copies of the descriptors among them, as of the real ones, which may be
+// destroyed.
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finalized = false;
@@ -91,23 +93,30 @@ bool Read(const Descriptor* operation, Convolved* p) {
   switch (operation->type) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
       p->result = Convolved::kForward;
-      x = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, y = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y;
+      x = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+      y = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y;
       window = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA;
       break;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
       p->result = Convolved::kImage;
-      x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY;
-      window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA;
+      x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+      y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY;
+      window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+      beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA;
       break;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
       p->result = Convolved::kFilter;
-      x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY;
-      window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA;
+      x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+      y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY;
+      window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+      beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA;
       break;
     default: return false;
   }
   const Descriptor* const c = operation->Other(window);
-  if (!Read(operation->Other(x), &p->x) || !Read(operation->Other(w), &p->w) || !Read(operation->Other(y), &p->y) || c == nullptr || !c->finalized) return false;
+  if (!Read(operation->Other(x), &p->x) || !Read(operation->Other(w), &p->w) || !Read(operation->Other(y), &p->y) ||
+      c == nullptr || !c->finalized)
+    return false;
   if (operation->attributes.find(beta) == operation->attributes.end()) return false;
   p->before = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
   p->after = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
@@ -158,7 +167,9 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   return CUDNN_STATUS_SUCCESS;
 }
 size_t cudnnGetVersion() { return CUDNN_VERSION; }
-const char* cudnnGetErrorString(cudnnStatus_t status) { return status == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS" : "an error of the emulated cuDNN"; }
+const char* cudnnGetErrorString(cudnnStatus_t status) {
+  return status == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS" : "an error of the emulated cuDNN";
+}
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* out) {
   *out = new Descriptor{type, false, -1, nullptr, {}, {}};
@@ -168,8 +179,8 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor)
   delete Of(descriptor);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
-                                       const void* values) {
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count, const void* values) {
   Descriptor* const d = Of(descriptor);
   if (d->finalized) return CUDNN_STATUS_BAD_PARAM;
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
@@ -184,7 +195,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   Descriptor* const d = Of(descriptor);
   Convolved problem;
-  if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !Read(OperationOf(d), &problem)) return CUDNN_STATUS_BAD_PARAM;
+  if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !Read(OperationOf(d), &problem))
+    return CUDNN_STATUS_BAD_PARAM;
   if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     const Descriptor* const configuration = d->Other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     if (configuration == nullptr || configuration->engine == kCannotBeBuilt) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -197,8 +209,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t,
-                                       int64_t requested, int64_t* count, void* out) {
+cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, int64_t requested, int64_t* count, void* out) {
   const Descriptor* const d = Of(descriptor);
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
@@ -221,7 +233,8 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor
         *count = -1;
         return CUDNN_STATUS_SUCCESS;
       }
-      const cudnnBackendNumericalNote_t note = d->engine == kVaries ? CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC : CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+      const cudnnBackendNumericalNote_t note =
+          d->engine == kVaries ? CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC : CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
       return Give(&note, sizeof note, d->engine == kVaries || d->engine == kTensorCores ? 1 : 0, requested, count, out);
     }
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
@@ -236,7 +249,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   const auto ids = v->All<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto addresses = v->All<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   void* const workspace = v->One<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  if (!p->finalized || !v->finalized || ids.size() != 3 || addresses.size() != 3 || workspace == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  if (!p->finalized || !v->finalized || ids.size() != 3 || addresses.size() != 3 || workspace == nullptr)
+    return CUDNN_STATUS_BAD_PARAM;
   const Convolved& problem = *p->problem;
   void* found[3] = {};
   for (size_t i = 0; i < 3; ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library with CUPTI's functions that records what the emulated GPUs do (devices/gpu/emulation/observer.h), as far as
-// devices/cuda/cupti_library.h asks it: real records in the buffers that it is given, of the kinds that are enabled. As of the real
-// one, a number that was pushed is told with calls of the driver alone, a graph's work carries the call that launched it, and its clock
-// is not the host's. For tests, which hold its controls.
+// devices/cuda/cupti_library.h asks it: real records in the buffers that it is given, of the kinds that are enabled. As
+// of the real one, a number that was pushed is told with calls of the driver alone, a graph's work carries the call
+// that launched it, and its clock is not the host's. For tests, which hold its controls.
 #include <cupti.h>
 
 #include <algorithm>
@@ -23,7 +23,9 @@ using tenon::gpu::EmulatedActivity;
 EmulatedCuptiControls controls;
 thread_local std::vector<uint64_t> numbers;  // that this thread has pushed
 
-uint64_t HostClock() { return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1)); }
+uint64_t HostClock() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
 uint64_t OwnClock() { return HostClock() + UINT64_C(86'400'000'000'000); }  // a day ahead
 
 // Of a record; 0: none that is written here.
@@ -152,7 +154,8 @@ class Recorder final : public tenon::gpu::EmulatedObserver {
   void Write(const Native& record) {
     const std::lock_guard lock(mutex_);
     if (!kinds_.contains(record.kind) || request_ == nullptr || controls.loses) return;
-    if (current_.data == nullptr || current_.used + sizeof record > std::min(current_.bytes, controls.buffer_bytes.load())) {
+    if (current_.data == nullptr ||
+        current_.used + sizeof record > std::min(current_.bytes, controls.buffer_bytes.load())) {
       if (current_.data != nullptr) full_.push_back(current_);
       current_ = {};
       size_t most = 0;
@@ -189,7 +192,8 @@ CUptiResult cuptiGetVersion(uint32_t* version) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
-  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "an error of the emulated CUPTI";
+  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+                                                                   : "an error of the emulated CUPTI";
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
@@ -213,7 +217,8 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
   return CUPTI_SUCCESS;
 }
 #endif
-CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                           CUpti_BuffersCallbackCompleteFunc complete) {
   if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   TheRecorder().Register(request, complete);
   return CUPTI_SUCCESS;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 whose GPUs are the emulated ones (devices/gpu/emulation), so that the plugin tenon.cuda itself runs where there is no
-// GPU: all of it but the machine code, in whose place stand the kernels of the same names.
+// A libcuda.so.1 whose GPUs are the emulated ones (devices/gpu/emulation), so that the plugin tenon.cuda itself runs
+// where there is no GPU: all of it but the machine code, in whose place stand the kernels of the same names.
 //
-// It is as strict as the real one, or more: a handle is used where its context is the thread's, a thread that captures may not wait.
-// Where the real one may do either, it does what is worse for its callers:
-// - Streams share hardware channels (CUDA_DEVICE_MAX_CONNECTIONS, 8 where it is unset): work goes through a channel in the order in which
+// It is as strict as the real one, or more: a handle is used where its context is the thread's, a thread that captures
+// may not wait. Where the real one may do either, it does what is worse for its callers:
+// - Streams share hardware channels (CUDA_DEVICE_MAX_CONNECTIONS, 8 where it is unset): work goes through a channel in
+// the order in which
 //   it was given to any stream of it, so that a wait holds up the others.
-// - Allocating and freeing pinned memory waits until all GPUs have done what they were given; loading a function, until its own has. One
+// - Allocating and freeing pinned memory waits until all GPUs have done what they were given; loading a function, until
+// its own has. One
 //   that was not loaded before it is launched is loaded then.
-// - A pool keeps what is freed. It gives a piece to the stream that freed it; with opportunistic reuse, which is on unless it is turned off, to
-//   any once it is past the free, and which one that is, or none, depends on the time: here it is another one each time. A trim gives back
-//   what the host has seen to be free, by a stream that it found idle.
+// - A pool keeps what is freed. It gives a piece to the stream that freed it; with opportunistic reuse, which is on
+// unless it is turned off, to
+//   any once it is past the free, and which one that is, or none, depends on the time: here it is another one each
+//   time. A trim gives back what the host has seen to be free, by a stream that it found idle.
 // Emulated libraries of the vendor compute on its streams (emulation/stream.h).
-// TENON_EMULATED_GPUS: how many there are (1). TENON_EMULATED_LOSE_AFTER: GPU 0 is lost after so many pieces of work (never).
-// TENON_EMULATED_CAPABILITY: 80, and the like. TENON_EMULATED_COUNTS: a file that gets what was given to the GPUs when the process ends, a
-// line of JSON. Tests set and see more (driver_controls.h).
+// TENON_EMULATED_GPUS: how many there are (1). TENON_EMULATED_LOSE_AFTER: GPU 0 is lost after so many pieces of work
+// (never). TENON_EMULATED_CAPABILITY: 80, and the like. TENON_EMULATED_COUNTS: a file that gets what was given to the
+// GPUs when the process ends, a line of JSON. Tests set and see more (driver_controls.h).
 #include <cuda.h>
 #include <elf.h>
 
@@ -56,7 +59,9 @@ struct CUstream_st final : EmulatedStream {
   CUstream_st(CUcontext context, Stream channel) : context(context), channel(channel) {}
   void Give(std::function<void()> work) override;
   bool GiveCall(std::function<void()> call) override { return on()->GiveCall(std::move(call)); }
-  void GiveAlways(std::function<void(bool)> work) override { reinterpret_cast<EmulatedStream*>(channel)->GiveAlways(std::move(work)); }
+  void GiveAlways(std::function<void(bool)> work) override {
+    reinterpret_cast<EmulatedStream*>(channel)->GiveAlways(std::move(work));
+  }
   EmulatedStream* on() const { return reinterpret_cast<EmulatedStream*>(stream()); }
 
   const CUcontext context;
@@ -122,7 +127,8 @@ EmulatedDriverControls& Controls() {
 void WriteCounts() {
   const EmulatedDriverControls& c = Controls();
   std::ofstream(std::getenv("TENON_EMULATED_COUNTS"), std::ios::app)
-      << "{\"launches\":" << c.launches << ",\"graph_launches\":" << c.graph_launches << ",\"graph_nodes\":" << c.graph_nodes << ",\"optimizers\":" << c.optimizers << ",\"copies\":" << c.copies
+      << "{\"launches\":" << c.launches << ",\"graph_launches\":" << c.graph_launches
+      << ",\"graph_nodes\":" << c.graph_nodes << ",\"optimizers\":" << c.optimizers << ",\"copies\":" << c.copies
       << ",\"copied_bytes\":" << c.copied_bytes << ",\"waits_for_idle\":" << c.waits_for_idle << "}\n";
 }
 
@@ -132,7 +138,8 @@ struct Driver {
     const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     Controls().channels = std::clamp(connections == nullptr ? 8 : std::atoi(connections), 1, 32);
     if (std::getenv("TENON_EMULATED_COUNTS") != nullptr) (void)std::atexit(&WriteCounts);
-    if (const char* capability = std::getenv("TENON_EMULATED_CAPABILITY")) Controls().capability = std::atoi(capability);
+    if (const char* capability = std::getenv("TENON_EMULATED_CAPABILITY"))
+      Controls().capability = std::atoi(capability);
     if (const char* count = std::getenv("TENON_EMULATED_GPUS")) options.devices = std::atoi(count);
     if (options.devices < 0) options.devices = 1;
     if (const char* after = std::getenv("TENON_EMULATED_LOSE_AFTER")) options.more["lose_after"] = after;
@@ -165,7 +172,8 @@ CUresult ToResult(const Outcome& outcome) {
 
 CUresult CheckDevice(CUdevice device) {
   if (!has_begun) return CUDA_ERROR_NOT_INITIALIZED;
-  return device >= 0 && static_cast<size_t>(device) < TheDriver().contexts.size() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return device >= 0 && static_cast<size_t>(device) < TheDriver().contexts.size() ? CUDA_SUCCESS
+                                                                                  : CUDA_ERROR_INVALID_DEVICE;
 }
 // Calls that may wait for other streams are not for a thread that captures.
 CUresult CheckThread(bool may_wait) {
@@ -192,7 +200,8 @@ Card& CardOf(CUcontext context) { return *context->card; }
 
 Mark MarkOn(Stream channel) {
   Mark mark = std::make_shared<std::atomic<bool>>(false);
-  reinterpret_cast<EmulatedStream*>(channel)->GiveAlways([mark](bool) { mark->store(true, std::memory_order_release); });
+  reinterpret_cast<EmulatedStream*>(channel)->GiveAlways(
+      [mark](bool) { mark->store(true, std::memory_order_release); });
   return mark;
 }
 bool IsPast(const Mark& mark) { return mark->load(std::memory_order_acquire); }
@@ -349,7 +358,9 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   TENON_TRY_DRIVER(CheckDevice(properties->location.id));
-  if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_INVALID_VALUE;
   *pool = new CUmemPoolHandle_st;
   (*pool)->context = TheDriver().contexts[static_cast<size_t>(properties->location.id)].get();
   const std::lock_guard lock(TheDriver().pools_mutex);
@@ -385,7 +396,8 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access, size_t count) {
-  return pool == nullptr || count != 1 || access->location.id == pool->context->device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return pool == nullptr || count != 1 || access->location.id == pool->context->device ? CUDA_ERROR_INVALID_VALUE
+                                                                                       : CUDA_SUCCESS;
 }
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream stream) {
   TENON_TRY_DRIVER(Check(stream));
@@ -515,14 +527,23 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUs
   }
   return ToResult(CardOf(current).Copy(At<void>(target), At<const void>(source), bytes, stream->stream()));
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr target, CUcontext to, CUdeviceptr source, CUcontext from, size_t bytes, CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr target, CUcontext to, CUdeviceptr source, CUcontext from, size_t bytes,
+                           CUstream stream) {
   TENON_TRY_DRIVER(Check(stream));
-  if (!to->card->IsDeviceMemory(At<void>(target)) || !from->card->IsDeviceMemory(At<void>(source))) return CUDA_ERROR_INVALID_VALUE;
-  return ToResult(CardOf(current).CopyBetween(At<void>(target), CardOf(to), At<const void>(source), CardOf(from), bytes, stream->stream()));
+  if (!to->card->IsDeviceMemory(At<void>(target)) || !from->card->IsDeviceMemory(At<void>(source)))
+    return CUDA_ERROR_INVALID_VALUE;
+  return ToResult(CardOf(current).CopyBetween(At<void>(target), CardOf(to), At<const void>(source), CardOf(from), bytes,
+                                              stream->stream()));
 }
-CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, size_t count, CUstream stream) { return Fill(target, value, 1, count, stream); }
-CUresult cuMemsetD16Async(CUdeviceptr target, unsigned short value, size_t count, CUstream stream) { return Fill(target, value, 2, count, stream); }
-CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t count, CUstream stream) { return Fill(target, value, 4, count, stream); }
+CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, size_t count, CUstream stream) {
+  return Fill(target, value, 1, count, stream);
+}
+CUresult cuMemsetD16Async(CUdeviceptr target, unsigned short value, size_t count, CUstream stream) {
+  return Fill(target, value, 2, count, stream);
+}
+CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t count, CUstream stream) {
+  return Fill(target, value, 4, count, stream);
+}
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr word, cuuint64_t value, unsigned int flags) {
   TENON_TRY_DRIVER(Check(stream));
   if (word % 8 != 0 || flags != CU_STREAM_WRITE_VALUE_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
@@ -568,7 +589,8 @@ CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name)
   if (!outcome.ok()) return ToResult(outcome);
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  module->functions.push_back(std::make_unique<CUfunc_st>(CUfunc_st{current, module, reinterpret_cast<const EmulatedKernel*>(function)}));
+  module->functions.push_back(
+      std::make_unique<CUfunc_st>(CUfunc_st{current, module, reinterpret_cast<const EmulatedKernel*>(function)}));
   *out = module->functions.back().get();
   return CUDA_SUCCESS;
 }
@@ -576,8 +598,9 @@ CUresult cuFuncLoad(CUfunction function) {
   TENON_TRY_DRIVER(Check(function, true));
   return Load(function);
 }
-CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z, unsigned int threads, unsigned int threads_y,
-                        unsigned int threads_z, unsigned int shared, CUstream stream, void** params, void** extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z, unsigned int threads,
+                        unsigned int threads_y, unsigned int threads_z, unsigned int shared, CUstream stream,
+                        void** params, void** extra) {
   TENON_TRY_DRIVER(Check(function));
   TENON_TRY_DRIVER(Check(stream));
   if (threads_y != 1 || threads_z != 1 || shared != 0 || extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -587,7 +610,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, uns
   if (stream->capture == nullptr) Controls().optimizers += applies ? 1 : 0;
   else stream->optimizers += applies ? 1 : 0;
   const auto handle = reinterpret_cast<Function>(const_cast<EmulatedKernel*>(function->kernel));
-  return ToResult(CardOf(current).Launch(handle, Grid{{x, y, z}, threads}, params[0], function->kernel->params_bytes(), stream->stream()));
+  return ToResult(CardOf(current).Launch(handle, Grid{{x, y, z}, threads}, params[0], function->kernel->params_bytes(),
+                                         stream->stream()));
 }
 
 // ---- Events ----
@@ -631,7 +655,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
 }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
   TENON_TRY_DRIVER(Check(stream));
-  return event->on == nullptr ? CUDA_SUCCESS : ToResult(CardOf(current).WaitForStream(event->on->stream(), stream->stream()));
+  return event->on == nullptr ? CUDA_SUCCESS
+                              : ToResult(CardOf(current).WaitForStream(event->on->stream(), stream->stream()));
 }
 
 // ---- Captured graphs ----

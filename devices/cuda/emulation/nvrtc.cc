@@ -55,10 +55,13 @@ nvrtcResult nvrtcVersion(int* major, int* minor) {
   *minor = CUDA_VERSION % 1000 / 10;
   return NVRTC_SUCCESS;
 }
-const char* nvrtcGetErrorString(nvrtcResult result) { return result == NVRTC_SUCCESS ? "no error" : "an error of the emulated NVRTC"; }
+const char* nvrtcGetErrorString(nvrtcResult result) {
+  return result == NVRTC_SUCCESS ? "no error" : "an error of the emulated NVRTC";
+}
 
 // The headers are those of the host's compiler, from the same folders.
-nvrtcResult nvrtcCreateProgram(nvrtcProgram* out, const char* source, const char*, int headers, const char* const*, const char* const*) {
+nvrtcResult nvrtcCreateProgram(nvrtcProgram* out, const char* source, const char*, int headers, const char* const*,
+                               const char* const*) {
   if (source == nullptr || headers <= 0) return NVRTC_ERROR_INVALID_INPUT;
   *out = new _nvrtcProgram{source, "", {}};
   return NVRTC_SUCCESS;
@@ -74,7 +77,8 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int options, const char* c
   for (int i = 0; i < options; ++i) {
     for (const char* kind : {"--gpu-architecture=sm_", "--gpu-architecture=compute_"}) {
       if (std::strncmp(option[i], kind, std::strlen(kind)) != 0) continue;
-      has_architecture = std::find(std::begin(kArchitectures), std::end(kArchitectures), std::atoi(option[i] + std::strlen(kind))) != std::end(kArchitectures);
+      has_architecture = std::find(std::begin(kArchitectures), std::end(kArchitectures),
+                                   std::atoi(option[i] + std::strlen(kind))) != std::end(kArchitectures);
       program->is_ptx = std::strstr(kind, "compute") != nullptr;
     }
   }

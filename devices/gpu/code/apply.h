@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One element-wise op on elements of any type. What element-wise kernels and the compiler of chains (fuse/) are made of.
+// One element-wise op on elements of any type. What element-wise kernels and the compiler of chains (fuse/) are made
+// of.
 #ifndef TENON_DEVICES_GPU_CODE_APPLY_H_
 #define TENON_DEVICES_GPU_CODE_APPLY_H_
 

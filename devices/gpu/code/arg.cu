@@ -16,8 +16,8 @@ TENON_GPU_FUNCTION Best<A> ShuffleXor(Best<A> best, uint32_t mask) {
   return {ShuffleXor(best.value, mask), ShuffleXor(best.place, mask)};
 }
 
-// The first of equal elements, whatever the order of merging. As in TensorFlow it is what is better than the worst finite number: a NaN is passed over, and
-// where nothing is better it is the first element.
+// The first of equal elements, whatever the order of merging. As in TensorFlow it is what is better than the worst
+// finite number: a NaN is passed over, and where nothing is better it is the first element.
 template <class T, bool kMax>
 struct Choosing {
   using Value = std::conditional_t<std::is_same_v<T, bool>, int32_t, Wide<T>>;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in tiles: out = softmax(query key^T * scale + mask * mask_scale + shift) value, of many batches (and heads), without the matrix of scores.
+// Attention in tiles: out = softmax(query key^T * scale + mask * mask_scale + shift) value, of many batches (and
+// heads), without the matrix of scores.
 //
-//   Attention_<depth>_<type>       by multiply-adds of float32: of float32, and of halves where there are no tensor cores that we know (not NVIDIA's)
-//   AttentionCores_<depth>_<type>  of halves, by NVIDIA's tensor cores
+//   Attention_<depth>_<type>       by multiply-adds of float32: of float32, and of halves where there are no tensor
+//   cores that we know (not NVIDIA's) AttentionCores_<depth>_<type>  of halves, by NVIDIA's tensor cores
 //
-// depth: 32, 64 or 128, the head's size or the next larger one. A block takes a tile of queries and walks along keys and values in tiles; of each
-// row it keeps the largest score so far and the sum of exp(score - largest), and brings down what it has when a larger one comes. Scores,
-// probabilities and sums are float32; of halves the probabilities are rounded once, for the product with the values.
+// depth: 32, 64 or 128, the head's size or the next larger one. A block takes a tile of queries and walks along keys
+// and values in tiles; of each row it keeps the largest score so far and the sum of exp(score - largest), and brings
+// down what it has when a larger one comes. Scores, probabilities and sums are float32; of halves the probabilities are
+// rounded once, for the product with the values.
 //
-// As the kernels one by one: a row with a NaN or +infinity among its scores is NaN, as is one whose scores are all -infinity. Keys beyond the last
-// one count as -infinity. There is at least one key.
+// As the kernels one by one: a row with a NaN or +infinity among its scores is NaN, as is one whose scores are all
+// -infinity. Keys beyond the last one count as -infinity. There is at least one key.
 #ifndef TENON_DEVICES_GPU_CODE_ATTENTION_H_
 #define TENON_DEVICES_GPU_CODE_ATTENTION_H_
 
@@ -21,8 +23,10 @@ namespace tenon::gpu {
 struct AttentionTile {
   int depth, queries, keys;
 };
-inline constexpr AttentionTile kShortHeads = {32, 64, 64}, kMiddleHeads = {64, 64, 64}, kLongHeads = {128, 32, 32};  // of multiply-adds
-inline constexpr AttentionTile kShortCores = {32, 64, 64}, kMiddleCores = {64, 64, 64}, kLongCores = {128, 64, 64};  // of tensor cores
+inline constexpr AttentionTile kShortHeads = {32, 64, 64}, kMiddleHeads = {64, 64, 64},
+                               kLongHeads = {128, 32, 32};  // of multiply-adds
+inline constexpr AttentionTile kShortCores = {32, 64, 64}, kMiddleCores = {64, 64, 64},
+                               kLongCores = {128, 64, 64};  // of tensor cores
 constexpr int AttentionThreads(const AttentionTile& tile) { return tile.queries * 2; }
 
 inline constexpr int kMostAttentionDims = 4;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// By tensor cores. A warp has 16 queries, whose elements it keeps in registers, and all keys of a step: its scores lie as the tensor cores' sums do, and
-// its probabilities as their left operand, so they never leave registers. Values come while scores are computed, the next keys while values are added.
+// By tensor cores. A warp has 16 queries, whose elements it keeps in registers, and all keys of a step: its scores lie
+// as the tensor cores' sums do, and its probabilities as their left operand, so they never leave registers. Values come
+// while scores are computed, the next keys while values are added.
 #if !defined(__HIPCC__)
 #include "code/attention_row.h"
 #include "code/core_rows.h"
@@ -15,7 +16,8 @@ class CoreAttention {
  public:
   static constexpr int kSpace = kTile.keys * kChunks;
 
-  TENON_GPU_FUNCTION CoreAttention(const AttentionParams& p, Chunk* keys, Chunk* values) : p_(p), keys_(keys), values_(values), lane_(static_cast<int>(Lane())) {}
+  TENON_GPU_FUNCTION CoreAttention(const AttentionParams& p, Chunk* keys, Chunk* values)
+      : p_(p), keys_(keys), values_(values), lane_(static_cast<int>(Lane())) {}
 
   TENON_GPU_FUNCTION void Run(int64_t batch, int64_t first_query) {
     const AttentionOffsets at = LocateAttention(p_, batch);
@@ -55,7 +57,8 @@ class CoreAttention {
       for (int i = 0; i < 4; ++i) {
         const int64_t row = row_of(i % 2);
         const int element = step * 16 + i / 2 * 8 + lane_ % 4 * 2;
-        queries[step][i] = row < p_.queries && element < p_.depth ? TwoHalvesAt(from + row * p_.query_at.row + element, p_.even) : 0u;
+        queries[step][i] =
+            row < p_.queries && element < p_.depth ? TwoHalvesAt(from + row * p_.query_at.row + element, p_.even) : 0u;
       }
     }
   }
@@ -70,10 +73,11 @@ class CoreAttention {
   }
 
   // Scores become probabilities but for the row's sum.
-  TENON_GPU_FUNCTION void Weigh(const Scores<H, 2>& scores, int64_t first_key, float (&dots)[kKeyTiles][4], RunningRow (&running)[2],
-                                float (&sums)[kColumnTiles][4]) const {
+  TENON_GPU_FUNCTION void Weigh(const Scores<H, 2>& scores, int64_t first_key, float (&dots)[kKeyTiles][4],
+                                RunningRow (&running)[2], float (&sums)[kColumnTiles][4]) const {
     const auto dot = [&](int i, int j) -> float& { return dots[j / 2][i * 2 + j % 2]; };
-    scores.template Finish<kKeyTiles * 2, kTile.keys>(first_key, dot, [&](int j) { return j / 2 * 8 + lane_ % 4 * 2 + j % 2; });
+    scores.template Finish<kKeyTiles * 2, kTile.keys>(first_key, dot,
+                                                      [&](int j) { return j / 2 * 8 + lane_ % 4 * 2 + j % 2; });
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < 2; ++i) {
       float most = kNoScore, base;
@@ -91,7 +95,8 @@ class CoreAttention {
   }
 
   template <class RowOf>
-  TENON_GPU_FUNCTION void Store(H* out, const RowOf& row_of, const RunningRow (&running)[2], const float (&sums)[kColumnTiles][4]) const {
+  TENON_GPU_FUNCTION void Store(H* out, const RowOf& row_of, const RunningRow (&running)[2],
+                                const float (&sums)[kColumnTiles][4]) const {
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < 2; ++i) {
       const float share = 1.0f / SumOfRowLanes<4>(running[i].sum);
@@ -100,7 +105,8 @@ class CoreAttention {
       TENON_GPU_UNROLL_ALL
       for (int tile = 0; tile < kColumnTiles; ++tile) {
         const int column = tile * 8 + lane_ % 4 * 2;
-        if (column < p_.value_depth) PutTwoHalves(to + column, sums[tile][i * 2] * share, sums[tile][i * 2 + 1] * share, p_.even);
+        if (column < p_.value_depth)
+          PutTwoHalves(to + column, sums[tile][i * 2] * share, sums[tile][i * 2 + 1] * share, p_.even);
       }
     }
   }
@@ -117,11 +123,13 @@ TENON_GPU_FUNCTION void AttentionByCores(const AttentionParams& p) {
   TENON_GPU_SHARED(Chunk, keys, A::kSpace);
   TENON_GPU_SHARED(Chunk, values, A::kSpace);
   A attention(p, keys, values);
-  for (int64_t batch = BlockY(); batch < p.batches; batch += p.batch_blocks) attention.Run(batch, static_cast<int64_t>(BlockX()) * kTile.queries);
+  for (int64_t batch = BlockY(); batch < p.batches; batch += p.batch_blocks)
+    attention.Run(batch, static_cast<int64_t>(BlockX()) * kTile.queries);
 }
 
-#define TENON_GPU_CORES_OF(depth, suffix, H, tile) \
-  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionCores_##depth##_##suffix, AttentionParams, AttentionByCores<H, tile>)
+#define TENON_GPU_CORES_OF(depth, suffix, H, tile)                                                      \
+  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionCores_##depth##_##suffix, AttentionParams, \
+                            AttentionByCores<H, tile>)
 #define TENON_GPU_CORES(suffix, H)                  \
   TENON_GPU_CORES_OF(32, suffix, H, kShortCores)    \
   TENON_GPU_CORES_OF(64, suffix, H, kMiddleCores)   \

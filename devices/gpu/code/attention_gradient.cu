@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp has 16 rows of the block's own side; a lane every 4th of them, and every 8th of the other side's that are loaded. Shared memory has the block's own
-// rows of both operands (queries and G, or keys and values), one tile of the other side, which changes operands within a step, and P or dS of the step.
+// A warp has 16 rows of the block's own side; a lane every 4th of them, and every 8th of the other side's that are
+// loaded. Shared memory has the block's own rows of both operands (queries and G, or keys and values), one tile of the
+// other side, which changes operands within a step, and P or dS of the step.
 #include "code/attention_gradient_row.h"
 #include "code/shared_rows.h"
 
@@ -9,21 +10,28 @@ namespace tenon::gpu {
 template <class T, AttentionTile kTile>
 class AttentionGradient {
   static constexpr int kThreads = AttentionThreads(kTile), kGroups = kTile.depth / 4, kWeightGroups = kTile.keys / 4;
-  static constexpr int kRows = 4, kColumns = kTile.keys / 8, kParts = kTile.depth / 32;  // of a lane; a part is a group of an output row
+  static constexpr int kRows = 4, kColumns = kTile.keys / 8,
+                       kParts = kTile.depth / 32;  // of a lane; a part is a group of an output row
   using Products = float[kRows][kColumns];
   using Sums = float[kRows][kParts * 4];
   using Operands = GradientOperands<T>;
   using Rows = typename Operands::Rows;
 
  public:
-  static constexpr int kOwnSpace = kTile.queries * kGroups, kOtherSpace = kTile.keys * kGroups, kWeightSpace = kTile.queries * kWeightGroups;
+  static constexpr int kOwnSpace = kTile.queries * kGroups, kOtherSpace = kTile.keys * kGroups,
+                       kWeightSpace = kTile.queries * kWeightGroups;
 
-  // What lies in shared memory: rows of the two operands that the block owns, of the other side's, and weights, [own row, other row].
+  // What lies in shared memory: rows of the two operands that the block owns, of the other side's, and weights, [own
+  // row, other row].
   struct Space {
     Four<float>*first, *second, *other, *weights;
   };
   TENON_GPU_FUNCTION AttentionGradient(const AttentionGradientParams& p, const Space& space)
-      : p_(p), of_(p.of), space_(space), lane_row_(static_cast<int>(Lane() / 8)), lane_column_(static_cast<int>(Lane() % 8)) {}
+      : p_(p),
+        of_(p.of),
+        space_(space),
+        lane_row_(static_cast<int>(Lane() / 8)),
+        lane_column_(static_cast<int>(Lane() % 8)) {}
 
   TENON_GPU_FUNCTION void OfQueries(int64_t batch, int64_t first) {
     const Operands operands = LocateGradient<T>(p_, batch);
@@ -47,7 +55,8 @@ class AttentionGradient {
       TENON_GPU_UNROLL_ALL
       for (int i = 0; i < kRows; ++i) {
         TENON_GPU_UNROLL_ALL
-        for (int j = 0; j < kColumns; ++j) products[i][j] = Raise(dots[i][j] - rows[i].base) * rows[i].share * (products[i][j] - rows[i].dot);
+        for (int j = 0; j < kColumns; ++j)
+          products[i][j] = Raise(dots[i][j] - rows[i].base) * rows[i].share * (products[i][j] - rows[i].dot);
       }
       StoreWeights(products);
       Barrier();
@@ -69,7 +78,9 @@ class AttentionGradient {
       Multiply(operands.gradient, query, space_.second, products);
       TENON_GPU_UNROLL_ALL
       for (int j = 0; j < kColumns; ++j) {
-        keys.Weigh(query + ColumnOf(j), [&](int i) -> float& { return weights[i][j]; }, [&](int i) -> float& { return products[i][j]; });
+        keys.Weigh(
+            query + ColumnOf(j), [&](int i) -> float& { return weights[i][j]; },
+            [&](int i) -> float& { return products[i][j]; });
       }
       if (p_.of_value != nullptr) {
         StoreWeights(weights);
@@ -83,23 +94,30 @@ class AttentionGradient {
       Barrier();
       AddOther(of_key);
     }
-    if (p_.of_key != nullptr) Store(operands.of_key, p_.of_key_at.row, first, of_.keys, of_.depth, p_.gradient_scale, of_key);
-    if (p_.of_value != nullptr) Store(operands.of_value, p_.of_value_at.row, first, of_.keys, of_.value_depth, 1.0f, of_value);
+    if (p_.of_key != nullptr)
+      Store(operands.of_key, p_.of_key_at.row, first, of_.keys, of_.depth, p_.gradient_scale, of_key);
+    if (p_.of_value != nullptr)
+      Store(operands.of_value, p_.of_value_at.row, first, of_.keys, of_.value_depth, 1.0f, of_value);
   }
 
  private:
   TENON_GPU_FUNCTION static int WarpRow() { return static_cast<int>(BlockThread() / kWarp) * 16; }
   TENON_GPU_FUNCTION int RowOf(int i) const { return WarpRow() + lane_row_ + 4 * i; }
   TENON_GPU_FUNCTION int ColumnOf(int j) const { return lane_column_ + 8 * j; }
-  TENON_GPU_FUNCTION static int WeightAt(int row, int group) { return row * kWeightGroups + (kWeightGroups >= 8 ? group ^ (row & 7) : group ^ (row >> 1 & 3)); }
+  TENON_GPU_FUNCTION static int WeightAt(int row, int group) {
+    return row * kWeightGroups + (kWeightGroups >= 8 ? group ^ (row & 7) : group ^ (row >> 1 & 3));
+  }
 
   TENON_GPU_FUNCTION void LoadOwn(const Rows& first, const Rows& second, int64_t row) const {
     Barrier();  // what the last batch's have may still be read
-    LoadRows<T, kTile.queries, kTile.depth, kThreads, RowSwizzle::kByLane>(first.at, first.step, row, first.count, first.depth, of_.even, space_.first);
-    LoadRows<T, kTile.queries, kTile.depth, kThreads, RowSwizzle::kByLane>(second.at, second.step, row, second.count, second.depth, of_.even, space_.second);
+    LoadRows<T, kTile.queries, kTile.depth, kThreads, RowSwizzle::kByLane>(first.at, first.step, row, first.count,
+                                                                           first.depth, of_.even, space_.first);
+    LoadRows<T, kTile.queries, kTile.depth, kThreads, RowSwizzle::kByLane>(second.at, second.step, row, second.count,
+                                                                           second.depth, of_.even, space_.second);
   }
   TENON_GPU_FUNCTION void LoadOther(const Rows& rows, int64_t first) const {
-    LoadRows<T, kTile.keys, kTile.depth, kThreads, RowSwizzle::kByLane>(rows.at, rows.step, first, rows.count, rows.depth, of_.even, space_.other);
+    LoadRows<T, kTile.keys, kTile.depth, kThreads, RowSwizzle::kByLane>(rows.at, rows.step, first, rows.count,
+                                                                        rows.depth, of_.even, space_.other);
   }
 
   // Adds products of own rows and others, which are loaded and stay.
@@ -112,7 +130,8 @@ class AttentionGradient {
     for (int group = 0; group < kGroups; ++group) {
       Four<float> others[kColumns];
       TENON_GPU_UNROLL_ALL
-      for (int j = 0; j < kColumns; ++j) others[j] = space_.other[ColumnOf(j) * kGroups + GroupAt<RowSwizzle::kByLane>(lane_column_, group)];
+      for (int j = 0; j < kColumns; ++j)
+        others[j] = space_.other[ColumnOf(j) * kGroups + GroupAt<RowSwizzle::kByLane>(lane_column_, group)];
       TENON_GPU_UNROLL_ALL
       for (int i = 0; i < kRows; ++i) {
         const Four<float> row = own[RowOf(i) * kGroups + GroupAt<RowSwizzle::kByLane>(lane_row_ + 4 * i, group)];
@@ -125,13 +144,16 @@ class AttentionGradient {
     }
   }
   // dP and the scores of own queries and a step's keys, which stay.
-  TENON_GPU_FUNCTION void MultiplyByKeys(const Operands& operands, const Scores<T, kRows>& scores, int64_t key, Products& products, Products& dots) const {
+  TENON_GPU_FUNCTION void MultiplyByKeys(const Operands& operands, const Scores<T, kRows>& scores, int64_t key,
+                                         Products& products, Products& dots) const {
     Multiply(operands.value, key, space_.second, products);
     Multiply(operands.key, key, space_.first, dots);
-    scores.template Finish<kColumns, kTile.keys>(key, [&](int i, int j) -> float& { return dots[i][j]; }, [&](int j) { return ColumnOf(j); });
+    scores.template Finish<kColumns, kTile.keys>(
+        key, [&](int i, int j) -> float& { return dots[i][j]; }, [&](int j) { return ColumnOf(j); });
   }
 
-  TENON_GPU_FUNCTION void ReadRows(const Operands& operands, const Scores<T, kRows>& scores, AttentionRow (&rows)[kRows]) const {
+  TENON_GPU_FUNCTION void ReadRows(const Operands& operands, const Scores<T, kRows>& scores,
+                                   AttentionRow (&rows)[kRows]) const {
     RunningGradient running[kRows];
     TENON_GPU_UNROLL(1)
     for (int64_t key = 0; key < of_.keys; key += kTile.keys) {
@@ -171,7 +193,8 @@ class AttentionGradient {
         const int other = group * 4 + k;
         TENON_GPU_UNROLL_ALL
         for (int part = 0; part < kParts; ++part) {
-          const Four<float> four = space_.other[other * kGroups + GroupAt<RowSwizzle::kByLane>(other, lane_column_ + 8 * part)];
+          const Four<float> four =
+              space_.other[other * kGroups + GroupAt<RowSwizzle::kByLane>(other, lane_column_ + 8 * part)];
           TENON_GPU_UNROLL_ALL
           for (int i = 0; i < kRows; ++i) {
             TENON_GPU_UNROLL_ALL
@@ -182,7 +205,8 @@ class AttentionGradient {
     }
   }
 
-  TENON_GPU_FUNCTION void Store(T* to, int64_t step, int64_t first, int64_t count, int depth, float scale, const Sums& sums) const {
+  TENON_GPU_FUNCTION void Store(T* to, int64_t step, int64_t first, int64_t count, int depth, float scale,
+                                const Sums& sums) const {
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < kRows; ++i) {
       if (first + RowOf(i) >= count) continue;
@@ -221,9 +245,11 @@ TENON_GPU_FUNCTION void GradientOfAttention(const AttentionGradientParams& p) {
   RunGradient<kOfKeys>(p, kTile.queries, gradient);
 }
 
-#define TENON_GPU_ATTENTION_GRADIENT_OF(depth, suffix, T, tile)                                                                                                  \
-  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionQueryGradient_##depth##_##suffix, AttentionGradientParams, GradientOfAttention<T, tile, false>)     \
-  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionKeyGradient_##depth##_##suffix, AttentionGradientParams, GradientOfAttention<T, tile, true>)
+#define TENON_GPU_ATTENTION_GRADIENT_OF(depth, suffix, T, tile)                                                       \
+  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionQueryGradient_##depth##_##suffix,                        \
+                            AttentionGradientParams, GradientOfAttention<T, tile, false>)                             \
+  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionKeyGradient_##depth##_##suffix, AttentionGradientParams, \
+                            GradientOfAttention<T, tile, true>)
 #define TENON_GPU_ATTENTION_GRADIENT(suffix, T)                        \
   TENON_GPU_ATTENTION_GRADIENT_OF(32, suffix, T, kShortGradients)      \
   TENON_GPU_ATTENTION_GRADIENT_OF(64, suffix, T, kMiddleGradients)     \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// By tensor cores. A warp has 16 rows of the block's own side. Shared memory has the block's own rows of both operands (queries and G, or keys and values), and a
-// tile of the other side's; P and dS never leave registers: they lie as sums do, and are the left operand of what is added up.
+// By tensor cores. A warp has 16 rows of the block's own side. Shared memory has the block's own rows of both operands
+// (queries and G, or keys and values), and a tile of the other side's; P and dS never leave registers: they lie as sums
+// do, and are the left operand of what is added up.
 #if !defined(__HIPCC__)
 #include "code/attention_gradient_row.h"
 #include "code/core_rows.h"
@@ -22,7 +23,8 @@ class CoreAttentionGradient {
   struct Space {
     Chunk *own[2], *other[2];
   };
-  TENON_GPU_FUNCTION CoreAttentionGradient(const AttentionGradientParams& p, const Space& space) : p_(p), of_(p.of), space_(space), lane_(static_cast<int>(Lane())) {}
+  TENON_GPU_FUNCTION CoreAttentionGradient(const AttentionGradientParams& p, const Space& space)
+      : p_(p), of_(p.of), space_(space), lane_(static_cast<int>(Lane())) {}
 
   TENON_GPU_FUNCTION void OfQueries(int64_t batch, int64_t first) {
     const Operands operands = LocateGradient<H>(p_, batch);
@@ -64,13 +66,17 @@ class CoreAttentionGradient {
       Multiply(operands.query, operands.gradient, query, weights, products);
       TENON_GPU_UNROLL_ALL
       for (int n = 0; n < kTiles * 2; ++n) {
-        keys.Weigh(query + ColumnOf(n), [&](int i) -> float& { return weights[n / 2][i * 2 + n % 2]; }, [&](int i) -> float& { return products[n / 2][i * 2 + n % 2]; });
+        keys.Weigh(
+            query + ColumnOf(n), [&](int i) -> float& { return weights[n / 2][i * 2 + n % 2]; },
+            [&](int i) -> float& { return products[n / 2][i * 2 + n % 2]; });
       }
       if (!idle_) AddWeighted<H>(weights, space_.other[1], of_value);
       if (!idle_) AddWeighted<H>(products, space_.other[0], of_key);
     }
-    if (p_.of_key != nullptr) Store(operands.of_key, p_.of_key_at.row, first, of_.keys, of_.depth, p_.gradient_scale, of_key);
-    if (p_.of_value != nullptr) Store(operands.of_value, p_.of_value_at.row, first, of_.keys, of_.value_depth, 1.0f, of_value);
+    if (p_.of_key != nullptr)
+      Store(operands.of_key, p_.of_key_at.row, first, of_.keys, of_.depth, p_.gradient_scale, of_key);
+    if (p_.of_value != nullptr)
+      Store(operands.of_value, p_.of_value_at.row, first, of_.keys, of_.value_depth, 1.0f, of_value);
   }
 
  private:
@@ -80,15 +86,20 @@ class CoreAttentionGradient {
 
   TENON_GPU_FUNCTION void BeginOwn(const Rows& first, const Rows& second, int64_t row) const {
     Barrier();  // what the last batch's have may still be read
-    BeginRows<H, kTile.queries, kChunks, kThreads>(first.at, first.step, row, first.count, first.depth, of_.even, space_.own[0]);
-    BeginRows<H, kTile.queries, kChunks, kThreads>(second.at, second.step, row, second.count, second.depth, of_.even, space_.own[1]);
+    BeginRows<H, kTile.queries, kChunks, kThreads>(first.at, first.step, row, first.count, first.depth, of_.even,
+                                                   space_.own[0]);
+    BeginRows<H, kTile.queries, kChunks, kThreads>(second.at, second.step, row, second.count, second.depth, of_.even,
+                                                   space_.own[1]);
   }
 
   // Products of own rows and others, of both operands; the others stay.
-  TENON_GPU_FUNCTION void Multiply(const Rows& first, const Rows& second, int64_t row, Products& of_first, Products& of_second) const {
+  TENON_GPU_FUNCTION void Multiply(const Rows& first, const Rows& second, int64_t row, Products& of_first,
+                                   Products& of_second) const {
     Barrier();  // the step before's have been read
-    BeginRows<H, kTile.keys, kChunks, kThreads>(first.at, first.step, row, first.count, first.depth, of_.even, space_.other[0]);
-    BeginRows<H, kTile.keys, kChunks, kThreads>(second.at, second.step, row, second.count, second.depth, of_.even, space_.other[1]);
+    BeginRows<H, kTile.keys, kChunks, kThreads>(first.at, first.step, row, first.count, first.depth, of_.even,
+                                                space_.other[0]);
+    BeginRows<H, kTile.keys, kChunks, kThreads>(second.at, second.step, row, second.count, second.depth, of_.even,
+                                                space_.other[1]);
     FinishCopies();
     Barrier();
     if (idle_) return;
@@ -104,12 +115,15 @@ class CoreAttentionGradient {
     }
   }
   // The scores and dP of own queries and a step's keys.
-  TENON_GPU_FUNCTION void MultiplyByKeys(const Operands& operands, const Scores<H, 2>& scores, int64_t key, Products& dots, Products& products) const {
+  TENON_GPU_FUNCTION void MultiplyByKeys(const Operands& operands, const Scores<H, 2>& scores, int64_t key,
+                                         Products& dots, Products& products) const {
     Multiply(operands.key, operands.value, key, dots, products);
-    scores.template Finish<kTiles * 2, kTile.keys>(key, [&](int i, int n) -> float& { return dots[n / 2][i * 2 + n % 2]; }, [&](int n) { return ColumnOf(n); });
+    scores.template Finish<kTiles * 2, kTile.keys>(
+        key, [&](int i, int n) -> float& { return dots[n / 2][i * 2 + n % 2]; }, [&](int n) { return ColumnOf(n); });
   }
 
-  TENON_GPU_FUNCTION void ReadRows(const Operands& operands, const Scores<H, 2>& scores, AttentionRow (&rows)[2]) const {
+  TENON_GPU_FUNCTION void ReadRows(const Operands& operands, const Scores<H, 2>& scores,
+                                   AttentionRow (&rows)[2]) const {
     RunningGradient running[2];
     TENON_GPU_UNROLL(1)
     for (int64_t key = 0; key < of_.keys; key += kTile.keys) {
@@ -122,21 +136,25 @@ class CoreAttentionGradient {
         for (int n = 0; n < kTiles * 2; ++n) most = LargerScore(most, dots[n / 2][i * 2 + n % 2]);
         running[i].dot *= running[i].Rise(MostOfRow<4>(most), &base);
         TENON_GPU_UNROLL_ALL
-        for (int n = 0; n < kTiles * 2; ++n) running[i].Add(Raise(dots[n / 2][i * 2 + n % 2] - base), products[n / 2][i * 2 + n % 2]);
+        for (int n = 0; n < kTiles * 2; ++n)
+          running[i].Add(Raise(dots[n / 2][i * 2 + n % 2] - base), products[n / 2][i * 2 + n % 2]);
       }
     }
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < 2; ++i) rows[i] = running[i].template Finish<4>();
   }
 
-  TENON_GPU_FUNCTION void Store(H* to, int64_t step, int64_t first, int64_t count, int depth, float scale, const Sums& sums) const {
+  TENON_GPU_FUNCTION void Store(H* to, int64_t step, int64_t first, int64_t count, int depth, float scale,
+                                const Sums& sums) const {
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < 2; ++i) {
       if (first + RowOf(i) >= count) continue;
       TENON_GPU_UNROLL_ALL
       for (int tile = 0; tile < kChunks; ++tile) {
         const int column = tile * 8 + lane_ % 4 * 2;
-        if (column < depth) PutTwoHalves(to + (first + RowOf(i)) * step + column, sums[tile][i * 2] * scale, sums[tile][i * 2 + 1] * scale, p_.even);
+        if (column < depth)
+          PutTwoHalves(to + (first + RowOf(i)) * step + column, sums[tile][i * 2] * scale,
+                       sums[tile][i * 2 + 1] * scale, p_.even);
       }
     }
   }
@@ -159,9 +177,11 @@ TENON_GPU_FUNCTION void GradientOfAttentionByCores(const AttentionGradientParams
   RunGradient<kOfKeys>(p, kTile.queries, gradient);
 }
 
-#define TENON_GPU_GRADIENT_CORES_OF(depth, suffix, H, tile)                                                                                                       \
-  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionQueryGradientCores_##depth##_##suffix, AttentionGradientParams, GradientOfAttentionByCores<H, tile, false>) \
-  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionKeyGradientCores_##depth##_##suffix, AttentionGradientParams, GradientOfAttentionByCores<H, tile, true>)
+#define TENON_GPU_GRADIENT_CORES_OF(depth, suffix, H, tile)                                         \
+  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionQueryGradientCores_##depth##_##suffix, \
+                            AttentionGradientParams, GradientOfAttentionByCores<H, tile, false>)    \
+  TENON_GPU_BLOCK_KERNEL_OF(AttentionThreads(tile), AttentionKeyGradientCores_##depth##_##suffix,   \
+                            AttentionGradientParams, GradientOfAttentionByCores<H, tile, true>)
 #define TENON_GPU_GRADIENT_CORES(suffix, H)                         \
   TENON_GPU_GRADIENT_CORES_OF(32, suffix, H, kShortGradientCores)   \
   TENON_GPU_GRADIENT_CORES_OF(64, suffix, H, kMiddleGradientCores)  \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both ways to compute attention's gradients have in common: where operands lie, and what becomes of a score where keys have the rows.
+// What both ways to compute attention's gradients have in common: where operands lie, and what becomes of a score where
+// keys have the rows.
 #ifndef TENON_DEVICES_GPU_CODE_ATTENTION_GRADIENT_ROW_H_
 #define TENON_DEVICES_GPU_CODE_ATTENTION_GRADIENT_ROW_H_
 
@@ -36,7 +37,10 @@ TENON_GPU_FUNCTION GradientOperands<T> LocateGradient(const AttentionGradientPar
           {static_cast<const T*>(of.key) + at.key, of.key_at.row, of.keys, of.depth},
           {static_cast<const T*>(of.value) + at.value, of.value_at.row, of.keys, of.value_depth},
           {static_cast<const T*>(of.out) + at.out, of.out_at.row, of.queries, of.value_depth},
-          static_cast<const T*>(of.mask) + at.mask, static_cast<T*>(p.of_query) + query, static_cast<T*>(p.of_key) + key, static_cast<T*>(p.of_value) + value};
+          static_cast<const T*>(of.mask) + at.mask,
+          static_cast<T*>(p.of_query) + query,
+          static_cast<T*>(p.of_key) + key,
+          static_cast<T*>(p.of_value) + value};
 }
 
 // A query's row while keys are walked along: its scores, and the sum of exp(score - largest) dP.
@@ -61,21 +65,26 @@ class KeyWeights {
   // key_of(i): the thread's key i, perhaps beyond the last one.
   template <class KeyOf>
   TENON_GPU_FUNCTION KeyWeights(const AttentionGradientParams& p, int64_t batch, const T* mask, const KeyOf& key_of)
-      : of_(p.of), rows_(p.rows + batch * p.of.queries), mask_(mask), each_(p.of.mask != nullptr && p.of.mask_at.row != 0) {
+      : of_(p.of),
+        rows_(p.rows + batch * p.of.queries),
+        mask_(mask),
+        each_(p.of.mask != nullptr && p.of.mask_at.row != 0) {
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < kRows; ++i) {
       keys_[i] = static_cast<int32_t>(key_of(i) < of_.keys ? key_of(i) : of_.keys - 1);
       masks_[i] = of_.mask != nullptr && !each_ ? MaskedBy(of_, mask + keys_[i] * of_.mask_column) : 0.0f;
     }
   }
-  // weight(i), the product of key i and the query, becomes P, and product(i), that of its value and the query's gradient, dS: zeros where there is no query.
+  // weight(i), the product of key i and the query, becomes P, and product(i), that of its value and the query's
+  // gradient, dS: zeros where there is no query.
   template <class Weight, class Product>
   TENON_GPU_FUNCTION void Weigh(int64_t query, const Weight& weight, const Product& product) const {
     const bool is_there = query < of_.queries;
     const AttentionRow row = is_there ? rows_[query] : AttentionRow{};
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < kRows; ++i) {
-      const float masked = each_ && is_there ? MaskedBy(of_, mask_ + query * of_.mask_at.row + keys_[i] * of_.mask_column) : masks_[i];
+      const float masked =
+          each_ && is_there ? MaskedBy(of_, mask_ + query * of_.mask_at.row + keys_[i] * of_.mask_column) : masks_[i];
       // As Scores makes them, to the bit: the row's base is the largest.
       const float score = (weight(i) * of_.scale + of_.shift) + masked;
       const float p = Raise(score - row.base) * row.share;

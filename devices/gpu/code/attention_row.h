@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both ways to compute attention have in common: where operands lie, what becomes of a score, and the rows' sums while keys are walked along.
+// What both ways to compute attention have in common: where operands lie, what becomes of a score, and the rows' sums
+// while keys are walked along.
 #ifndef TENON_DEVICES_GPU_CODE_ATTENTION_ROW_H_
 #define TENON_DEVICES_GPU_CODE_ATTENTION_ROW_H_
 
@@ -42,7 +43,8 @@ TENON_GPU_FUNCTION AttentionOffsets LocateAttention(const AttentionParams& p, in
   return at;
 }
 
-// What an element of the mask adds to a score, rounded for itself: kernels that make one score have to make the same bits of it, however large the mask is.
+// What an element of the mask adds to a score, rounded for itself: kernels that make one score have to make the same
+// bits of it, however large the mask is.
 template <class T>
 TENON_GPU_FUNCTION float MaskedBy(const AttentionParams& p, const T* at) {
 #if defined(__clang__)
@@ -62,11 +64,13 @@ class Scores {
  public:
   // row_of(i): the thread's row i.
   template <class RowOf>
-  TENON_GPU_FUNCTION Scores(const AttentionParams& p, int64_t mask_offset, const RowOf& row_of) : p_(p), mask_(static_cast<const T*>(p.mask) + mask_offset) {
+  TENON_GPU_FUNCTION Scores(const AttentionParams& p, int64_t mask_offset, const RowOf& row_of)
+      : p_(p), mask_(static_cast<const T*>(p.mask) + mask_offset) {
     TENON_GPU_UNROLL_ALL
     for (int i = 0; i < kRows; ++i) rows_[i] = static_cast<int32_t>(row_of(i) < p.queries ? row_of(i) : p.queries - 1);
   }
-  // dot(i, j): a reference to the product of row i and key first_key + key_of(j), which becomes the score; kStep: keys of the step.
+  // dot(i, j): a reference to the product of row i and key first_key + key_of(j), which becomes the score; kStep: keys
+  // of the step.
   template <int kKeys, int kStep, class Dot, class KeyOf>
   TENON_GPU_FUNCTION void Finish(int64_t first_key, const Dot& dot, const KeyOf& key_of) const {
     TENON_GPU_UNROLL_ALL
@@ -100,7 +104,8 @@ class Scores {
     for (int i = 0; i < kRows; ++i) {
       const T* const row = step + rows_[i] * p_.mask_at.row;
       TENON_GPU_UNROLL_ALL
-      for (int j = 0; j < kKeys; ++j) dot(i, j) += key_of(j) < keys ? MaskedBy(p_, row + key_of(j) * p_.mask_column) : 0.0f;
+      for (int j = 0; j < kKeys; ++j)
+        dot(i, j) += key_of(j) < keys ? MaskedBy(p_, row + key_of(j) * p_.mask_column) : 0.0f;
     }
   }
 
@@ -115,7 +120,8 @@ TENON_GPU_FUNCTION float LargerScore(float most, float score) { return fmaxf(mos
 struct RunningRow {
   float largest = kNoScore, sum = 0;
 
-  // A step's largest score has come: gives what all that was summed is multiplied with; base: what is taken from scores.
+  // A step's largest score has come: gives what all that was summed is multiplied with; base: what is taken from
+  // scores.
   TENON_GPU_FUNCTION float Rise(float most, float* base) {
     const float now = LargerScore(largest, most);
     *base = now == kNoScore ? 0.0f : now;

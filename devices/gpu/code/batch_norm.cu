@@ -48,8 +48,9 @@ TENON_GPU_FUNCTION float StartAt(T element) {
   return first > -0x1p100f && first < 0x1p100f ? first : 0.0f;
 }
 
-// Mean and variance in one walk: sums of distances from the channel's first element, and of their squares. Where that element lies so far from the mean
-// that rounded squares do not tell the variance, and where something is not finite, it is left to be looked at again.
+// Mean and variance in one walk: sums of distances from the channel's first element, and of their squares. Where that
+// element lies so far from the mean that rounded squares do not tell the variance, and where something is not finite,
+// it is left to be looked at again.
 template <class T>
 struct StatisticsOfBatch {
   using Element = T;
@@ -137,8 +138,8 @@ TENON_GPU_FUNCTION void BatchGiven(const BatchGivenParams& p) {
   }
 }
 
-// out[i] = function(in[0][i], .., vectors[0][channel of i], ..), by packs. Channels last, and so many that a pack begins at every
-// kCount-th, vectors are read by packs too.
+// out[i] = function(in[0][i], .., vectors[0][channel of i], ..), by packs. Channels last, and so many that a pack
+// begins at every kCount-th, vectors are read by packs too.
 template <class T, int kInputs, int kVectors, class Function>
 TENON_GPU_FUNCTION void MapElements(int64_t total, int64_t pixels, int64_t channels, const T* const (&in)[kInputs],
                                     const float* const (&vectors)[kVectors], T* out, const Function& function) {
@@ -202,7 +203,9 @@ template <class T>
 TENON_GPU_FUNCTION void BatchNorm(const BatchNormParams& p) {
   const T* const in[] = {static_cast<const T*>(p.x), static_cast<const T*>(p.added)};
   const float* const vectors[] = {p.mean, p.factors, p.offset};
-  const auto normal = [](float x, const float* by) { return static_cast<float>(static_cast<T>((x - by[0]) * by[1] + by[2])); };
+  const auto normal = [](float x, const float* by) {
+    return static_cast<float>(static_cast<T>((x - by[0]) * by[1] + by[2]));
+  };
   const auto end = [&p](float y) { return p.rectifies != 0 ? sdk::ReluOp()(y) : y; };
   if (p.added != nullptr) {
     MapElements(p.total, p.pixels, p.channels, in, vectors, static_cast<T*>(p.y), [&](const float* x, const float* by) {
@@ -210,7 +213,8 @@ TENON_GPU_FUNCTION void BatchNorm(const BatchNormParams& p) {
     });
   } else {
     const T* const alone[] = {in[0]};
-    MapElements(p.total, p.pixels, p.channels, alone, vectors, static_cast<T*>(p.y), [&](const float* x, const float* by) { return end(normal(x[0], by)); });
+    MapElements(p.total, p.pixels, p.channels, alone, vectors, static_cast<T*>(p.y),
+                [&](const float* x, const float* by) { return end(normal(x[0], by)); });
   }
 }
 
@@ -223,16 +227,19 @@ TENON_GPU_FUNCTION void BatchNormRows(const BatchNormRowsParams& p) {
     ForEachItem(p.channels, p.lanes, [&](int64_t item, uint32_t lane, bool valid) {
       const int64_t o = valid ? item : 0;
       T* y = static_cast<T*>(p.y) + o * p.pixels;
-      const RowShare<T, kHeld> share(RowPacks<T>(y, valid ? p.pixels : 0), static_cast<const T*>(s.x) + o * p.pixels, 1, lane, p.lanes, static_cast<T>(0.0f));
+      const RowShare<T, kHeld> share(RowPacks<T>(y, valid ? p.pixels : 0), static_cast<const T*>(s.x) + o * p.pixels, 1,
+                                     lane, p.lanes, static_cast<T>(0.0f));
       const auto mean_of = [&](const auto& function) {
         double part = 0;
         share.ForEach([&](int64_t first, const Pack<T>& pack) {
           float few = 0;
           TENON_GPU_UNROLL_ALL
-          for (int k = 0; k < Pack<T>::kCount; ++k) few += share.packs.Has(first + k) ? function(static_cast<float>(pack.at[k])) : 0.0f;
+          for (int k = 0; k < Pack<T>::kCount; ++k)
+            few += share.packs.Has(first + k) ? function(static_cast<float>(pack.at[k])) : 0.0f;
           part += static_cast<double>(few);
         });
-        return GroupReduce(part, 0.0, p.lanes, [](double a, double b) { return a + b; }) / static_cast<double>(p.pixels);
+        return GroupReduce(part, 0.0, p.lanes, [](double a, double b) { return a + b; }) /
+               static_cast<double>(p.pixels);
       };
       const float from = valid ? StartAt(static_cast<const T*>(s.x)[o * p.pixels]) : 0.0f;
       const auto mean = static_cast<float>(static_cast<double>(from) + mean_of([from](float x) { return x - from; }));
@@ -247,7 +254,8 @@ TENON_GPU_FUNCTION void BatchNormRows(const BatchNormRowsParams& p) {
       share.ForEach([&](int64_t first, const Pack<T>& pack) {
         Pack<T> to;
         TENON_GPU_UNROLL_ALL
-        for (int k = 0; k < Pack<T>::kCount; ++k) to.at[k] = static_cast<T>((static_cast<float>(pack.at[k]) - by[0]) * by[1] + by[2]);
+        for (int k = 0; k < Pack<T>::kCount; ++k)
+          to.at[k] = static_cast<T>((static_cast<float>(pack.at[k]) - by[0]) * by[1] + by[2]);
         share.packs.Store(y, first, to);
       });
     });
@@ -264,7 +272,8 @@ TENON_GPU_FUNCTION void BatchNormGrad(const BatchNormGradParams& p) {
   } else {  // a constant variance has no part in it, were x NaN
     const T* const alone[] = {in[0]};
     const float* const factors[] = {vectors[0]};
-    MapElements(p.total, p.pixels, p.channels, alone, factors, static_cast<T*>(p.dx), [](const float* dy, const float* by) { return by[0] * dy[0]; });
+    MapElements(p.total, p.pixels, p.channels, alone, factors, static_cast<T*>(p.dx),
+                [](const float* dy, const float* by) { return by[0] * dy[0]; });
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation: BatchNormStatistics, BatchNormVariance and BatchNormMoments are reductions (code/reduce.h); BatchNormGiven_f32
-// prepares the given statistics; BatchNorm_<type>, BatchNormRows_<type> and BatchNormGrad_<type> go over the elements.
+// Batch normalisation: BatchNormStatistics, BatchNormVariance and BatchNormMoments are reductions (code/reduce.h);
+// BatchNormGiven_f32 prepares the given statistics; BatchNorm_<type>, BatchNormRows_<type> and BatchNormGrad_<type> go
+// over the elements.
 #ifndef TENON_DEVICES_GPU_CODE_BATCH_NORM_H_
 #define TENON_DEVICES_GPU_CODE_BATCH_NORM_H_
 
@@ -34,7 +35,8 @@ struct BatchGivenParams {
   float epsilon;
 };
 
-// Element i is of the channel i / pixels % channels: y = (x - mean) * factor + offset, to which something may be added, and what is then negative be 0.
+// Element i is of the channel i / pixels % channels: y = (x - mean) * factor + offset, to which something may be added,
+// and what is then negative be 0.
 struct BatchNormParams {
   const void* x;
   const void* added;  // may be NULL
@@ -46,8 +48,9 @@ struct BatchNormParams {
   int32_t rectifies;
 };
 
-// Of one image with channels first, where a channel is a row of `pixels` elements (so Keras writes a normalisation of layers): its statistics and
-// what is normalised by them, by `lanes` threads. statistics.shape and factors are not used.
+// Of one image with channels first, where a channel is a row of `pixels` elements (so Keras writes a normalisation of
+// layers): its statistics and what is normalised by them, by `lanes` threads. statistics.shape and factors are not
+// used.
 struct BatchNormRowsParams {
   BatchStatisticsParams statistics;
   void* y;

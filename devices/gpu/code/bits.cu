@@ -44,7 +44,8 @@ TENON_GPU_FUNCTION uint8_t OnesOf(uint64_t x) {
 }
 template <class T>
 TENON_GPU_FUNCTION void CountOnes(const UnaryParams& p) {
-  for (int64_t i = Thread(); i < p.count; i += Threads()) static_cast<uint8_t*>(p.y)[i] = OnesOf(static_cast<const T*>(p.x)[i]);
+  for (int64_t i = Thread(); i < p.count; i += Threads())
+    static_cast<uint8_t*>(p.y)[i] = OnesOf(static_cast<const T*>(p.x)[i]);
 }
 
 #define TENON_GPU_BITS_BINARY(Name, suffix, T) TENON_GPU_KERNEL(Name##_##suffix, BinaryParams, Binary<Name##Op, T>)

@@ -23,7 +23,8 @@ struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) Four {
 template <class From, class To, class How>
 TENON_GPU_FUNCTION void CastSome(const From* x, To* out, int64_t count, int64_t thread, int64_t threads) {
   int64_t begin = 0;
-  if (reinterpret_cast<uintptr_t>(x) % alignof(Four<From>) == 0 && reinterpret_cast<uintptr_t>(out) % alignof(Four<To>) == 0) {
+  if (reinterpret_cast<uintptr_t>(x) % alignof(Four<From>) == 0 &&
+      reinterpret_cast<uintptr_t>(out) % alignof(Four<To>) == 0) {
     const int64_t fours = count / 4;
     TENON_GPU_ROLLED for (int64_t i = thread; i < fours; i += threads) {
       const Four<From> from = reinterpret_cast<const Four<From>*>(x)[i];
@@ -48,8 +49,8 @@ TENON_GPU_FUNCTION void CastMany(const CastManyParams& p) {
     while (at + 1 < p.items && p.item[at + 1].first_chunk <= chunk) ++at;
     const CastManyParams::Item& item = p.item[at];
     const int64_t begin = (chunk - item.first_chunk) * kCastChunk, left = item.count - begin;
-    CastSome<From, To, Converting>(static_cast<const From*>(item.x) + begin, static_cast<To*>(item.out) + begin, left < kCastChunk ? left : kCastChunk, BlockThread(),
-                                   BlockThreads());
+    CastSome<From, To, Converting>(static_cast<const From*>(item.x) + begin, static_cast<To*>(item.out) + begin,
+                                   left < kCastChunk ? left : kCastChunk, BlockThread(), BlockThreads());
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that are chosen, in their order: how many there are, and the place of each. In two passes over tiles of elements, and
-// ScanTiles between them, a block that turns the tiles' counts into sums of those before.
+// Elements that are chosen, in their order: how many there are, and the place of each. In two passes over tiles of
+// elements, and ScanTiles between them, a block that turns the tiles' counts into sums of those before.
 #ifndef TENON_DEVICES_GPU_CODE_CHOOSE_H_
 #define TENON_DEVICES_GPU_CODE_CHOOSE_H_
 

@@ -27,7 +27,8 @@ TENON_GPU_FUNCTION void CountChosen(int64_t count, int64_t* sums, const IsChosen
 
 // The last pass: visit(i, whether it is chosen, how many are before it). A thread has neighbours.
 template <class IsChosen, class Visit>
-TENON_GPU_FUNCTION void ForEachRanked(int64_t count, const int64_t* sums, const IsChosen& is_chosen, const Visit& visit) {
+TENON_GPU_FUNCTION void ForEachRanked(int64_t count, const int64_t* sums, const IsChosen& is_chosen,
+                                      const Visit& visit) {
   for (int64_t tile = BlockX(); tile * kChooseTile < count; tile += BlocksX()) {
     const int64_t first = tile * kChooseTile + BlockThread() * kChooseItems;
     uint32_t chosen = 0;

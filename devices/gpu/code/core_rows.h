@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of halves in shared memory, as tensor cores' attention has them: chunks of 8 halves, at places that are changed by the row, so that eight rows'
-// chunks of one number meet different banks. And products of a warp of such rows.
+// Rows of halves in shared memory, as tensor cores' attention has them: chunks of 8 halves, at places that are changed
+// by the row, so that eight rows' chunks of one number meet different banks. And products of a warp of such rows.
 #ifndef TENON_DEVICES_GPU_CODE_CORE_ROWS_H_
 #define TENON_DEVICES_GPU_CODE_CORE_ROWS_H_
 
@@ -31,10 +31,11 @@ TENON_GPU_FUNCTION void PutTwoHalves(H* at, float first, float second, bool even
   }
 }
 
-// Begins to bring rows [first, first + kRows) of `rows`, zeros beyond the last row and the last element; they are there behind FinishCopies() and a barrier.
-// even: rows begin at multiples of 16 bytes.
+// Begins to bring rows [first, first + kRows) of `rows`, zeros beyond the last row and the last element; they are there
+// behind FinishCopies() and a barrier. even: rows begin at multiples of 16 bytes.
 template <class H, int kRows, int kChunks, int kThreads>
-TENON_GPU_FUNCTION void BeginRows(const H* from, int64_t step, int64_t first, int64_t rows, int depth, bool even, Chunk* to) {
+TENON_GPU_FUNCTION void BeginRows(const H* from, int64_t step, int64_t first, int64_t rows, int depth, bool even,
+                                  Chunk* to) {
   constexpr int kRowsAtOnce = kThreads / kChunks;
   static_assert(kRowsAtOnce % 8 == 0, "all rows of a thread have their chunk at one place");
   const int first_row = static_cast<int>(BlockThread()) / kChunks, chunk = static_cast<int>(BlockThread()) % kChunks;
@@ -43,7 +44,8 @@ TENON_GPU_FUNCTION void BeginRows(const H* from, int64_t step, int64_t first, in
   Chunk* place = to + ChunkAt<kChunks>(first_row, chunk);
   if (even) {
     TENON_GPU_UNROLL_ALL
-    for (int n = 0; n < kRows; n += kRowsAtOnce, at += kRowsAtOnce * step) BeginCopy(place + n * kChunks, n < left ? at : from, n < left);
+    for (int n = 0; n < kRows; n += kRowsAtOnce, at += kRowsAtOnce * step)
+      BeginCopy(place + n * kChunks, n < left ? at : from, n < left);
     return;
   }
   TENON_GPU_UNROLL(1)
@@ -54,9 +56,11 @@ TENON_GPU_FUNCTION void BeginRows(const H* from, int64_t step, int64_t first, in
   }
 }
 
-// Adds products of the warp's 16 left rows at depths 16 * step to 16 * step + 15 and kTiles * 8 right rows: tile by tile as AddProduct has them.
+// Adds products of the warp's 16 left rows at depths 16 * step to 16 * step + 15 and kTiles * 8 right rows: tile by
+// tile as AddProduct has them.
 template <class H, int kChunks, int kTiles>
-TENON_GPU_FUNCTION void AddRowProducts(const uint32_t (&left)[4], const Chunk* right, int step, float (&sums)[kTiles][4]) {
+TENON_GPU_FUNCTION void AddRowProducts(const uint32_t (&left)[4], const Chunk* right, int step,
+                                       float (&sums)[kTiles][4]) {
   const int lane = static_cast<int>(Lane());
   TENON_GPU_UNROLL_ALL
   for (int tile = 0; tile < kTiles; tile += 2) {
@@ -74,7 +78,8 @@ TENON_GPU_FUNCTION void AddWeighted(const float (&weights)[kTiles][4], const Chu
   TENON_GPU_UNROLL_ALL
   for (int step = 0; step < kTiles / 2; ++step) {
     const float (&low)[4] = weights[2 * step], (&high)[4] = weights[2 * step + 1];
-    const uint32_t left[4] = {PackHalves<H>(low[0], low[1]), PackHalves<H>(low[2], low[3]), PackHalves<H>(high[0], high[1]), PackHalves<H>(high[2], high[3])};
+    const uint32_t left[4] = {PackHalves<H>(low[0], low[1]), PackHalves<H>(low[2], low[3]),
+                              PackHalves<H>(high[0], high[1]), PackHalves<H>(high[2], high[3])};
     TENON_GPU_UNROLL_ALL
     for (int tile = 0; tile < kChunks; tile += 2) {
       uint32_t words[4];  // of two tiles

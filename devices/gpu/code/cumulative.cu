@@ -71,7 +71,8 @@ TENON_GPU_FUNCTION void Columns(const CumulativeParams& p) {
     auto so_far = static_cast<T>(BeforeShare<Op, A>(p, share));
     for (int64_t i = share.begin; i < share.end; ++i) {
       const int64_t at = ElementOf(p, base, i);
-      const auto next = static_cast<T>(Op::Combine(static_cast<A>(so_far), static_cast<A>(static_cast<const T*>(p.x)[at])));
+      const auto next =
+          static_cast<T>(Op::Combine(static_cast<A>(so_far), static_cast<A>(static_cast<const T*>(p.x)[at])));
       static_cast<T*>(p.out)[at] = p.exclusive != 0 ? so_far : next;
       so_far = next;
     }
@@ -109,7 +110,8 @@ TENON_GPU_FUNCTION void Rows(const CumulativeParams& p) {
       A items[kItems];
       A total = neutral;
       for (int k = 0; k < kItems; ++k) {
-        items[k] = first + k < share.end ? static_cast<A>(static_cast<const T*>(p.x)[ElementOf(p, base, first + k)]) : neutral;
+        items[k] =
+            first + k < share.end ? static_cast<A>(static_cast<const T*>(p.x)[ElementOf(p, base, first + k)]) : neutral;
         total = Op::Combine(total, items[k]);
       }
       A before, all;
@@ -117,7 +119,8 @@ TENON_GPU_FUNCTION void Rows(const CumulativeParams& p) {
       A upto = Op::Combine(so_far, before);
       for (int k = 0; k < kItems; ++k) {
         const A next = Op::Combine(upto, items[k]);
-        if (!kTotals && first + k < share.end) static_cast<T*>(p.out)[ElementOf(p, base, first + k)] = static_cast<T>(p.exclusive != 0 ? upto : next);
+        if (!kTotals && first + k < share.end)
+          static_cast<T*>(p.out)[ElementOf(p, base, first + k)] = static_cast<T>(p.exclusive != 0 ? upto : next);
         upto = next;
       }
       so_far = Op::Combine(so_far, all);

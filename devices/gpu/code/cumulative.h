@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cumsum and Cumprod: lines of `n` elements, `inner` apart. <Op>Columns_<type> is a thread for a share of a line, <Op>Rows_<type> a
-// block. Where lines are cut into shares, <Op>ColumnTotals or <Op>RowTotals come before, and <Op>Carry between them.
+// Cumsum and Cumprod: lines of `n` elements, `inner` apart. <Op>Columns_<type> is a thread for a share of a line,
+// <Op>Rows_<type> a block. Where lines are cut into shares, <Op>ColumnTotals or <Op>RowTotals come before, and
+// <Op>Carry between them.
 #ifndef TENON_DEVICES_GPU_CODE_CUMULATIVE_H_
 #define TENON_DEVICES_GPU_CODE_CUMULATIVE_H_
 

@@ -12,10 +12,13 @@ struct Element {
 template <class Index>
 TENON_GPU_FUNCTION Element Divided(Index i, Index height, Index width, Index channels) {
   const Index pixel = i / channels, row = pixel / width, image = row / height;
-  return {static_cast<int64_t>(image), static_cast<int64_t>(row - image * height), static_cast<int64_t>(pixel - row * width), static_cast<int64_t>(i - pixel * channels)};
+  return {static_cast<int64_t>(image), static_cast<int64_t>(row - image * height),
+          static_cast<int64_t>(pixel - row * width), static_cast<int64_t>(i - pixel * channels)};
 }
 TENON_GPU_FUNCTION Element ElementAt(int64_t i, int64_t count, int64_t height, int64_t width, int64_t channels) {
-  if (count <= INT32_MAX) return Divided(static_cast<uint32_t>(i), static_cast<uint32_t>(height), static_cast<uint32_t>(width), static_cast<uint32_t>(channels));
+  if (count <= INT32_MAX)
+    return Divided(static_cast<uint32_t>(i), static_cast<uint32_t>(height), static_cast<uint32_t>(width),
+                   static_cast<uint32_t>(channels));
   return Divided(i, height, width, channels);
 }
 
@@ -36,7 +39,8 @@ TENON_GPU_FUNCTION void Forward(const DepthwiseParams& p) {
       for (int32_t kx = 0; kx < p.window_width; ++kx) {
         const int64_t x = left + kx;
         if (x < 0 || x >= p.width) continue;
-        sum += static_cast<A>(channel[(y * p.width + x) * p.channels]) * static_cast<A>(filter[(ky * p.window_width + kx) * p.filters + e.channel]);
+        sum += static_cast<A>(channel[(y * p.width + x) * p.channels]) *
+               static_cast<A>(filter[(ky * p.window_width + kx) * p.filters + e.channel]);
       }
     }
     static_cast<T*>(p.out)[i] = static_cast<T>(sum);
@@ -88,7 +92,8 @@ TENON_GPU_FUNCTION void GradientOfFilter(const DepthwiseParams& p) {
       const Element e = ElementAt(pixel, pixels, p.result_height, p.result_width, 1);
       const int64_t y = e.y * p.stride + down, x = e.x * p.stride + along;
       if (y < 0 || y >= p.height || x < 0 || x >= p.width) continue;
-      sum += static_cast<A>(image[((e.image * p.height + y) * p.width + x) * p.channels + k / p.multiplier]) * static_cast<A>(result[pixel * p.filters + k]);
+      sum += static_cast<A>(image[((e.image * p.height + y) * p.width + x) * p.channels + k / p.multiplier]) *
+             static_cast<A>(result[pixel * p.filters + k]);
     }
   }
   sums[BlockThread()] = sum;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions, where each channel has filters of its own, NHWC: DepthwiseForward_<type>, DepthwiseInput_<type>
-// (the gradient of the input) and DepthwiseFilter_<type> (parts of the gradient of the filter, which ProductSum adds).
+// Depthwise convolutions, where each channel has filters of its own, NHWC: DepthwiseForward_<type>,
+// DepthwiseInput_<type> (the gradient of the input) and DepthwiseFilter_<type> (parts of the gradient of the filter,
+// which ProductSum adds).
 #ifndef TENON_DEVICES_GPU_CODE_DEPTHWISE_H_
 #define TENON_DEVICES_GPU_CODE_DEPTHWISE_H_
 

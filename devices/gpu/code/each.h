@@ -8,8 +8,8 @@
 
 namespace tenon::gpu {
 
-// target[to] = take(i, &to) for every i below total. Several are under way at once, so that narrow elements keep the memory busy
-// too. By 32-bit indices where they suffice.
+// target[to] = take(i, &to) for every i below total. Several are under way at once, so that narrow elements keep the
+// memory busy too. By 32-bit indices where they suffice.
 template <class T, class Take>
 TENON_GPU_FUNCTION void ForEach(T* target, int64_t total, const Take& take) {
   const int64_t step = Threads();

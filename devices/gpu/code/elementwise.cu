@@ -10,7 +10,8 @@ struct NextAfterOp {
   TENON_GPU_FUNCTION T operator()(T x, T y) const { return std::nextafter(x, y); }
 };
 
-#define TENON_GPU_FLOATS(make, Name) make(Name, f32, float) make(Name, f64, double) make(Name, f16, Half) make(Name, bf16, Bfloat16)
+#define TENON_GPU_FLOATS(make, Name) \
+  make(Name, f32, float) make(Name, f64, double) make(Name, f16, Half) make(Name, bf16, Bfloat16)
 #define TENON_GPU_NUMBERS(make, Name) TENON_GPU_FLOATS(make, Name) make(Name, i32, int32_t) make(Name, i64, int64_t)
 #define TENON_GPU_UNARY(Name, suffix, T) TENON_GPU_KERNEL(Name##_##suffix, UnaryParams, Unary<Name##Op, T>)
 #define TENON_GPU_BINARY(Name, suffix, T) TENON_GPU_KERNEL(Name##_##suffix, BinaryParams, Binary<Name##Op, T>)

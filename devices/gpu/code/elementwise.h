@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise kernels: which there are, and their parameters. Op of one tensor: <Op>_<type>; of two: <Op>_<type>, with the name
-// of the function, not of the op (AddV2 is Add).
+// Element-wise kernels: which there are, and their parameters. Op of one tensor: <Op>_<type>; of two: <Op>_<type>, with
+// the name of the function, not of the op (AddV2 is Add).
 #ifndef TENON_DEVICES_GPU_CODE_ELEMENTWISE_H_
 #define TENON_DEVICES_GPU_CODE_ELEMENTWISE_H_
 

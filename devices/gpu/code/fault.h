@@ -9,8 +9,8 @@ namespace tenon::gpu {
 
 inline constexpr uint64_t kFaulted = 1;
 
-// Of one timeline, in pinned memory of the host. Streams write `word`; the first kernel that finds bad data writes the rest, and
-// `state` last. `reached` is the word at that time: points up to it are good.
+// Of one timeline, in pinned memory of the host. Streams write `word`; the first kernel that finds bad data writes the
+// rest, and `state` last. `reached` is the word at that time: points up to it are good.
 struct FaultRecord {
   uint64_t word;
   uint64_t state;

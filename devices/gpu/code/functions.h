@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise functions that every device rounds in its own way: what tenon/sdk/kernel/elementwise.h leaves to devices. By the
-// standard library's names, which the vendors' compilers map to their own.
+// Element-wise functions that every device rounds in its own way: what tenon/sdk/kernel/elementwise.h leaves to
+// devices. By the standard library's names, which the vendors' compilers map to their own.
 #ifndef TENON_DEVICES_GPU_CODE_FUNCTIONS_H_
 #define TENON_DEVICES_GPU_CODE_FUNCTIONS_H_
 
@@ -40,7 +40,8 @@ TENON_GPU_MATH(Atanh, std::atanh(x))
 TENON_GPU_MATH(Softsign, x / (T(1) + std::fabs(x)))
 #undef TENON_GPU_MATH
 
-inline constexpr double kSeluScale = 1.0507009873554804934193349852946, kSeluScaleAlpha = 1.7580993408473768599402175208123;
+inline constexpr double kSeluScale = 1.0507009873554804934193349852946,
+                        kSeluScaleAlpha = 1.7580993408473768599402175208123;
 struct SeluOp {
   template <class T>
   constexpr T operator()(T x) const { return x < T(0) ? T(kSeluScaleAlpha) * std::expm1(x) : T(kSeluScale) * x; }

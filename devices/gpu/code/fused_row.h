@@ -24,7 +24,8 @@ TENON_GPU_FUNCTION void StoreOfRow(T* row, uint32_t element, const FusedPack<T, 
   for (int k = 0; k < kCount; ++k) row[element + k] = pack.at[k];
 }
 
-// Sums are added up as reductions do (code/reduction.h): what is in a pack in the type that it is computed in, packs in double.
+// Sums are added up as reductions do (code/reduction.h): what is in a pack in the type that it is computed in, packs in
+// double.
 template <int kLanes>
 TENON_GPU_FUNCTION double SumOfGroup(double part) {
   return GroupReduce(part, 0.0, kLanes, [](double a, double b) { return a + b; });

@@ -81,7 +81,8 @@ template <bool kLargest>
 struct Extremum {
   template <class T>
   TENON_GPU_FUNCTION static void Change(T* at, T value) {
-    AtomicChange(at, [value](T old) { return kLargest ? Of(sdk::MaximumOp(), old, value) : Of(sdk::MinimumOp(), old, value); });
+    AtomicChange(
+        at, [value](T old) { return kLargest ? Of(sdk::MaximumOp(), old, value) : Of(sdk::MinimumOp(), old, value); });
   }
 };
 struct Multiplying {
@@ -135,7 +136,8 @@ TENON_GPU_FUNCTION void ClaimSlots(const ClaimParams& p) {
       if (seen == kFree || seen == key) break;
       slot = (slot + 1) & p.mask;
     }
-    AtomicChange(&p.last[slot], [i](uint64_t old) { return old > static_cast<uint64_t>(i) ? old : static_cast<uint64_t>(i) + 1; });
+    AtomicChange(&p.last[slot],
+                 [i](uint64_t old) { return old > static_cast<uint64_t>(i) ? old : static_cast<uint64_t>(i) + 1; });
     p.slots[i] = static_cast<int64_t>(slot);
   }
 }

@@ -38,9 +38,9 @@ struct GatherNdParams {
   Dim inner;
 };
 
-// ScatterAdd, ...Sub, ...Min, ...Max, ...Mul, ...Div, ...AnyDiv, ...Minimum, ...Maximum: slices of out change by `updates`;
-// one_for_all: these are one element. Min and Max leave what is no larger, or smaller; Minimum and Maximum keep a NaN. Div
-// refuses 0, AnyDiv of integers alone.
+// ScatterAdd, ...Sub, ...Min, ...Max, ...Mul, ...Div, ...AnyDiv, ...Minimum, ...Maximum: slices of out change by
+// `updates`; one_for_all: these are one element. Min and Max leave what is no larger, or smaller; Minimum and Maximum
+// keep a NaN. Div refuses 0, AnyDiv of integers alone.
 struct ScatterParams {
   Slices slices;
   const void* updates;
@@ -51,8 +51,9 @@ struct ScatterParams {
   FaultSite bad_value;
 };
 
-// ScatterClaim: of the updates of a slice the last one is to be written. A hash table of slices, by open addressing: `keys` (all
-// bits set: free) and 1 + the number of the last update that names the key. slots: where each update's slice is; -1: nowhere.
+// ScatterClaim: of the updates of a slice the last one is to be written. A hash table of slices, by open addressing:
+// `keys` (all bits set: free) and 1 + the number of the last update that names the key. slots: where each update's
+// slice is; -1: nowhere.
 struct ClaimParams {
   Slices slices;
   int64_t count;

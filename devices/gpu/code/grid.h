@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What device code is written in: the same source is compiled by nvcc, by hipcc, and by the host's compiler for a grid that
-// runs one thread after the other (emulation/grid.h), so that its arithmetic, edges and races are tested without a GPU.
+// What device code is written in: the same source is compiled by nvcc, by hipcc, and by the host's compiler for a grid
+// that runs one thread after the other (emulation/grid.h), so that its arithmetic, edges and races are tested without a
+// GPU.
 //
-//   struct ScaleParams { const float* x; float* y; int64_t count; float factor; };      // plain data, in a header (code/scale.h)
+//   struct ScaleParams { const float* x; float* y; int64_t count; float factor; };      // plain data, in a header
+//   (code/scale.h)
 //
 //   TENON_GPU_FUNCTION void Scale(const ScaleParams& p) {
 //     for (int64_t i = Thread(); i < p.count; i += Threads()) p.y[i] = p.factor * p.x[i];
 //   }
-//   TENON_GPU_KERNEL(Scale_f32, ScaleParams, Scale)                       // no Barrier() in it; blocks of at most 256 threads
-//   TENON_GPU_BLOCK_KERNEL(RowSum_f32, RowSumParams, RowSum<float>)       // blocks whose threads meet
-//   TENON_GPU_BLOCK_KERNEL_OF(1024, Scan_i64, ScanParams, Scan<int64_t>)  // of at most so many threads, which have fewer registers each; at most kMostThreads
+//   TENON_GPU_KERNEL(Scale_f32, ScaleParams, Scale)                       // no Barrier() in it; blocks of at most 256
+//   threads TENON_GPU_BLOCK_KERNEL(RowSum_f32, RowSumParams, RowSum<float>)       // blocks whose threads meet
+//   TENON_GPU_BLOCK_KERNEL_OF(1024, Scan_i64, ScanParams, Scan<int64_t>)  // of at most so many threads, which have
+//   fewer registers each; at most kMostThreads
 //
 // A kernel takes one struct by value (at most 4 kB) and is found by its name. What it computes comes from the constexpr
 // headers of tenon/sdk (elementwise.h, optimizer.h, random.h, element.h), which the CPU's kernels use too.
 //
-// Rules. Grids have one to three dims, blocks one, of kFlatThreads or what is said. Every thread of a block reaches every Barrier() and
-// every call of the Shuffle and Block functions. A warp is 32 threads here, whatever the hardware's width. Shared memory is
-// declared by TENON_GPU_SHARED at the head of a function. No recursion, no exceptions, no allocation; double is allowed.
+// Rules. Grids have one to three dims, blocks one, of kFlatThreads or what is said. Every thread of a block reaches
+// every Barrier() and every call of the Shuffle and Block functions. A warp is 32 threads here, whatever the hardware's
+// width. Shared memory is declared by TENON_GPU_SHARED at the head of a function. No recursion, no exceptions, no
+// allocation; double is allowed.
 #ifndef TENON_DEVICES_GPU_CODE_GRID_H_
 #define TENON_DEVICES_GPU_CODE_GRID_H_
 
@@ -41,7 +45,8 @@ inline constexpr uint32_t kMostThreads = 1024;
 #if defined(__CUDACC__) || defined(__HIPCC__)
 
 #define TENON_GPU_FUNCTION __device__ inline
-#define TENON_GPU_UNROLL(count) _Pragma(TENON_GPU_TEXT(unroll count))  // before a loop; 1: as it stands, where size matters
+#define TENON_GPU_UNROLL(count) \
+  _Pragma(TENON_GPU_TEXT(unroll count))  // before a loop; 1: as it stands, where size matters
 #define TENON_GPU_TEXT(words) #words
 #define TENON_GPU_UNROLL_ALL _Pragma("unroll")  // before a loop whose array is to stay in registers
 #define TENON_GPU_SHARED(type, name, count) __shared__ type name[count]
@@ -68,7 +73,9 @@ template <class T>
 TENON_GPU_FUNCTION T ShuffleUp(T value, uint32_t by) { return __shfl_up(value, by, 32); }
 #else
 template <class T>
-TENON_GPU_FUNCTION T ShuffleXor(T value, uint32_t mask) { return __shfl_xor_sync(0xffffffffu, value, static_cast<int>(mask)); }
+TENON_GPU_FUNCTION T ShuffleXor(T value, uint32_t mask) {
+  return __shfl_xor_sync(0xffffffffu, value, static_cast<int>(mask));
+}
 template <class T>
 TENON_GPU_FUNCTION T ShuffleUp(T value, uint32_t by) { return __shfl_up_sync(0xffffffffu, value, by); }
 #endif
@@ -84,9 +91,12 @@ TENON_GPU_FUNCTION void Publish(uint64_t* word, uint64_t value) {
   __threadfence_system();
 }
 
-TENON_GPU_FUNCTION uint32_t CompareAndSwap(uint32_t* at, uint32_t expected, uint32_t desired) { return atomicCAS(at, expected, desired); }
+TENON_GPU_FUNCTION uint32_t CompareAndSwap(uint32_t* at, uint32_t expected, uint32_t desired) {
+  return atomicCAS(at, expected, desired);
+}
 TENON_GPU_FUNCTION uint64_t CompareAndSwap(uint64_t* at, uint64_t expected, uint64_t desired) {
-  return atomicCAS(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(expected), static_cast<unsigned long long>(desired));
+  return atomicCAS(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(expected),
+                   static_cast<unsigned long long>(desired));
 }
 TENON_GPU_FUNCTION uint64_t Exchange(uint64_t* at, uint64_t value) {
   return atomicExch(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
@@ -156,8 +166,12 @@ TENON_GPU_FUNCTION void AtomicAdd(T* at, T value) {
   });
 }
 
-TENON_GPU_FUNCTION void AtomicAdd(int32_t* at, int32_t value) { AtomicAdd(reinterpret_cast<uint32_t*>(at), static_cast<uint32_t>(value)); }
-TENON_GPU_FUNCTION void AtomicAdd(int64_t* at, int64_t value) { AtomicAdd(reinterpret_cast<uint64_t*>(at), static_cast<uint64_t>(value)); }
+TENON_GPU_FUNCTION void AtomicAdd(int32_t* at, int32_t value) {
+  AtomicAdd(reinterpret_cast<uint32_t*>(at), static_cast<uint32_t>(value));
+}
+TENON_GPU_FUNCTION void AtomicAdd(int64_t* at, int64_t value) {
+  AtomicAdd(reinterpret_cast<uint64_t*>(at), static_cast<uint64_t>(value));
+}
 
 // ---- Threads that work together ----
 
@@ -181,8 +195,8 @@ TENON_GPU_FUNCTION T BlockReduce(T value, T identity, const Combine& combine) {
 
 // ---- Failures ----
 
-// Says that the data is bad: `position` is where, `value` what stands there, `limit` what it has to be below. The first to say
-// so on a timeline is heard; the kernel goes on, and must not use the value.
+// Says that the data is bad: `position` is where, `value` what stands there, `limit` what it has to be below. The first
+// to say so on a timeline is heard; the kernel goes on, and must not use the value.
 TENON_GPU_FUNCTION void Report(const FaultSite& site, int64_t position, int64_t value, int64_t limit) {
   const uint64_t record = Observe(&site.control->record);
   if (record == 0 || Exchange(&site.control->claimed, record) == record) return;

@@ -15,8 +15,8 @@ TENON_GPU_FUNCTION T GroupReduce(T value, T identity, uint32_t lanes, const Comb
   return value;
 }
 
-// What the threads of a block up to this one give, combined in their order; *out_before is of those before this one, *out_all of
-// all. Every thread comes here.
+// What the threads of a block up to this one give, combined in their order; *out_before is of those before this one,
+// *out_all of all. Every thread comes here.
 template <class T, class Combine>
 TENON_GPU_FUNCTION T BlockScan(T value, T identity, T* out_before, T* out_all, const Combine& combine) {
   TENON_GPU_SHARED(T, of_warps, kWarp);
@@ -40,12 +40,13 @@ TENON_GPU_FUNCTION T BlockScan(T value, T identity, T* out_before, T* out_all, c
   return combine(below, upto);
 }
 
-// function(item, lane, valid) for every item, of each thread of its group. All threads of a block come equally often, so that
-// they may meet: those beyond the last item with valid = false.
+// function(item, lane, valid) for every item, of each thread of its group. All threads of a block come equally often,
+// so that they may meet: those beyond the last item with valid = false.
 template <class Function>
 TENON_GPU_FUNCTION void ForEachItem(int64_t items, uint32_t lanes, const Function& function) {
   const uint32_t groups = BlockThreads() / lanes, group = BlockThread() / lanes, lane = BlockThread() % lanes;
-  for (int64_t first = static_cast<int64_t>(BlockX()) * groups; first < items; first += static_cast<int64_t>(BlocksX()) * groups) {
+  for (int64_t first = static_cast<int64_t>(BlockX()) * groups; first < items;
+       first += static_cast<int64_t>(BlocksX()) * groups) {
     const int64_t item = first + group;
     function(item, lane, item < items);
   }

@@ -47,7 +47,8 @@ TENON_GPU_FUNCTION void FromBatch(const BlocksParams& p) {
       from += static_cast<int64_t>(at) * stride;
       stride *= p.sizes[d];
     }
-    return static_cast<const T*>(p.source)[((place * p.images.size + static_cast<int64_t>(image)) * stride + from) * p.inner.size + column];
+    return static_cast<const T*>(
+        p.source)[((place * p.images.size + static_cast<int64_t>(image)) * stride + from) * p.inner.size + column];
   });
 }
 
@@ -79,7 +80,8 @@ TENON_GPU_FUNCTION Between PixelsAround(int64_t i, int64_t original, float scale
   // Where rounding puts a pixel behind the last one, it is the last one.
   return {low < 0 ? 0 : low > original - 1 ? original - 1 : low, high > original - 1 ? original - 1 : high, at - floor};
 }
-TENON_GPU_FUNCTION int64_t NearestPixel(int64_t i, int64_t original, float scale, bool half_pixel_centers, bool align_corners) {
+TENON_GPU_FUNCTION int64_t NearestPixel(int64_t i, int64_t original, float scale, bool half_pixel_centers,
+                                        bool align_corners) {
   const float at = (half_pixel_centers ? static_cast<float>(i) + 0.5f : static_cast<float>(i)) * scale;
   const auto pixel = static_cast<int64_t>(align_corners ? std::round(at) : std::floor(at));
   return pixel < 0 ? 0 : pixel > original - 1 ? original - 1 : pixel;
@@ -105,7 +107,8 @@ TENON_GPU_FUNCTION void Bilinear(const ResizeParams& p) {
     const Place at = PlaceOf(p, i);
     const Between column = PixelsAround(at.x, p.original_width, p.column_scale, half);
     const Between row = PixelsAround(at.y, p.original_height, p.row_scale, half);
-    const T* const image = static_cast<const T*>(p.x) + at.image * p.original_height * p.original_width * p.inner.size + at.channel;
+    const T* const image =
+        static_cast<const T*>(p.x) + at.image * p.original_height * p.original_width * p.inner.size + at.channel;
     const auto pixel = [&](int64_t y, int64_t x) {
       return static_cast<float>(static_cast<Wide<T>>(image[(y * p.original_width + x) * p.inner.size]));
     };
@@ -123,7 +126,8 @@ TENON_GPU_FUNCTION void Nearest(const ResizeParams& p) {
     const Place at = PlaceOf(p, i);
     const int64_t x = NearestPixel(at.x, p.original_width, p.column_scale, half, corners);
     const int64_t y = NearestPixel(at.y, p.original_height, p.row_scale, half, corners);
-    static_cast<T*>(p.out)[i] = static_cast<const T*>(p.x)[((at.image * p.original_height + y) * p.original_width + x) * p.inner.size + at.channel];
+    static_cast<T*>(p.out)[i] = static_cast<const T*>(
+        p.x)[((at.image * p.original_height + y) * p.original_width + x) * p.inner.size + at.channel];
   }
 }
 
@@ -142,8 +146,8 @@ TENON_GPU_FUNCTION int64_t FirstOf(int64_t end, const IsBehind& is_behind) {
   return begin;
 }
 
-// Each original pixel gathers from the resized ones that are made of it, in their order: pixels grow with their number, so that
-// these are a range.
+// Each original pixel gathers from the resized ones that are made of it, in their order: pixels grow with their number,
+// so that these are a range.
 template <class T>
 TENON_GPU_FUNCTION void BilinearGrad(const ResizeParams& p) {
   const bool half = p.half_pixel_centers != 0;
@@ -164,7 +168,8 @@ TENON_GPU_FUNCTION void BilinearGrad(const ResizeParams& p) {
       TENON_GPU_ROLLED for (int64_t c = left; c < right; ++c) {
         const Between column = column_at(c);
         const float before = 1 - column.weight;
-        const float dy = static_cast<const float*>(p.x)[((image * p.resized_height + r) * p.resized_width + c) * p.inner.size + channel];
+        const float dy = static_cast<const float*>(
+            p.x)[((image * p.resized_height + r) * p.resized_width + c) * p.inner.size + channel];
         if (row.low == y && column.low == x) add(dy * up * before);
         if (row.low == y && column.high == x) add(dy * up * column.weight);
         if (row.high == y && column.low == x) add(dy * row.weight * before);
@@ -191,7 +196,8 @@ TENON_GPU_FUNCTION void NearestGrad(const ResizeParams& p) {
     TENON_GPU_ROLLED for (int64_t r = top; r < bottom; ++r) {
       TENON_GPU_ROLLED for (int64_t c = left; c < right; ++c) {
         sum = sdk::AddOrSubtract<false>(
-            sum, static_cast<const T*>(p.x)[((image * p.resized_height + r) * p.resized_width + c) * p.inner.size + channel]);
+            sum, static_cast<const T*>(
+                     p.x)[((image * p.resized_height + r) * p.resized_width + c) * p.inner.size + channel]);
       }
     }
     static_cast<T*>(p.out)[i] = sum;

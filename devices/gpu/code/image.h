@@ -8,8 +8,8 @@
 
 namespace tenon::gpu {
 
-// ToBatch: pixel p of an image, counted with what stands before it, is pixel p / block of the image for place p % block.
-// FromBatch: back. dims: of what is written, without the batch; sizes: of what is read.
+// ToBatch: pixel p of an image, counted with what stands before it, is pixel p / block of the image for place p %
+// block. FromBatch: back. dims: of what is written, without the batch; sizes: of what is read.
 inline constexpr int kMostBlockDims = 8;
 struct BlocksParams {
   const void* source;

@@ -92,14 +92,16 @@ TENON_GPU_FUNCTION void Binary(const BinaryParams& p) {
           if (p.a_step == 1) from_a = reinterpret_cast<const Pack<T>*>(a)[i];
           if (p.b_step == 1) from_b = reinterpret_cast<const Pack<T>*>(b)[i];
           for (int k = 0; k < Pack<T>::kCount; ++k) {
-            to.at[k] = Checked(op, p.a_step == 1 ? from_a.at[k] : a[0], p.b_step == 1 ? from_b.at[k] : b[0], p, i * Pack<T>::kCount + k);
+            to.at[k] = Checked(op, p.a_step == 1 ? from_a.at[k] : a[0], p.b_step == 1 ? from_b.at[k] : b[0], p,
+                               i * Pack<T>::kCount + k);
           }
           reinterpret_cast<Pack<T>*>(out)[i] = to;
         }
         begin = packs * Pack<T>::kCount;
       }
     }
-    for (int64_t i = begin + Thread(); i < p.total; i += Threads()) out[i] = Checked(op, a[i * p.a_step], b[i * p.b_step], p, i);
+    for (int64_t i = begin + Thread(); i < p.total; i += Threads())
+      out[i] = Checked(op, a[i * p.a_step], b[i * p.b_step], p, i);
     return;
   }
   ForEachPair(p, [&](int64_t i, int64_t from_a, int64_t from_b) { out[i] = Checked(op, a[from_a], b[from_b], p, i); });

@@ -41,12 +41,14 @@ TENON_GPU_FUNCTION void SwapTiles(const SwapParams& p) {
     }
     for (uint32_t e = BlockThread(); e < kTile * kTile; e += BlockThreads()) {
       const uint32_t fast = e % kTile, slow = e / kTile;
-      if (top + fast < p.down && left + slow < p.across) square[slow * (kTile + 1) + fast] = source[fast + slow * p.source_stride];
+      if (top + fast < p.down && left + slow < p.across)
+        square[slow * (kTile + 1) + fast] = source[fast + slow * p.source_stride];
     }
     Barrier();
     for (uint32_t e = BlockThread(); e < kTile * kTile; e += BlockThreads()) {
       const uint32_t fast = e % kTile, slow = e / kTile;
-      if (top + slow < p.down && left + fast < p.across) target[fast + slow * p.target_stride] = square[fast * (kTile + 1) + slow];
+      if (top + slow < p.down && left + fast < p.across)
+        target[fast + slow * p.target_stride] = square[fast * (kTile + 1) + slow];
     }
     Barrier();
   }

@@ -24,8 +24,8 @@ struct MoveParams {
   int64_t source_strides[kMostMoveDims], target_strides[kMostMoveDims];
 };
 
-// SwapTiles: `down` elements that lie one after the other in the source, `across` that do in the target; squares of them go
-// through shared memory. Other dims as for Move.
+// SwapTiles: `down` elements that lie one after the other in the source, `across` that do in the target; squares of
+// them go through shared memory. Other dims as for Move.
 inline constexpr uint32_t kTileThreads = 256;
 constexpr int64_t TileOf(int64_t element_bytes) { return element_bytes <= 2 ? 64 : 32; }
 struct SwapParams {
@@ -40,8 +40,8 @@ struct SwapParams {
   int64_t source_strides[kMostMoveDims], target_strides[kMostMoveDims];
 };
 
-// Pad, MirrorPad and MirrorPadGrad_<type>: the outer tensor has `before` elements in front of the inner one's `sizes`. What is
-// behind the last padded dim is a row of `inner` units. total: units that are written.
+// Pad, MirrorPad and MirrorPadGrad_<type>: the outer tensor has `before` elements in front of the inner one's `sizes`.
+// What is behind the last padded dim is a row of `inner` units. total: units that are written.
 struct PadParams {
   const void* source;
   void* target;
@@ -55,8 +55,8 @@ struct PadParams {
   int64_t strides[kMostMoveDims];  // of what is read, in units
 };
 
-// Join and Part: pieces beside each other in rows of `row` units; each piece [outer, width] has its own memory. The grid's
-// second dim is the piece.
+// Join and Part: pieces beside each other in rows of `row` units; each piece [outer, width] has its own memory. The
+// grid's second dim is the piece.
 inline constexpr int kMostPieces = 64;
 struct PiecesParams {
   char* whole;
@@ -96,7 +96,8 @@ struct RangeSumParams {
   double starts[kRangeStarts];
 };
 
-#define TENON_GPU_MIRRORED_TYPES(X) X(f32, float) X(f64, double) X(f16, Half) X(bf16, Bfloat16) X(i32, int32_t) X(i64, int64_t)
+#define TENON_GPU_MIRRORED_TYPES(X) \
+  X(f32, float) X(f64, double) X(f16, Half) X(bf16, Bfloat16) X(i32, int32_t) X(i64, int64_t)
 
 }  // namespace tenon::gpu
 

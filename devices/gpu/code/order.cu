@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The k-th largest key of a row is found digit by digit, from the highest on: a block counts how often each value of the digit
-// occurs among the elements that agree with the digits found so far. Then what is larger is taken, and of what is equal the
-// first ones, and the k are sorted.
+// The k-th largest key of a row is found digit by digit, from the highest on: a block counts how often each value of
+// the digit occurs among the elements that agree with the digits found so far. Then what is larger is taken, and of
+// what is equal the first ones, and the k are sorted.
 #include "code/order.h"
 
 #include "code/group.h"
@@ -36,7 +36,8 @@ TENON_GPU_FUNCTION KeyOf<T> FindKey(const T* x, int64_t columns, int64_t k, int6
   Key prefix = 0;
   for (int shift = 8 * (static_cast<int>(sizeof(Key)) - 1); shift >= 0; shift -= 8) {
     // Of the digits above; shifting by all bits would be undefined.
-    const Key mask = shift == 8 * (static_cast<int>(sizeof(Key)) - 1) ? Key{0} : static_cast<Key>(~Key{0} << (shift + 8));
+    const Key mask =
+        shift == 8 * (static_cast<int>(sizeof(Key)) - 1) ? Key{0} : static_cast<Key>(~Key{0} << (shift + 8));
     Barrier();
     counts[BlockThread()] = 0;
     Barrier();
@@ -97,8 +98,8 @@ TENON_GPU_FUNCTION void Choose(const TopKParams& p, const T* x, KeyOf<T>* keys, 
   int64_t equal;
   const Key last = FindKey(x, p.columns, p.k, &equal);
   if (BlockThread() == 0) *larger = 0;
-  // A row of a variable that another step writes meanwhile may have other elements now than were counted: each place is filled
-  // with one that exists, and none beyond.
+  // A row of a variable that another step writes meanwhile may have other elements now than were counted: each place is
+  // filled with one that exists, and none beyond.
   for (int64_t i = BlockThread(); i < p.sorted; i += BlockThreads()) {
     keys[i] = 0;
     indices[i] = i < p.k ? 0 : UINT32_MAX;
@@ -118,7 +119,8 @@ TENON_GPU_FUNCTION void Choose(const TopKParams& p, const T* x, KeyOf<T>* keys, 
     const int64_t i = chunk + BlockThread();
     const bool is_equal = i < p.columns && KeyFor(x[i]) == last;
     uint32_t before, all;
-    BlockScan(is_equal ? uint32_t{1} : uint32_t{0}, uint32_t{0}, &before, &all, [](uint32_t a, uint32_t b) { return a + b; });
+    BlockScan(is_equal ? uint32_t{1} : uint32_t{0}, uint32_t{0}, &before, &all,
+              [](uint32_t a, uint32_t b) { return a + b; });
     if (is_equal && taken + before < equal && equal <= p.k) {
       const int64_t at = p.k - equal + taken + before;
       keys[at] = last;

@@ -16,8 +16,8 @@ struct PartitionParams {
   FaultSite site;
 };
 
-// Of one tensor of indices. StitchRows: *rows becomes the largest index and one. StitchClaim: owners[index] becomes the last of
-// those who claim it, whose numbers count from `first`.
+// Of one tensor of indices. StitchRows: *rows becomes the largest index and one. StitchClaim: owners[index] becomes the
+// last of those who claim it, whose numbers count from `first`.
 struct StitchParams {
   const int32_t* indices;
   int64_t count;

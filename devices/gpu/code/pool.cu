@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread for an element of the result: gradients are gathered from the windows that an element is in, in the order in which
-// the CPU's kernels add them.
+// One thread for an element of the result: gradients are gathered from the windows that an element is in, in the order
+// in which the CPU's kernels add them.
 #include "code/pool.h"
 
 #include "code/grid.h"
@@ -15,15 +15,17 @@ struct PoolPlace {
 template <class Index>
 TENON_GPU_FUNCTION PoolPlace PlaceOf(Index i, Index lanes, Index height, Index width) {
   const Index pixel = i / lanes, row = pixel / width, plane = row / height;
-  return {static_cast<int64_t>(plane), static_cast<int64_t>(i - pixel * lanes), static_cast<int32_t>(row - plane * height),
-          static_cast<int32_t>(pixel - row * width)};
+  return {static_cast<int64_t>(plane), static_cast<int64_t>(i - pixel * lanes),
+          static_cast<int32_t>(row - plane * height), static_cast<int32_t>(pixel - row * width)};
 }
 // 32 bits divide faster.
 TENON_GPU_FUNCTION PoolPlace PlaceOf(const PoolParams& p, int64_t i, int32_t height, int32_t width) {
   if (p.count <= INT32_MAX) {
-    return PlaceOf<uint32_t>(static_cast<uint32_t>(i), static_cast<uint32_t>(p.lanes), static_cast<uint32_t>(height), static_cast<uint32_t>(width));
+    return PlaceOf<uint32_t>(static_cast<uint32_t>(i), static_cast<uint32_t>(p.lanes), static_cast<uint32_t>(height),
+                             static_cast<uint32_t>(width));
   }
-  return PlaceOf<uint64_t>(static_cast<uint64_t>(i), static_cast<uint64_t>(p.lanes), static_cast<uint64_t>(height), static_cast<uint64_t>(width));
+  return PlaceOf<uint64_t>(static_cast<uint64_t>(i), static_cast<uint64_t>(p.lanes), static_cast<uint64_t>(height),
+                           static_cast<uint64_t>(width));
 }
 
 struct PoolRange {
@@ -41,7 +43,8 @@ TENON_GPU_FUNCTION PoolRange WindowsOf(const PoolDim& w, int32_t cell) {
   return {at < w.size ? 0 : (at - w.size) / w.stride + 1, end < w.output ? end : w.output};
 }
 
-// function(pixel of the plane, element) for the cells of the window of a result, in row-major order, while it gives true.
+// function(pixel of the plane, element) for the cells of the window of a result, in row-major order, while it gives
+// true.
 template <class Function>
 TENON_GPU_FUNCTION void ForEachCell(const PoolParams& p, const PoolPlace& at, const Function& function) {
   const PoolRange ys = CellsOf(p.y, at.y), xs = CellsOf(p.x, at.x);
@@ -119,7 +122,8 @@ TENON_GPU_FUNCTION void MaxPoolGrad(const PoolParams& p) {
     T sum = T(0);
     ForEachWindow(p, at, [&](int32_t, int32_t, int64_t from) {
       if (p.places[from] != pixel) return;
-      sum = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(sum), static_cast<Wide<T>>(static_cast<const T*>(p.d)[from])));
+      sum = static_cast<T>(
+          sdk::AddOp()(static_cast<Wide<T>>(sum), static_cast<Wide<T>>(static_cast<const T*>(p.d)[from])));
     });
     static_cast<T*>(p.to)[i] = sum;
   }
@@ -130,7 +134,8 @@ TENON_GPU_FUNCTION void AvgPool(const PoolParams& p) {
   using A = Wide<T>;
   for (int64_t i = Thread(); i < p.count; i += Threads()) {
     const PoolPlace place = PlaceOf(p, i, p.y.output, p.x.output);
-    const auto cells = static_cast<A>(static_cast<int64_t>(CellsOf(p.y, place.y).length()) * CellsOf(p.x, place.x).length());
+    const auto cells =
+        static_cast<A>(static_cast<int64_t>(CellsOf(p.y, place.y).length()) * CellsOf(p.x, place.x).length());
     A sum = 0;
     ForEachCell(p, place, [&](int64_t, int64_t at) {
       sum += static_cast<A>(static_cast<const T*>(p.in)[at]);

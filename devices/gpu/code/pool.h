@@ -11,8 +11,8 @@ struct PoolDim {
   int32_t input, output, size, stride, before;
 };
 
-// Element (plane, y, x, lane) of an image stands at ((plane * height + y) * width + x) * lanes + lane: lanes are the channels
-// (NHWC), or planes are (NCHW).
+// Element (plane, y, x, lane) of an image stands at ((plane * height + y) * width + x) * lanes + lane: lanes are the
+// channels (NHWC), or planes are (NCHW).
 struct PoolParams {
   const void* in;   // the image
   const void* out;  // its result, where it is given

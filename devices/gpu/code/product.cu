@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block makes one tile of the product. Step by step through the depth, its threads bring a piece of left and of right into
-// shared memory, while they multiply the piece before; each thread keeps the sums of a small tile in registers.
+// A block makes one tile of the product. Step by step through the depth, its threads bring a piece of left and of right
+// into shared memory, while they multiply the piece before; each thread keeps the sums of a small tile in registers.
 #include "code/product.h"
 
 #include "code/grid.h"
@@ -24,7 +24,8 @@ TENON_GPU_FUNCTION int64_t Offset(const Steps& steps, int64_t i) {
   return piece * steps.outer_step + (i - piece * steps.inner) * steps.step;
 }
 
-// ---- Operands: a Line and a Depth are what is worked out once for many elements; Address is -1 where there is none ----
+// ---- Operands: a Line and a Depth are what is worked out once for many elements; Address is -1 where there is none
+// ----
 
 template <class T>
 class MatrixSource {
@@ -87,7 +88,8 @@ class PatchSource {
   TENON_GPU_FUNCTION Part Pixel(int64_t p) const {
     const int64_t image = Quotient(p, view_.plane), pixel = p - image * view_.plane;
     const int64_t y = Quotient(pixel, view_.plane_width), x = pixel - y * view_.plane_width;
-    return {image * view_.image_step, static_cast<int32_t>(y) * view_.y_scale + view_.y_shift, static_cast<int32_t>(x) * view_.x_scale + view_.x_shift};
+    return {image * view_.image_step, static_cast<int32_t>(y) * view_.y_scale + view_.y_shift,
+            static_cast<int32_t>(x) * view_.x_scale + view_.x_shift};
   }
   TENON_GPU_FUNCTION Part Cell(int64_t e) const {
     const int64_t tap = Quotient(e, view_.channels), channel = e - tap * view_.channels;
@@ -99,8 +101,8 @@ class PatchSource {
   int64_t lines_, end_;
 };
 
-// What one thread brings of an operand at every step: four neighbours in the direction in which memory goes, once or several
-// times; of small pieces not every thread brings something.
+// What one thread brings of an operand at every step: four neighbours in the direction in which memory goes, once or
+// several times; of small pieces not every thread brings something.
 template <class T, class A, class Source, int kSide, int kDepth>
 class Loader {
   static constexpr int kPieces = kSide * kDepth / 4;
@@ -110,7 +112,8 @@ class Loader {
 
  public:
   static constexpr int kShared = kDepth * kRow;  // elements
-  TENON_GPU_FUNCTION Loader(const Source& source, int64_t first_line, int64_t first_depth) : source_(source), next_(first_depth) {
+  TENON_GPU_FUNCTION Loader(const Source& source, int64_t first_line, int64_t first_depth)
+      : source_(source), next_(first_depth) {
     TENON_GPU_UNROLL_ALL
     for (int t = 0; t < kTimes; ++t) {
       const int64_t line = first_line + LineOf(t);
@@ -133,7 +136,8 @@ class Loader {
         for (int i = 0; i < 4; ++i) items_[t].at[i] = static_cast<A>(static_cast<Wide<T>>(four.at[i]));
       } else {
         for (int i = 0; i < 4; ++i) {
-          const int64_t at = source_.Address(lines_[t][i], source_.along_depth() && i > 0 ? source_.DepthAt(first + i) : depth);
+          const int64_t at =
+              source_.Address(lines_[t][i], source_.along_depth() && i > 0 ? source_.DepthAt(first + i) : depth);
           items_[t].at[i] = at < 0 ? A(0) : static_cast<A>(static_cast<Wide<T>>(data[at]));
         }
       }
@@ -153,13 +157,19 @@ class Loader {
       }
     }
   }
-  TENON_GPU_FUNCTION static Quad<A> At(const A* shared, int depth, uint32_t line) { return *reinterpret_cast<const Quad<A>*>(shared + depth * kRow + line); }
+  TENON_GPU_FUNCTION static Quad<A> At(const A* shared, int depth, uint32_t line) {
+    return *reinterpret_cast<const Quad<A>*>(shared + depth * kRow + line);
+  }
 
  private:
   TENON_GPU_FUNCTION int PieceOf(int t) const { return static_cast<int>(BlockThread()) + t * kThreads; }
   TENON_GPU_FUNCTION bool IsMine(int t) const { return kPieces % kThreads == 0 || PieceOf(t) < kPieces; }
-  TENON_GPU_FUNCTION int LineOf(int t) const { return source_.along_depth() ? PieceOf(t) / (kDepth / 4) : PieceOf(t) % (kSide / 4) * 4; }
-  TENON_GPU_FUNCTION int DepthOf(int t) const { return source_.along_depth() ? PieceOf(t) % (kDepth / 4) * 4 : PieceOf(t) / (kSide / 4); }
+  TENON_GPU_FUNCTION int LineOf(int t) const {
+    return source_.along_depth() ? PieceOf(t) / (kDepth / 4) : PieceOf(t) % (kSide / 4) * 4;
+  }
+  TENON_GPU_FUNCTION int DepthOf(int t) const {
+    return source_.along_depth() ? PieceOf(t) % (kDepth / 4) * 4 : PieceOf(t) / (kSide / 4);
+  }
 
   const Source& source_;
   int64_t next_;
@@ -172,7 +182,8 @@ class Loader {
 template <class T, class A>
 TENON_GPU_FUNCTION T Finished(const ProductEpilogue& epilogue, int64_t row, int64_t column, A sum) {
   if constexpr (std::is_floating_point_v<A>) {
-    if (epilogue.bias != nullptr) sum += static_cast<A>(static_cast<const T*>(epilogue.bias)[epilogue.of_rows ? row : column]);
+    if (epilogue.bias != nullptr)
+      sum += static_cast<A>(static_cast<const T*>(epilogue.bias)[epilogue.of_rows ? row : column]);
     if (epilogue.relu) sum = sdk::ReluOp()(sum);
   }
   return static_cast<T>(sum);
@@ -208,7 +219,8 @@ struct Sums {
 
 // function(row, first column, its four sums) for what of the tile is inside.
 template <class A, ProductTile kTile, class Function>
-TENON_GPU_FUNCTION void ForEachFour(const ProductParams& p, const Sums<A, kTile>& sums, int64_t first_row, int64_t first_column, const Function& function) {
+TENON_GPU_FUNCTION void ForEachFour(const ProductParams& p, const Sums<A, kTile>& sums, int64_t first_row,
+                                    int64_t first_column, const Function& function) {
   using S = Share<kTile>;
   TENON_GPU_UNROLL_ALL
   for (int i = 0; i < S::kRowGroups * 4; ++i) {
@@ -221,7 +233,8 @@ TENON_GPU_FUNCTION void ForEachFour(const ProductParams& p, const Sums<A, kTile>
   }
 }
 template <class T, class A, ProductTile kTile>
-TENON_GPU_FUNCTION void Store(const ProductParams& p, const Sums<A, kTile>& sums, int64_t batch, int64_t part, int64_t first_row, int64_t first_column) {
+TENON_GPU_FUNCTION void Store(const ProductParams& p, const Sums<A, kTile>& sums, int64_t batch, int64_t part,
+                              int64_t first_row, int64_t first_column) {
   if (p.parts != nullptr) {
     A* parts = static_cast<A*>(p.parts) + (part * p.batches.count + batch) * p.rows * p.columns;
     ForEachFour<A, kTile>(p, sums, first_row, first_column, [&](int64_t row, int64_t column, const A* four) {
@@ -257,7 +270,9 @@ TENON_GPU_FUNCTION void Store(const ProductParams& p, const Sums<A, kTile>& sums
 template <class T>
 TENON_GPU_FUNCTION const MatrixView& ViewFor(const ProductParams& p, const MatrixSource<T>*) { return p.left_view; }
 template <class T, bool kTurned>
-TENON_GPU_FUNCTION const PatchView& ViewFor(const ProductParams& p, const PatchSource<T, kTurned>*) { return p.patches; }
+TENON_GPU_FUNCTION const PatchView& ViewFor(const ProductParams& p, const PatchSource<T, kTurned>*) {
+  return p.patches;
+}
 
 template <class T, class A, class Left, ProductTile kTile>
 TENON_GPU_FUNCTION void Product(const ProductParams& p) {
@@ -278,7 +293,8 @@ TENON_GPU_FUNCTION void Product(const ProductParams& p) {
   const int64_t end = begin + p.part_depth < p.depth ? begin + p.part_depth : p.depth;
   const int64_t steps = end > begin ? (end - begin + kTile.depth - 1) / kTile.depth : 0;
   const uint32_t row = 4 * (p.out_along_rows ? BlockThread() % S::kRowThreads : BlockThread() / kTile.column_threads);
-  const uint32_t column = 4 * (p.out_along_rows ? BlockThread() / S::kRowThreads : BlockThread() % kTile.column_threads);
+  const uint32_t column =
+      4 * (p.out_along_rows ? BlockThread() / S::kRowThreads : BlockThread() % kTile.column_threads);
 
   for (int64_t batch = BlockZ(); batch < p.batches.count; batch += p.batch_blocks) {
     const BatchOffsets offsets = Locate(p.batches, batch);
@@ -305,8 +321,10 @@ TENON_GPU_FUNCTION void Product(const ProductParams& p) {
       TENON_GPU_UNROLL_ALL
       for (int k = 0; k < kTile.depth; ++k) {
         Quad<A> a[S::kRowGroups], b[S::kColumnGroups];
-        for (int g = 0; g < S::kRowGroups; ++g) a[g] = LeftLoader::At(lefts, k, static_cast<uint32_t>(g * S::kRowsApart) + row);
-        for (int g = 0; g < S::kColumnGroups; ++g) b[g] = RightLoader::At(rights, k, static_cast<uint32_t>(g * S::kColumnsApart) + column);
+        for (int g = 0; g < S::kRowGroups; ++g)
+          a[g] = LeftLoader::At(lefts, k, static_cast<uint32_t>(g * S::kRowsApart) + row);
+        for (int g = 0; g < S::kColumnGroups; ++g)
+          b[g] = RightLoader::At(rights, k, static_cast<uint32_t>(g * S::kColumnsApart) + column);
         TENON_GPU_UNROLL_ALL
         for (int i = 0; i < S::kRowGroups * 4; ++i) {
           TENON_GPU_UNROLL_ALL
@@ -332,7 +350,8 @@ TENON_GPU_FUNCTION void ProductSum(const ProductParams& p) {
     for (int64_t part = 1; part < p.parts_count; ++part) sum += parts[part * total + i];
     const int64_t line = Quotient(i, p.columns), column = i - line * p.columns;
     const int64_t batch = Quotient(line, p.rows), row = line - batch * p.rows;
-    static_cast<T*>(p.out)[batch * p.batches.out_step + Offset(p.out_row, row) + column * p.out_column_step] = Finished<T>(p.epilogue, row, column, sum);
+    static_cast<T*>(p.out)[batch * p.batches.out_step + Offset(p.out_row, row) + column * p.out_column_step] =
+        Finished<T>(p.epilogue, row, column, sum);
   }
 }
 

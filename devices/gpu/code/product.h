@@ -9,8 +9,8 @@
 //   ProductFlat_<type>         in tiles of few rows, of floats
 //   ProductSum_<type>          adds the parts of a product whose depth was split
 //
-// Halves are summed as floats and rounded once; integers (u32, u64) wrap. Sums go through the depth in its order, parts in
-// theirs: the same bits every time.
+// Halves are summed as floats and rounded once; integers (u32, u64) wrap. Sums go through the depth in its order, parts
+// in theirs: the same bits every time.
 #ifndef TENON_DEVICES_GPU_CODE_PRODUCT_H_
 #define TENON_DEVICES_GPU_CODE_PRODUCT_H_
 
@@ -24,10 +24,12 @@ struct ProductTile {
   int depth;           // of one step
   int column_threads;  // of a row of threads, each of which has 4 by 4 sums or several times so many
 };
-inline constexpr ProductTile kSmallTile = {64, 64, 16, 16}, kLargeTile = {128, 128, 8, 16}, kFlatTile = {16, 256, 8, 64};
+inline constexpr ProductTile kSmallTile = {64, 64, 16, 16}, kLargeTile = {128, 128, 8, 16},
+                             kFlatTile = {16, 256, 8, 64};
 inline constexpr int64_t kDeepestStep = 16;  // parts of a split depth are whole steps of any tile
 
-// Where element i stands along one direction: i * step; or, in pieces of `inner`, (i / inner) * outer_step + (i % inner) * step.
+// Where element i stands along one direction: i * step; or, in pieces of `inner`, (i / inner) * outer_step + (i %
+// inner) * step.
 struct Steps {
   int64_t step;
   int64_t inner;  // 0: all one piece
@@ -41,9 +43,9 @@ struct MatrixView {
   bool quads;        // four neighbours, from any multiple of four, can be loaded at once
 };
 
-// An operand whose lines are patches of images. A cell of a patch is a tap (ky, kx) of the window and a channel; with pixel
-// (py, px) of the plane of windows it stands in the image at row (py * y_scale + y_shift + ky * y_tap) / y_divide, if that is
-// whole and inside, else is 0; so for columns.
+// An operand whose lines are patches of images. A cell of a patch is a tap (ky, kx) of the window and a channel; with
+// pixel (py, px) of the plane of windows it stands in the image at row (py * y_scale + y_shift + ky * y_tap) /
+// y_divide, if that is whole and inside, else is 0; so for columns.
 struct PatchView {
   bool along_cells;  // neighbours in memory are channels; else pixels
   bool quads;

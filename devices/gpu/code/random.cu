@@ -10,7 +10,8 @@ TENON_GPU_FUNCTION Distribution MakeDistribution(const RandomParams& p) {
   if constexpr (std::is_empty_v<Distribution>) {
     return Distribution();
   } else {
-    return Distribution{static_cast<decltype(Distribution::low)>(p.low), static_cast<typename Distribution::U>(p.range)};
+    return Distribution{static_cast<decltype(Distribution::low)>(p.low),
+                        static_cast<typename Distribution::U>(p.range)};
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers: <Distribution>_<type> fills a tensor from a generator, the same numbers as on the CPU; TakeOfStream moves a stream on.
+// Random numbers: <Distribution>_<type> fills a tensor from a generator, the same numbers as on the CPU; TakeOfStream
+// moves a stream on.
 #ifndef TENON_DEVICES_GPU_CODE_RANDOM_H_
 #define TENON_DEVICES_GPU_CODE_RANDOM_H_
 

@@ -59,7 +59,8 @@ struct Disjoining {
 
 // Warps exchange words: a bool is merged as one. A mean of integers is of a sum that does not wrap.
 template <class Op, class T>
-using PartOf = std::conditional_t<std::is_same_v<T, bool>, uint32_t, std::conditional_t<std::is_same_v<Op, Averaging>, int64_t, Wide<T>>>;
+using PartOf = std::conditional_t<std::is_same_v<T, bool>, uint32_t,
+                                  std::conditional_t<std::is_same_v<Op, Averaging>, int64_t, Wide<T>>>;
 // Many floats are added in double.
 template <class Op, class Part>
 using TotalOf = std::conditional_t<std::is_base_of_v<Summing, Op> && std::is_same_v<Part, float>, double, Part>;

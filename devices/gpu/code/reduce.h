@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions: their shape and parameters. A reduction <Name> is up to three kernels: <Name>Rows_<type> where the innermost dim is
-// reduced, <Name>Columns_<type> where it is kept, and <Name>Last_<type> for what the blocks of one result have left.
+// Reductions: their shape and parameters. A reduction <Name> is up to three kernels: <Name>Rows_<type> where the
+// innermost dim is reduced, <Name>Columns_<type> where it is kept, and <Name>Last_<type> for what the blocks of one
+// result have left.
 #ifndef TENON_DEVICES_GPU_CODE_REDUCE_H_
 #define TENON_DEVICES_GPU_CODE_REDUCE_H_
 
@@ -25,7 +26,7 @@ struct ReductionShape {
   int64_t inputs_of_result;  // elements that each is of
   int64_t splits;     // shares of the inputs of one result, which are combined by the last kernel
   int64_t per_split;  // inputs of a share
-  uint32_t lanes;     // Rows: threads for one share of one result. Columns: results side by side in a block. A power of 2
+  uint32_t lanes;  // Rows: threads for one share of one result. Columns: results side by side in a block. A power of 2
   void* partial;      // [splits][outputs], where there are several shares; 16 bytes each
 };
 inline constexpr int64_t kPartialBytes = 16;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device code of every reduction, whatever is summed: elements, squares, the place of a maximum, moments of a batch.
+// The device code of every reduction, whatever is summed: elements, squares, the place of a maximum, moments of a
+// batch.
 //
 //   struct Policy {
 //     explicit Policy(const Params& p);
@@ -11,8 +12,9 @@
 //     void Store(int64_t o, Total total) const;              // called once for a result
 //     using Element = T; const T* elements() const;          // optional: Load(at, ...) is Of(elements()[at]), by packs
 //     Part Of(T element) const;
-//     Policy At(int64_t o) const;                            // optional: one that knows more of result o, asked once for many elements
-//     bool Skips(int64_t o) const;                           // optional: result o is not wanted: nothing is read or stored
+//     Policy At(int64_t o) const;                            // optional: one that knows more of result o, asked once
+//     for many elements bool Skips(int64_t o) const;                           // optional: result o is not wanted:
+//     nothing is read or stored
 //   };
 //   TENON_GPU_REDUCTION(Sum, f32, ReduceParams, Policy)
 //
@@ -41,7 +43,8 @@ TENON_GPU_FUNCTION int64_t OffsetOf(const WalkShape& walk, Index index) {
 TENON_GPU_FUNCTION int64_t Offset(const WalkShape& walk, int64_t index) {
   if (walk.rank <= 1) return walk.rank == 0 ? 0 : index * walk.strides[0];
   // 32 bits divide faster.
-  return index <= INT32_MAX ? OffsetOf(walk, static_cast<uint32_t>(index)) : OffsetOf(walk, static_cast<uint64_t>(index));
+  return index <= INT32_MAX ? OffsetOf(walk, static_cast<uint32_t>(index))
+                            : OffsetOf(walk, static_cast<uint64_t>(index));
 }
 
 // load(r) for r = begin, begin + step, ... below end, four at a time.
@@ -55,7 +58,8 @@ TENON_GPU_FUNCTION typename Policy::Total MergeEvery(int64_t begin, int64_t end,
   for (; r + 3 * step < end; r += 4 * step) {
     const Part a = load(r), b = load(r + step), c = load(r + 2 * step), d = load(r + 3 * step);
     total = Policy::template Merge<Total>(
-        total, static_cast<Total>(Policy::template Merge<Part>(Policy::template Merge<Part>(a, b), Policy::template Merge<Part>(c, d))));
+        total, static_cast<Total>(Policy::template Merge<Part>(Policy::template Merge<Part>(a, b),
+                                                               Policy::template Merge<Part>(c, d))));
   }
   TENON_GPU_UNROLL(1)
   for (; r < end; r += step) total = Policy::template Merge<Total>(total, static_cast<Total>(load(r)));
@@ -80,10 +84,11 @@ TENON_GPU_FUNCTION bool Skips(const Policy& policy, int64_t o) {
   }
 }
 
-// What one thread of `step` merges of a line: n elements from `at` on, `stride` apart, the first being the r-th of result o.
+// What one thread of `step` merges of a line: n elements from `at` on, `stride` apart, the first being the r-th of
+// result o.
 template <class Policy>
-TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_t at, int64_t stride, int64_t o, int64_t r, int64_t n, int64_t lane,
-                                                    int64_t step) {
+TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_t at, int64_t stride, int64_t o,
+                                                    int64_t r, int64_t n, int64_t lane, int64_t step) {
   if constexpr (requires { typename Policy::Element; }) {
     using Part = typename Policy::Part;
     using Total = typename Policy::Total;
@@ -118,8 +123,8 @@ TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_
 
 // What one thread of `step` merges of inputs [begin, end) of result o.
 template <class Policy>
-TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& of_all, const ReductionShape& s, int64_t o, int64_t begin, int64_t end,
-                                                     int64_t lane, int64_t step) {
+TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& of_all, const ReductionShape& s, int64_t o,
+                                                     int64_t begin, int64_t end, int64_t lane, int64_t step) {
   using Total = typename Policy::Total;
   const Policy policy = PolicyAt(of_all, o);
   const int64_t base = Offset(s.kept, o);
@@ -148,7 +153,8 @@ TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& of_all, const
 }
 
 template <class Policy>
-TENON_GPU_FUNCTION void Finish(const Policy& policy, const ReductionShape& s, int64_t o, int64_t split, typename Policy::Total total) {
+TENON_GPU_FUNCTION void Finish(const Policy& policy, const ReductionShape& s, int64_t o, int64_t split,
+                               typename Policy::Total total) {
   if (s.splits == 1) {
     policy.Store(o, total);
   } else {
@@ -169,8 +175,10 @@ TENON_GPU_FUNCTION void ReduceRows(const Params& p) {
   ForEachItem(s.outputs * s.splits, s.lanes, [&](int64_t item, uint32_t lane, bool valid) {
     const int64_t split = s.splits == 1 ? 0 : item / s.outputs, o = item - split * s.outputs;
     valid = valid && !Skips(policy, o);
-    Total total = valid ? MergeShare(policy, s, o, split * s.per_split, ShareEnd(s, split), lane, s.lanes) : Policy::First();
-    total = GroupReduce(total, Policy::First(), s.lanes, [](Total a, Total b) { return Policy::template Merge<Total>(a, b); });
+    Total total =
+        valid ? MergeShare(policy, s, o, split * s.per_split, ShareEnd(s, split), lane, s.lanes) : Policy::First();
+    total = GroupReduce(total, Policy::First(), s.lanes,
+                        [](Total a, Total b) { return Policy::template Merge<Total>(a, b); });
     if (valid && lane == 0) Finish(policy, s, o, split, total);
   });
 }
@@ -184,13 +192,15 @@ TENON_GPU_FUNCTION void ReduceColumns(const Params& p) {
   const Policy policy(p);
   const uint32_t column = BlockThread() % s.lanes, row = BlockThread() / s.lanes, rows = BlockThreads() / s.lanes;
   const int64_t split = BlockY(), begin = split * s.per_split, end = ShareEnd(s, split);
-  for (int64_t first = static_cast<int64_t>(BlockX()) * s.lanes; first < s.outputs; first += static_cast<int64_t>(BlocksX()) * s.lanes) {
+  for (int64_t first = static_cast<int64_t>(BlockX()) * s.lanes; first < s.outputs;
+       first += static_cast<int64_t>(BlocksX()) * s.lanes) {
     const int64_t o = first + column;
     const bool valid = o < s.outputs && !Skips(policy, o);
     Total total = Policy::First();
     if constexpr (kLast) {
       const Total* partial = static_cast<const Total*>(s.partial);
-      for (int64_t r = row; valid && r < s.inputs; r += rows) total = Policy::template Merge<Total>(total, partial[r * s.outputs + o]);
+      for (int64_t r = row; valid && r < s.inputs; r += rows)
+        total = Policy::template Merge<Total>(total, partial[r * s.outputs + o]);
     } else if (valid) {
       total = MergeShare(policy, s, o, begin, end, row, rows);
     }
@@ -198,7 +208,9 @@ TENON_GPU_FUNCTION void ReduceColumns(const Params& p) {
     totals[BlockThread()] = total;
     Barrier();
     for (uint32_t half = rows / 2; half > 0; half /= 2) {
-      if (row < half) totals[BlockThread()] = Policy::template Merge<Total>(totals[BlockThread()], totals[BlockThread() + half * s.lanes]);
+      if (row < half)
+        totals[BlockThread()] =
+            Policy::template Merge<Total>(totals[BlockThread()], totals[BlockThread() + half * s.lanes]);
       Barrier();
     }
     if (row == 0 && valid) Finish(policy, s, o, split, totals[column]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that groups of threads walk along by packs of 16 bytes, wherever in memory a row begins.
 //
-// The packs are those of the row that is written: they begin at multiples of 16 bytes, so the first and the last may stick out of the row. A row that
-// is read is loaded by packs where its own begin likewise, else element by element. Places outside a row have a value of the caller's.
+// The packs are those of the row that is written: they begin at multiples of 16 bytes, so the first and the last may
+// stick out of the row. A row that is read is loaded by packs where its own begin likewise, else element by element.
+// Places outside a row have a value of the caller's.
 #ifndef TENON_DEVICES_GPU_CODE_ROW_H_
 #define TENON_DEVICES_GPU_CODE_ROW_H_
 
@@ -52,15 +53,19 @@ class RowPacks {
   const int64_t packs;
 
  private:
-  static TENON_GPU_FUNCTION int32_t ShiftOf(const T* row) { return static_cast<int32_t>(reinterpret_cast<uintptr_t>(row) / sizeof(T) % kCount); }
+  static TENON_GPU_FUNCTION int32_t ShiftOf(const T* row) {
+    return static_cast<int32_t>(reinterpret_cast<uintptr_t>(row) / sizeof(T) % kCount);
+  }
   TENON_GPU_FUNCTION bool IsWhole(int64_t first) const { return first >= 0 && first + kCount <= width; }
 };
 
-// The packs of a row that one thread of `lanes` sees: every lanes-th. kHeld: how many it keeps, where that is all of them; 0: they are read again.
+// The packs of a row that one thread of `lanes` sees: every lanes-th. kHeld: how many it keeps, where that is all of
+// them; 0: they are read again.
 template <class T, int kHeld>
 class RowShare {
  public:
-  TENON_GPU_FUNCTION RowShare(const RowPacks<T>& packs_of_row, const T* row, int64_t row_step, uint32_t thread, uint32_t threads, T value_outside)
+  TENON_GPU_FUNCTION RowShare(const RowPacks<T>& packs_of_row, const T* row, int64_t row_step, uint32_t thread,
+                              uint32_t threads, T value_outside)
       : packs(packs_of_row), lane(thread), lanes(threads), x(row), step(row_step), outside(value_outside) {
     if constexpr (kHeld > 0) {
       TENON_GPU_UNROLL_ALL

@@ -8,7 +8,8 @@ namespace tenon::gpu {
 
 // What a T is summed as; integers wrap.
 template <class T>
-using SumOf = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, Wide<T>>;
+using SumOf =
+    std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>, Wide<T>>;
 
 template <class A>
 TENON_GPU_FUNCTION A DivisorOf(Over over, int64_t count) {
@@ -137,7 +138,8 @@ TENON_GPU_FUNCTION void WriteNamed(const SegmentNamedParams& p) {
 
 TENON_GPU_FUNCTION void MakeSparseKeys(const SparseKeyParams& p) {
   for (int64_t i = Thread(); i < p.count; i += Threads()) {
-    const int64_t m = IndexOf(p.indices, 2 * i + (p.turned != 0 ? 1 : 0)), k = IndexOf(p.indices, 2 * i + (p.turned != 0 ? 0 : 1));
+    const int64_t m = IndexOf(p.indices, 2 * i + (p.turned != 0 ? 1 : 0)),
+                  k = IndexOf(p.indices, 2 * i + (p.turned != 0 ? 0 : 1));
     const bool has_depth = k >= 0 && k < p.inner, has_row = m >= 0 && m < p.rows;
     if (!has_depth) Report(p.depth, i, k, p.inner);
     else if (!has_row) Report(p.row, i, m, p.rows);

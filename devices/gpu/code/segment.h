@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of rows that stand together by their segment: SegmentSum, SparseSegmentSum and its kind, and with a sort before them their
-// gradients and SparseTensorDenseMatMul.
+// Sums of rows that stand together by their segment: SegmentSum, SparseSegmentSum and its kind, and with a sort before
+// them their gradients and SparseTensorDenseMatMul.
 //
-// The rows are cut into chunks. A thread walks down one column of one chunk; what begins and ends within the chunk it writes, and the
-// sums of its first and last segment, which may go on in other chunks, are two rows of the next level, until one chunk is left. The
-// order depends on the shape alone: the same bits every time.
+// The rows are cut into chunks. A thread walks down one column of one chunk; what begins and ends within the chunk it
+// writes, and the sums of its first and last segment, which may go on in other chunks, are two rows of the next level,
+// until one chunk is left. The order depends on the shape alone: the same bits every time.
 #ifndef TENON_DEVICES_GPU_CODE_SEGMENT_H_
 #define TENON_DEVICES_GPU_CODE_SEGMENT_H_
 
@@ -16,7 +16,8 @@ namespace tenon::gpu {
 
 using sdk::Over;
 
-// SegmentSum_<type> of the first level, SegmentSumNext_<type> of the next ones. A sum is of the type's wide or unsigned one.
+// SegmentSum_<type> of the first level, SegmentSumNext_<type> of the next ones. A sum is of the type's wide or unsigned
+// one.
 struct SegmentSumParams {
   const void* x;
   int64_t x_rows;
@@ -53,7 +54,8 @@ struct SegmentKeyParams {
   uint32_t* counts;
   FaultSite index, id;
 };
-// SegmentGradRows_<type>: of the sorted ones, which row of the gradient it is and what that is scaled with. Of a `wide` type.
+// SegmentGradRows_<type>: of the sorted ones, which row of the gradient it is and what that is scaled with. Of a `wide`
+// type.
 struct SegmentGradParams {
   const uint32_t* places;
   IndexTensor ids;
@@ -75,8 +77,8 @@ struct SegmentNamedParams {
 
 // ---- SparseTensorDenseMatMul ----
 
-// SparseProductKeys: rows of the product to sort; SparseProductRows_<type>: of the sorted ones, which row of the dense matrix it is
-// and what that is scaled with.
+// SparseProductKeys: rows of the product to sort; SparseProductRows_<type>: of the sorted ones, which row of the dense
+// matrix it is and what that is scaled with.
 struct SparseKeyParams {
   IndexTensor indices;  // [count, 2]
   int64_t count, rows, inner;

@@ -46,7 +46,8 @@ struct CastParams {
   int64_t count;
 };
 
-// Several casts between the same types, whose elements are numbered in chunks; a block takes one at a time. None reads or writes what another writes.
+// Several casts between the same types, whose elements are numbered in chunks; a block takes one at a time. None reads
+// or writes what another writes.
 inline constexpr int64_t kCastChunk = 4096;
 inline constexpr uint32_t kCastThreads = 256;
 struct CastManyParams {

@@ -23,7 +23,8 @@ TENON_GPU_FUNCTION int GroupAt(int row, int group) {
 
 // Rows [first, first + kRows) of `rows` into shared memory; zeros beyond the last row and the last element.
 template <class T, int kRows, int kDepth, int kThreads, RowSwizzle kSwizzle>
-TENON_GPU_FUNCTION void LoadRows(const T* from, int64_t step, int64_t first, int64_t rows, int depth, bool even, Four<float>* to) {
+TENON_GPU_FUNCTION void LoadRows(const T* from, int64_t step, int64_t first, int64_t rows, int depth, bool even,
+                                 Four<float>* to) {
   constexpr int kGroups = kDepth / 4, kRowsAtOnce = kThreads / kGroups;
   const int first_row = static_cast<int>(BlockThread()) / kGroups, group = static_cast<int>(BlockThread()) % kGroups;
   const int64_t left = group * 4 < depth ? rows - first - first_row : 0;  // of the thread's rows, with those between

@@ -63,7 +63,8 @@ TENON_GPU_FUNCTION void Softmax(const SoftmaxParams& p) {
     ForEachItem(p.rows, p.lanes, [&](int64_t row, uint32_t lane, bool valid) {
       const int64_t start = (valid ? row : 0) * p.width;
       T* out = static_cast<T*>(p.out) + start;
-      const RowShare<T, kHeld> share(RowPacks<T>(out, valid ? p.width : 0), static_cast<const T*>(p.x) + start, 1, lane, p.lanes, static_cast<T>(kLowest<A>));
+      const RowShare<T, kHeld> share(RowPacks<T>(out, valid ? p.width : 0), static_cast<const T*>(p.x) + start, 1, lane,
+                                     p.lanes, static_cast<T>(kLowest<A>));
       const RowSum<A> row_sum = SumOfRow(share);
       const A scale = A(1) / row_sum.sum, log_sum = kLog ? std::log(row_sum.sum) : A(0);
       share.ForEach([&](int64_t first, const Pack<T>& pack) {
@@ -88,8 +89,8 @@ TENON_GPU_FUNCTION void CrossEntropy(const CrossEntropyParams& p) {
     ForEachItem(p.rows, p.lanes, [&](int64_t row, uint32_t lane, bool valid) {
       const int64_t r = valid ? row : 0;
       T* back = static_cast<T*>(p.backprop) + r * p.width;
-      const RowShare<T, kHeld> share(RowPacks<T>(back, valid ? p.width : 0), static_cast<const T*>(p.x) + r * p.x_row, p.x_step, lane, p.lanes,
-                                     static_cast<T>(kLowest<A>));
+      const RowShare<T, kHeld> share(RowPacks<T>(back, valid ? p.width : 0), static_cast<const T*>(p.x) + r * p.x_row,
+                                     p.x_step, lane, p.lanes, static_cast<T>(kLowest<A>));
       const RowSum<A> row_sum = SumOfRow(share);
       const T* labels = static_cast<const T*>(p.labels) + r * p.y_row;
       const A log_sum = std::log(row_sum.sum);
@@ -127,7 +128,8 @@ TENON_GPU_FUNCTION void SparseCrossEntropy(const SparseCrossEntropyParams& p) {
       const int64_t label = valid ? IntegerAt(p.labels, p.wide_labels, row) : 0;
       T* back = static_cast<T*>(p.backprop) + start;
       T* loss = static_cast<T*>(p.loss) + r;
-      const RowShare<T, kHeld> share(RowPacks<T>(back, valid ? p.width : 0), static_cast<const T*>(p.x) + start, 1, lane, p.lanes, static_cast<T>(kLowest<A>));
+      const RowShare<T, kHeld> share(RowPacks<T>(back, valid ? p.width : 0), static_cast<const T*>(p.x) + start, 1,
+                                     lane, p.lanes, static_cast<T>(kLowest<A>));
       const RowSum<A> row_sum = SumOfRow(share);
       const A scale = A(1) / row_sum.sum;
       if (valid && lane == 0 && (label < 0 || label >= p.width)) {
@@ -136,7 +138,9 @@ TENON_GPU_FUNCTION void SparseCrossEntropy(const SparseCrossEntropyParams& p) {
       }
       share.ForEach([&](int64_t first, const Pack<T>& pack) {
         // Not subtracted where that might overflow: a label may be any number.
-        const int32_t at = label >= first && label < first + RowPacks<T>::kCount && share.packs.Has(label) ? static_cast<int32_t>(label - first) : -1;
+        const int32_t at = label >= first && label < first + RowPacks<T>::kCount && share.packs.Has(label)
+                               ? static_cast<int32_t>(label - first)
+                               : -1;
         Pack<T> to;
         TENON_GPU_UNROLL_ALL
         for (int k = 0; k < RowPacks<T>::kCount; ++k) {

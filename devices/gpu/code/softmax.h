@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax_<type>, LogSoftmax_<type>, CrossEntropy_<type>, SparseCrossEntropy_<type> and InTopK: their parameters. `lanes` threads
-// work on a row.
+// Softmax_<type>, LogSoftmax_<type>, CrossEntropy_<type>, SparseCrossEntropy_<type> and InTopK: their parameters.
+// `lanes` threads work on a row.
 #ifndef TENON_DEVICES_GPU_CODE_SOFTMAX_H_
 #define TENON_DEVICES_GPU_CODE_SOFTMAX_H_
 

@@ -17,13 +17,16 @@ struct DigitCounts {
   TENON_GPU_FUNCTION uint32_t operator[](uint32_t digit) const {
     uint32_t count = 0;
     for (int w = 0; w < kWords; ++w) {
-      if (static_cast<int>(digit) / kOfWord == w) count = static_cast<uint32_t>(words[w] >> (digit % kOfWord * 16)) & 0xffff;
+      if (static_cast<int>(digit) / kOfWord == w)
+        count = static_cast<uint32_t>(words[w] >> (digit % kOfWord * 16)) & 0xffff;
     }
     return count;
   }
 };
 TENON_GPU_FUNCTION uint64_t AddCounts(uint64_t a, uint64_t b) { return a + b; }
-TENON_GPU_FUNCTION uint32_t DigitOf(uint64_t key, int32_t shift) { return static_cast<uint32_t>(key >> shift) & (kSortDigits - 1); }
+TENON_GPU_FUNCTION uint32_t DigitOf(uint64_t key, int32_t shift) {
+  return static_cast<uint32_t>(key >> shift) & (kSortDigits - 1);
+}
 
 TENON_GPU_FUNCTION void CountDigits(const SortParams& p) {
   for (int64_t tile = BlockX(); tile < p.tiles; tile += BlocksX()) {
@@ -32,7 +35,8 @@ TENON_GPU_FUNCTION void CountDigits(const SortParams& p) {
       const int64_t i = tile * kSortTile + k * kSortThreads + BlockThread();
       if (i < p.count) counts.Add(DigitOf(p.keys[i], p.shift));
     }
-    for (int w = 0; w < DigitCounts::kWords; ++w) counts.words[w] = BlockReduce(counts.words[w], uint64_t{0}, AddCounts);
+    for (int w = 0; w < DigitCounts::kWords; ++w)
+      counts.words[w] = BlockReduce(counts.words[w], uint64_t{0}, AddCounts);
     if (BlockThread() < kSortDigits) p.sums[BlockThread() * p.tiles + tile] = counts[BlockThread()];
   }
 }

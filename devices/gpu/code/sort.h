@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stable radix sort of numbers, each with its place: digits of 4 bits, from the lowest on. For a digit SortCount counts how often
-// each of its values stands in each tile, ScanTiles (choose.h) sums these, and SortPut puts the numbers where they come then.
+// A stable radix sort of numbers, each with its place: digits of 4 bits, from the lowest on. For a digit SortCount
+// counts how often each of its values stands in each tile, ScanTiles (choose.h) sums these, and SortPut puts the
+// numbers where they come then.
 #ifndef TENON_DEVICES_GPU_CODE_SORT_H_
 #define TENON_DEVICES_GPU_CODE_SORT_H_
 

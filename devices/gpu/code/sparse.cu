@@ -32,7 +32,9 @@ TENON_GPU_FUNCTION void ReshapeSparse(const SparseReshapeParams& p) {
     }
     TENON_GPU_ROLLED for (int d = p.out_rank - 1; d >= 0; --d) {
       const auto dim = static_cast<uint64_t>(p.out_dims[d] > 0 ? p.out_dims[d] : 1);
-      const uint64_t above = at <= UINT32_MAX && dim <= UINT32_MAX ? static_cast<uint32_t>(at) / static_cast<uint32_t>(dim) : at / dim;  // 32 bits divide faster
+      const uint64_t above = at <= UINT32_MAX && dim <= UINT32_MAX
+                                 ? static_cast<uint32_t>(at) / static_cast<uint32_t>(dim)
+                                 : at / dim;  // 32 bits divide faster
       p.out[i * p.out_rank + d] = static_cast<int64_t>(at - above * dim);
       at = above;
     }

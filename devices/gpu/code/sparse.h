@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SparseOrder: that indices are in order and none comes twice. SparseReshape: indices into a tensor as those into another shape.
-// SparseFillEmptyRows in three: FillRowsKeys makes the rows numbers to sort, FillRowsCount finds the empty ones, and
-// FillRowsPut_<bytes of a value> writes all.
+// SparseOrder: that indices are in order and none comes twice. SparseReshape: indices into a tensor as those into
+// another shape. SparseFillEmptyRows in three: FillRowsKeys makes the rows numbers to sort, FillRowsCount finds the
+// empty ones, and FillRowsPut_<bytes of a value> writes all.
 #ifndef TENON_DEVICES_GPU_CODE_SPARSE_H_
 #define TENON_DEVICES_GPU_CODE_SPARSE_H_
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of gamma, beta, zeta, the normal distribution and Bessel. All are computed in double, and rounded once: a second set for
-// float would cost as much code again. Each is one function that its kernels call. Loops end whatever the operands.
+// Functions of gamma, beta, zeta, the normal distribution and Bessel. All are computed in double, and rounded once: a
+// second set for float would cost as much code again. Each is one function that its kernels call. Loops end whatever
+// the operands.
 #include "code/special.h"
 
 #include "code/map.h"
@@ -47,7 +48,9 @@ TENON_GPU_CALLED double Digamma(double x) {
   double before = 0;
   for (; x < 10; x += 1) before += 1 / x;
   const double z = 1 / (x * x);
-  const double series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+  const double series =
+      z *
+      (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   return std::log(x) - 0.5 / x - series - before - reflected;
 }
 
@@ -62,8 +65,8 @@ TENON_GPU_FUNCTION Dual operator/(Dual x, Dual y) {
   return {quotient, (x.slope - quotient * y.slope) / y.value};
 }
 
-// The factors that x^a exp(-x) is to be multiplied by: of the lower integral (a / x)... as a series over Gamma(a + 1), of the upper as a
-// continued fraction over Gamma(a); with their derivatives by a.
+// The factors that x^a exp(-x) is to be multiplied by: of the lower integral (a / x)... as a series over Gamma(a + 1),
+// of the upper as a continued fraction over Gamma(a); with their derivatives by a.
 TENON_GPU_CALLED Dual LowerFactor(double a, double x) {
   Dual sum = {1, 0}, term = {1, 0};
   for (int n = 1; n < kMostTerms; ++n) {
@@ -86,8 +89,12 @@ TENON_GPU_CALLED Dual UpperFactor(double a, double x) {
   }
   return h;
 }
-TENON_GPU_FUNCTION double LowerGamma(double a, double x) { return LowerFactor(a, x).value * std::exp(a * std::log(x) - x - Lgamma(a + 1)); }
-TENON_GPU_FUNCTION double UpperGamma(double a, double x) { return UpperFactor(a, x).value * std::exp(a * std::log(x) - x - Lgamma(a)); }
+TENON_GPU_FUNCTION double LowerGamma(double a, double x) {
+  return LowerFactor(a, x).value * std::exp(a * std::log(x) - x - Lgamma(a + 1));
+}
+TENON_GPU_FUNCTION double UpperGamma(double a, double x) {
+  return UpperFactor(a, x).value * std::exp(a * std::log(x) - x - Lgamma(a));
+}
 
 TENON_GPU_CALLED double Igamma(double a, double x) {
   if (x == 0) return 0;
@@ -123,12 +130,22 @@ TENON_GPU_CALLED double RandomGammaGrad(double a, double x) {
 
 // ---- Zeta ----
 
-// The sum of (q + k)^-s over k from 0 on, for s > 1 and q no whole number below 1: the first terms, then Euler's and Maclaurin's formula.
-// narrow: after nine terms wherever that is, as Eigen's of floats, which the CPU and TensorFlow have: below 0 the formula is far off then.
+// The sum of (q + k)^-s over k from 0 on, for s > 1 and q no whole number below 1: the first terms, then Euler's and
+// Maclaurin's formula. narrow: after nine terms wherever that is, as Eigen's of floats, which the CPU and TensorFlow
+// have: below 0 the formula is far off then.
 TENON_GPU_CALLED double ZetaSum(double s, double q, bool narrow) {
   // (2k)! / B_2k.
-  constexpr double kOver[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1307674368000.0 / 691, 74724249600.0, -10670622842880000.0 / 3617,
-                              5109094217170944000.0 / 43867, -802857662698291200000.0 / 174611, 1.5511210043330985984e23 / 854513,
+  constexpr double kOver[] = {12.0,
+                              -720.0,
+                              30240.0,
+                              -1209600.0,
+                              47900160.0,
+                              -1307674368000.0 / 691,
+                              74724249600.0,
+                              -10670622842880000.0 / 3617,
+                              5109094217170944000.0 / 43867,
+                              -802857662698291200000.0 / 174611,
+                              1.5511210043330985984e23 / 854513,
                               -1.6938241367317436694528e27 / 236364091};
   double sum = std::pow(q, -s), at = q, term = sum;
   for (int n = 0; n < 9 || (at <= 9 && !narrow); ++n) {
@@ -246,7 +263,8 @@ TENON_GPU_CALLED double ScaledI(int order, double x) {
     return sum * std::exp(-x);
   }
   double term = 1, sum = 1;
-  for (int k = 1; k < 40 && std::fabs(term) > kEnough; ++k) sum += term *= -(4.0 * order - (2 * k - 1) * (2 * k - 1)) / (8 * k * x);
+  for (int k = 1; k < 40 && std::fabs(term) > kEnough; ++k)
+    sum += term *= -(4.0 * order - (2 * k - 1) * (2 * k - 1)) / (8 * k * x);
   return sum / std::sqrt(2 * kPi * x);
 }
 // K of x > 0 times exp(x).
@@ -277,7 +295,8 @@ TENON_GPU_CALLED double ScaledK(int order, double x) {
     return sum * kStep;
   }
   double term = 1, sum = 1;
-  for (int k = 1; k < 40 && std::fabs(term) > kEnough; ++k) sum += term *= (4.0 * order - (2 * k - 1) * (2 * k - 1)) / (8 * k * x);
+  for (int k = 1; k < 40 && std::fabs(term) > kEnough; ++k)
+    sum += term *= (4.0 * order - (2 * k - 1) * (2 * k - 1)) / (8 * k * x);
   return sum * std::sqrt(kPi / (2 * x));
 }
 TENON_GPU_FUNCTION double Grown(double scaled, double x) { return std::exp(x / 2) * scaled * std::exp(x / 2); }
@@ -319,27 +338,29 @@ TENON_GPU_CALLED double FresnelCos(double x) { return sdk::integrals::Fresnel(x)
 template <class T>
 TENON_GPU_FUNCTION Wide<T> Widened(T x) { return static_cast<Wide<T>>(x); }
 
-#define TENON_GPU_OF_ONE(Name)                                                                                                               \
-  template <class T>                                                                                                                         \
-  TENON_GPU_FUNCTION void Each##Name(const UnaryParams& p) {                                                                                 \
-    TENON_GPU_ROLLED for (int64_t i = Thread(); i < p.count; i += Threads()) static_cast<T*>(p.y)[i] = T(Name(Widened(static_cast<const T*>(p.x)[i]))); \
-  }                                                                                                                                          \
-  TENON_GPU_KERNEL(Name##_f32, UnaryParams, Each##Name<float>)                                                                               \
-  TENON_GPU_KERNEL(Name##_f64, UnaryParams, Each##Name<double>)                                                                              \
-  TENON_GPU_KERNEL(Name##_f16, UnaryParams, Each##Name<Half>)                                                                                \
+#define TENON_GPU_OF_ONE(Name)                                                                         \
+  template <class T>                                                                                   \
+  TENON_GPU_FUNCTION void Each##Name(const UnaryParams& p) {                                           \
+    TENON_GPU_ROLLED for (int64_t i = Thread(); i < p.count; i += Threads()) static_cast<T*>(p.y)[i] = \
+        T(Name(Widened(static_cast<const T*>(p.x)[i])));                                               \
+  }                                                                                                    \
+  TENON_GPU_KERNEL(Name##_f32, UnaryParams, Each##Name<float>)                                         \
+  TENON_GPU_KERNEL(Name##_f64, UnaryParams, Each##Name<double>)                                        \
+  TENON_GPU_KERNEL(Name##_f16, UnaryParams, Each##Name<Half>)                                          \
   TENON_GPU_KERNEL(Name##_bf16, UnaryParams, Each##Name<Bfloat16>)
-#define TENON_GPU_OF_TWO_WIDE(Name)                                                                                                          \
-  template <class T>                                                                                                                         \
-  TENON_GPU_FUNCTION void Each##Name(const BinaryParams& p) {                                                                                \
-    ForEachPair(p, [&](int64_t i, int64_t a, int64_t b) {                                                                                    \
-      static_cast<T*>(p.out)[i] = T(Name(Widened(static_cast<const T*>(p.a)[a]), Widened(static_cast<const T*>(p.b)[b])));                 \
-    });                                                                                                                                      \
-  }                                                                                                                                          \
-  TENON_GPU_KERNEL(Name##_f32, BinaryParams, Each##Name<float>)                                                                              \
+#define TENON_GPU_OF_TWO_WIDE(Name)                                                                \
+  template <class T>                                                                               \
+  TENON_GPU_FUNCTION void Each##Name(const BinaryParams& p) {                                      \
+    ForEachPair(p, [&](int64_t i, int64_t a, int64_t b) {                                          \
+      static_cast<T*>(p.out)[i] =                                                                  \
+          T(Name(Widened(static_cast<const T*>(p.a)[a]), Widened(static_cast<const T*>(p.b)[b]))); \
+    });                                                                                            \
+  }                                                                                                \
+  TENON_GPU_KERNEL(Name##_f32, BinaryParams, Each##Name<float>)                                    \
   TENON_GPU_KERNEL(Name##_f64, BinaryParams, Each##Name<double>)
-#define TENON_GPU_OF_TWO(Name)                                                                                                               \
-  TENON_GPU_OF_TWO_WIDE(Name)                                                                                                                \
-  TENON_GPU_KERNEL(Name##_f16, BinaryParams, Each##Name<Half>)                                                                               \
+#define TENON_GPU_OF_TWO(Name)                                 \
+  TENON_GPU_OF_TWO_WIDE(Name)                                  \
+  TENON_GPU_KERNEL(Name##_f16, BinaryParams, Each##Name<Half>) \
   TENON_GPU_KERNEL(Name##_bf16, BinaryParams, Each##Name<Bfloat16>)
 TENON_GPU_SPECIAL_OF_ONE(TENON_GPU_OF_ONE)
 TENON_GPU_SPECIAL_OF_TWO(TENON_GPU_OF_TWO)

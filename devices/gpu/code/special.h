@@ -10,10 +10,11 @@
 namespace tenon::gpu {
 
 // X(op's name). Those of one tensor take UnaryParams, those of two BinaryParams.
-#define TENON_GPU_SPECIAL_OF_ONE(X)                                                                                       \
-  X(Lgamma) X(Digamma) X(Ndtri) X(Erfinv) X(Dawsn) X(Expint) X(Spence) X(FresnelSin) X(FresnelCos) X(BesselI0)            \
-  X(BesselI0e) X(BesselI1) X(BesselI1e) X(BesselJ0) X(BesselJ1) X(BesselY0) X(BesselY1) X(BesselK0) X(BesselK0e)          \
-  X(BesselK1) X(BesselK1e)
+#define TENON_GPU_SPECIAL_OF_ONE(X)                                                                                 \
+  X(Lgamma)                                                                                                         \
+  X(Digamma) X(Ndtri) X(Erfinv) X(Dawsn) X(Expint) X(Spence) X(FresnelSin) X(FresnelCos) X(BesselI0) X(BesselI0e)   \
+      X(BesselI1) X(BesselI1e) X(BesselJ0) X(BesselJ1) X(BesselY0) X(BesselY1) X(BesselK0) X(BesselK0e) X(BesselK1) \
+          X(BesselK1e)
 #define TENON_GPU_SPECIAL_OF_TWO(X) X(Igamma) X(Igammac)                               // of all floats
 #define TENON_GPU_SPECIAL_OF_TWO_WIDE(X) X(Polygamma) X(Zeta) X(IgammaGradA) X(RandomGammaGrad)  // of float and double
 

@@ -8,7 +8,9 @@ namespace tenon::gpu {
 // The same for values that are equal: -0 is 0.
 template <class T>
 TENON_GPU_FUNCTION uint64_t BitsOf(T value) {
-  using Bits = std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+  using Bits = std::conditional_t<
+      sizeof(T) == 1, uint8_t,
+      std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
   return static_cast<Wide<T>>(value) == Wide<T>(0) ? 0 : __builtin_bit_cast(Bits, value);
 }
 // What is lower already is not written again: many elements come for few values.
@@ -57,12 +59,14 @@ TENON_GPU_FUNCTION void PutNumber(const UniqueParams& p, int64_t i, int64_t numb
 }
 template <class T>
 TENON_GPU_FUNCTION void NumberUnique(const UniqueParams& p) {
-  ForEachRanked(p.count, p.sums, [&](int64_t i) { return IsFirst(p, i); }, [&](int64_t i, bool is_first, int64_t number) {
-    if (!is_first) return;
-    static_cast<T*>(p.values)[number] = static_cast<const T*>(p.x)[i];
-    if (p.slots[i] == kNoSlot) PutNumber(p, i, number);
-    else p.taken[p.slots[i]] = static_cast<uint32_t>(number);
-  });
+  ForEachRanked(
+      p.count, p.sums, [&](int64_t i) { return IsFirst(p, i); },
+      [&](int64_t i, bool is_first, int64_t number) {
+        if (!is_first) return;
+        static_cast<T*>(p.values)[number] = static_cast<const T*>(p.x)[i];
+        if (p.slots[i] == kNoSlot) PutNumber(p, i, number);
+        else p.taken[p.slots[i]] = static_cast<uint32_t>(number);
+      });
 }
 
 TENON_GPU_FUNCTION void PutUnique(const UniqueParams& p) {

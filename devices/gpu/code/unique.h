@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unique and UniqueWithCounts, by a hash table with open addressing: UniqueClaim_<type> finds a slot for each value and where it
-// comes first; UniqueCount counts those places; UniqueNumber_<type> numbers them in their order; UniquePut writes each element's
-// number. Integers are taken by their bits: the types are unsigned.
+// Unique and UniqueWithCounts, by a hash table with open addressing: UniqueClaim_<type> finds a slot for each value and
+// where it comes first; UniqueCount counts those places; UniqueNumber_<type> numbers them in their order; UniquePut
+// writes each element's number. Integers are taken by their bits: the types are unsigned.
 #ifndef TENON_DEVICES_GPU_CODE_UNIQUE_H_
 #define TENON_DEVICES_GPU_CODE_UNIQUE_H_
 

@@ -22,7 +22,8 @@ TENON_GPU_FUNCTION typename Optimizer::template Step<Wide<T>> StepOf(const Param
   Wide<T> scalars[ApplyParams<Optimizer>::kScalars];
   for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) {
     const bool counts = (p.counts >> i & 1) != 0;
-    scalars[i] = counts ? static_cast<Wide<T>>(static_cast<float>(*static_cast<const int64_t*>(p.scalars[i]))) : static_cast<Wide<T>>(*static_cast<const T*>(p.scalars[i]));
+    scalars[i] = counts ? static_cast<Wide<T>>(static_cast<float>(*static_cast<const int64_t*>(p.scalars[i])))
+                        : static_cast<Wide<T>>(*static_cast<const T*>(p.scalars[i]));
   }
   return typename Optimizer::template Step<Wide<T>>(p.optimizer, scalars);
 }
@@ -62,7 +63,9 @@ TENON_GPU_FUNCTION void StorePack(Pack<T>* to, const Pack<T>& pack) {
     uint32_t at[4];
   };
   const auto words = __builtin_bit_cast(Words, pack);
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.at[0]), "r"(words.at[1]), "r"(words.at[2]), "r"(words.at[3]) : "memory");
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.at[0]), "r"(words.at[1]),
+               "r"(words.at[2]), "r"(words.at[3])
+               : "memory");
 #else
   *to = pack;
 #endif
@@ -75,7 +78,8 @@ TENON_GPU_FUNCTION void StepAtPack(const Item& item, const Step& step, int64_t a
   const Pack<T> gradient = *reinterpret_cast<const Pack<T>*>(static_cast<const T*>(item.gradient) + at);
   Pack<T> from[kVariables], to[kVariables];
   TENON_GPU_UNROLL_ALL
-  for (int k = 0; k < kVariables; ++k) from[k] = *reinterpret_cast<const Pack<T>*>(static_cast<const T*>(item.from[k]) + at);
+  for (int k = 0; k < kVariables; ++k)
+    from[k] = *reinterpret_cast<const Pack<T>*>(static_cast<const T*>(item.from[k]) + at);
   TENON_GPU_UNROLL_ALL
   for (int i = 0; i < Pack<T>::kCount; ++i) {
     Wide<T> v[kVariables];
@@ -101,16 +105,17 @@ TENON_GPU_FUNCTION void ApplyMany(const ApplyManyParams<Optimizer>& p) {
     for (int k = 0; k < Optimizer::kVariables; ++k) even = even && IsEven(item.from[k], item.to[k]);
     if (even) {
       const int64_t last = begin + (end - begin) / Pack<T>::kCount * Pack<T>::kCount;
-      for (int64_t i = begin + BlockThread() * Pack<T>::kCount; i < last; i += BlockThreads() * Pack<T>::kCount) StepAtPack<Optimizer, T>(item, step, i);
+      for (int64_t i = begin + BlockThread() * Pack<T>::kCount; i < last; i += BlockThreads() * Pack<T>::kCount)
+        StepAtPack<Optimizer, T>(item, step, i);
       begin = last;
     }
     for (int64_t i = begin + BlockThread(); i < end; i += BlockThreads()) StepAt<Optimizer>(item, step, i, gradient[i]);
   }
 }
 
-// A row belongs to one block, and an element of it to one thread, which goes through the indices in their order: nothing has to
-// be sorted, and the result does not depend on timing. Blocks look at all indices, some at a time, and pass by those warps'
-// where there is none of theirs.
+// A row belongs to one block, and an element of it to one thread, which goes through the indices in their order:
+// nothing has to be sorted, and the result does not depend on timing. Blocks look at all indices, some at a time, and
+// pass by those warps' where there is none of theirs.
 template <class Optimizer, class T>
 TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
   TENON_GPU_SHARED(int64_t, mine, kSparseThreads);
@@ -122,7 +127,8 @@ TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
     const int64_t i = begin + BlockThread();
     int64_t my_row = -1;
     if (i < p.dense.count) {
-      const int64_t row = p.wide_indices ? static_cast<const int64_t*>(p.indices)[i] : static_cast<const int32_t*>(p.indices)[i];
+      const int64_t row =
+          p.wide_indices ? static_cast<const int64_t*>(p.indices)[i] : static_cast<const int32_t*>(p.indices)[i];
       if (row < 0 || row >= p.rows) {
         if (BlockX() == 0) Report(p.bad_row, i, row, p.rows);
       } else if (row % BlocksX() == BlockX()) {
@@ -138,7 +144,8 @@ TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
       if (found[warp] == 0) continue;
       for (uint32_t k = warp * kWarp; k < (warp + 1) * kWarp; ++k) {
         if (mine[k] < 0) continue;
-        for (int64_t j = BlockThread(); j < p.row; j += BlockThreads()) StepAt<Optimizer>(p.dense, step, mine[k] * p.row + j, gradient[(begin + k) * p.row + j]);
+        for (int64_t j = BlockThread(); j < p.row; j += BlockThreads())
+          StepAt<Optimizer>(p.dense, step, mine[k] * p.row + j, gradient[(begin + k) * p.row + j]);
       }
     }
   }
@@ -166,11 +173,15 @@ TENON_GPU_SUMS(u64, uint64_t)
 TENON_GPU_DENSE_OPTIMIZERS(TENON_GPU_APPLY)
 TENON_GPU_WIDE_OPTIMIZERS(TENON_GPU_APPLY_WIDE)
 
-#define TENON_GPU_APPLY_MANY(Name)                                                                                                         \
-  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_f32, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, float>)                 \
-  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_f64, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, double>)                \
-  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_f16, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, Half>)                  \
-  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_bf16, ApplyManyParams<sdk::Name>, ApplyMany<sdk::Name, Bfloat16>)
+#define TENON_GPU_APPLY_MANY(Name)                                                             \
+  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_f32, ApplyManyParams<sdk::Name>,  \
+                            ApplyMany<sdk::Name, float>)                                       \
+  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_f64, ApplyManyParams<sdk::Name>,  \
+                            ApplyMany<sdk::Name, double>)                                      \
+  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_f16, ApplyManyParams<sdk::Name>,  \
+                            ApplyMany<sdk::Name, Half>)                                        \
+  TENON_GPU_BLOCK_KERNEL_OF(kApplyThreads, ApplyMany##Name##_bf16, ApplyManyParams<sdk::Name>, \
+                            ApplyMany<sdk::Name, Bfloat16>)
 TENON_GPU_JOINED_OPTIMIZERS(TENON_GPU_APPLY_MANY)
 
 #define TENON_GPU_SPARSE_APPLY_WIDE(Name)                                                                         \

@@ -35,7 +35,8 @@ struct ApplyParams {
   FaultSite bad_scalars[kMostBadScalars];
 };
 
-// The same for several variables, with the same scalars. Their elements are numbered in chunks, a block takes one at a time.
+// The same for several variables, with the same scalars. Their elements are numbered in chunks, a block takes one at a
+// time.
 inline constexpr int64_t kApplyChunk = 2048;
 inline constexpr uint32_t kApplyThreads = 256;
 template <class Optimizer>

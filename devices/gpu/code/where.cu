@@ -42,12 +42,14 @@ TENON_GPU_FUNCTION void WriteCoordinates(const WhereParams& p, Index i, int64_t*
 }
 template <class T>
 TENON_GPU_FUNCTION void WriteNonzero(const WhereParams& p) {
-  ForEachRanked(p.count, p.sums, [&](int64_t i) { return IsNonzero<T>(p, i); }, [&](int64_t i, bool is_chosen, int64_t rank) {
-    if (!is_chosen || rank >= p.found) return;
-    int64_t* const out = p.out + rank * p.rank;
-    if (p.count <= INT32_MAX) WriteCoordinates(p, static_cast<uint32_t>(i), out);
-    else WriteCoordinates(p, static_cast<uint64_t>(i), out);
-  });
+  ForEachRanked(
+      p.count, p.sums, [&](int64_t i) { return IsNonzero<T>(p, i); },
+      [&](int64_t i, bool is_chosen, int64_t rank) {
+        if (!is_chosen || rank >= p.found) return;
+        int64_t* const out = p.out + rank * p.rank;
+        if (p.count <= INT32_MAX) WriteCoordinates(p, static_cast<uint32_t>(i), out);
+        else WriteCoordinates(p, static_cast<uint64_t>(i), out);
+      });
 }
 
 #define TENON_GPU_WHERE(suffix, T)                                           \

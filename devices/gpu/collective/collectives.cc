@@ -61,7 +61,8 @@ Outcome Collectives::Enter(const StepKey& step, const std::function<bool()>& is_
   constexpr std::chrono::milliseconds kBetweenQuestions(10);
   std::unique_lock lock(gate_mutex_);
   while (open_ > 0 && owner_ != step) {
-    if (is_cancelled()) return Fault(TENON_CANCELLED, "the step ended while collectives of another step lacked members");
+    if (is_cancelled())
+      return Fault(TENON_CANCELLED, "the step ended while collectives of another step lacked members");
     gate_opened_.wait_for(lock, kBetweenQuestions);
   }
   owner_ = step;
@@ -108,13 +109,16 @@ Outcome Collectives::Begin(const std::shared_ptr<Queue>& queue, const tenon_fram
 
 void Collectives::Watch(const std::shared_ptr<Table>& table, const std::shared_ptr<CollectivePart>& part) {
   Device& device = part->queue->device();
-  const auto failed = [part] { return part->step != nullptr && part->step->At(part->step->next_point()) == Timeline::State::kFailed; };
+  const auto failed = [part] {
+    return part->step != nullptr && part->step->At(part->step->next_point()) == Timeline::State::kFailed;
+  };
   const std::lock_guard lock(device.system().mutex);
   device.system().watcher.Watch(
       device.shared_from_this(), [part, failed] { return part->ended || part->queue->device().is_lost() || failed(); },
       [this, table, part, failed] {
         if (part->ended) return;
-        Outcome why = part->queue->device().is_lost() ? part->queue->device().lost() : Fault(TENON_CANCELLED, "the step failed");
+        Outcome why =
+            part->queue->device().is_lost() ? part->queue->device().lost() : Fault(TENON_CANCELLED, "the step failed");
         {
           const std::lock_guard system_lock(part->queue->device().system().mutex);
           if (failed() && !part->step->failure().ok()) why = part->step->failure();
@@ -163,7 +167,8 @@ Outcome Collectives::Launch(const Members& members, bool* out_given) {
   if (!outcome.ok()) return outcome;
   *out_given = true;
   outcome = by_library ? ByLibrary(places, groups_[launched->devices]) : CollectByCopies(places, &launched->points);
-  for (const CollectivePlace& place : places) place.lane->FreeLater([launched] {});  // lanes still read and write their points
+  for (const CollectivePlace& place : places)
+    place.lane->FreeLater([launched] {});  // lanes still read and write their points
   if (!outcome.ok() && by_library) Abort(launched->devices);
   if (!outcome.ok()) Release(*launched, outcome);
   if (!outcome.ok()) return outcome;
@@ -184,10 +189,12 @@ Outcome Collectives::CheckOrder(const Launched& group) {
   std::vector<const Launched*> reached = {&group};
   for (size_t i = 0; i < reached.size(); ++i) {
     for (const auto& other : others) {
-      if (std::find(reached.begin(), reached.end(), other.get()) != reached.end() || !reached[i]->ComesAfter(*other)) continue;
+      if (std::find(reached.begin(), reached.end(), other.get()) != reached.end() || !reached[i]->ComesAfter(*other))
+        continue;
       if (other->ComesAfter(group)) {
         return Fault(TENON_FAILED_PRECONDITION, group.name, " and ", other->name,
-                     " come in different orders on two GPUs, and would wait for each other; give them one order with control edges");
+                     " come in different orders on two GPUs, and would wait for each other; give them one order with "
+                     "control edges");
       }
       reached.push_back(other.get());
     }
@@ -228,7 +235,8 @@ Outcome Collectives::JoinGroup(const CollectivePlaces& places, const std::vector
   if (!outcome.ok()) return outcome;
   for (size_t rank = 0; rank < group.size() && outcome.ok(); ++rank) {
     outcome = places[rank].lane->card().Activate();
-    if (outcome.ok()) outcome = library_.Join(token, static_cast<int>(rank), static_cast<int>(group.size()), &group[rank]);
+    if (outcome.ok())
+      outcome = library_.Join(token, static_cast<int>(rank), static_cast<int>(group.size()), &group[rank]);
   }
   const Outcome ended = library_.EndGroup();
   if (outcome.ok()) outcome = ended;
@@ -254,10 +262,15 @@ Outcome Collectives::ByLibrary(const CollectivePlaces& places, const Group& grou
     if (!outcome.ok()) break;
     switch (m.kind) {
       case CollectiveKind::kReduce:
-        outcome = library_.AllReduce(group[rank], m.source, m.target, count, m.dtype, static_cast<uint32_t>(m.merge), stream);
+        outcome =
+            library_.AllReduce(group[rank], m.source, m.target, count, m.dtype, static_cast<uint32_t>(m.merge), stream);
         break;
-      case CollectiveKind::kGather: outcome = library_.AllGather(group[rank], m.source, m.target, count, m.dtype, stream); break;
-      case CollectiveKind::kBroadcast: outcome = library_.Broadcast(group[rank], m.source, m.target, count, m.dtype, root, stream); break;
+      case CollectiveKind::kGather:
+        outcome = library_.AllGather(group[rank], m.source, m.target, count, m.dtype, stream);
+        break;
+      case CollectiveKind::kBroadcast:
+        outcome = library_.Broadcast(group[rank], m.source, m.target, count, m.dtype, root, stream);
+        break;
     }
   }
   const Outcome ended = library_.EndGroup();
@@ -267,13 +280,16 @@ Outcome Collectives::ByLibrary(const CollectivePlaces& places, const Group& grou
     const LaneMemory divisor(*place.lane, 16);
     if (!divisor.outcome().ok()) return divisor.outcome();
     outcome = SubmitOn(*place.lane, place.part()->done, {}, true, [&](Queue& lane) {
-      if (first.divide) DivideOn(lane, place.member->target, first.count, first.dtype, static_cast<int64_t>(places.size()), divisor.data());
+      if (first.divide)
+        DivideOn(lane, place.member->target, first.count, first.dtype, static_cast<int64_t>(places.size()),
+                 divisor.data());
     });
   }
   return outcome;
 }
 
-// Lanes go on, past points that nobody tells any more; then the members' queues do. Not before: lanes still use the members' memory.
+// Lanes go on, past points that nobody tells any more; then the members' queues do. Not before: lanes still use the
+// members' memory.
 void Collectives::Release(const Launched& launched, const Outcome& why) {
   System& system = launched.parts[0]->queue->device().system();
   {

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives: the work of complete groups on the GPUs of a System, by the vendor's library where there is one, else by copies between
-// the GPUs and a merge on the first.
+// Collectives: the work of complete groups on the GPUs of a System, by the vendor's library where there is one, else by
+// copies between the GPUs and a merge on the first.
 //
-// Each GPU has a lane: a queue for collectives alone. A member's own queue tells the point `ready` behind what the member needs, and
-// waits for the point `done`; both are points of timelines of the member. Who comes last gives the lanes their work: wait for all
-// `ready`, do it, tell `done`. So a member that comes early leaves its thread at once, and its queue goes on when the group has.
+// Each GPU has a lane: a queue for collectives alone. A member's own queue tells the point `ready` behind what the
+// member needs, and waits for the point `done`; both are points of timelines of the member. Who comes last gives the
+// lanes their work: wait for all `ready`, do it, tell `done`. So a member that comes early leaves its thread at once,
+// and its queue goes on when the group has.
 //
 // Rules.
 // - A group has one member on a queue: a queue that waits for the group at one never comes to the next.
-// - All lanes get the groups in one order (mutex_), so groups never wait for each other there. Queues on which groups come in different
-//   orders would: within a step that is found when the second group is complete, and fails it; a step that comes while groups of
-//   another one lack members waits until they are complete (Enter).
-// - A failure of a member's timeline up to its `ready` is the failure of every `done`, and so of the steps that wait for it.
-// - A lost GPU: its group's points fail and are released, and its communicators are aborted; who does not use it goes on.
+// - All lanes get the groups in one order (mutex_), so groups never wait for each other there. Queues on which groups
+// come in different
+//   orders would: within a step that is found when the second group is complete, and fails it; a step that comes while
+//   groups of another one lack members waits until they are complete (Enter).
+// - A failure of a member's timeline up to its `ready` is the failure of every `done`, and so of the steps that wait
+// for it.
+// - A lost GPU: its group's points fail and are released, and its communicators are aborted; who does not use it goes
+// on.
 // - Timelines live until the streams that wait for them or write them have passed.
 // Locks, in this order: mutex_, a queue's, System::mutex. gate_mutex_ stands alone.
 #ifndef TENON_DEVICES_GPU_COLLECTIVE_COLLECTIVES_H_
@@ -52,7 +56,8 @@ struct GpuMember : sdk::CollectiveMember {
 
   Outcome CheckBeside(const GpuMember& other) const {
     if (part->queue != other.part->queue) return {};
-    return Fault(TENON_INVALID_ARGUMENT, name, ": ", other.Who(), " and ", Who(), " are on one GPU; a group has one member on each");
+    return Fault(TENON_INVALID_ARGUMENT, name, ": ", other.Who(), " and ", Who(),
+                 " are on one GPU; a group has one member on each");
   }
 };
 
@@ -96,7 +101,8 @@ class Collectives {
   using Group = std::vector<Communicator>;  // by rank
   struct Launched;
 
-  // out_given: whether lanes have work of the group, also when it fails; then its points are released when they have passed.
+  // out_given: whether lanes have work of the group, also when it fails; then its points are released when they have
+  // passed.
   Outcome Launch(const Members& members, bool* out_given);
   static void Release(const Launched& launched, const Outcome& why);
   Outcome CheckOrder(const Launched& group);

@@ -45,12 +45,15 @@ Outcome CommunicatorLibrary::Open() {
 Outcome CommunicatorLibrary::Find() {
   if (option_ == "off") return Fault(TENON_UNIMPLEMENTED, "the option collectives is off");
   const std::string name = is_required() ? option_ : kCommunicatorNames.library;
-  if (name.empty()) return Fault(TENON_UNIMPLEMENTED, "there is no library of collectives for these GPUs; name one in the option collectives");
+  if (name.empty())
+    return Fault(TENON_UNIMPLEMENTED,
+                 "there is no library of collectives for these GPUs; name one in the option collectives");
   NamedLibrary library({name});
 #define TENON_NCCL_FIND(function, type) library.Find(#function, &f_.function);
   TENON_NCCL_FUNCTIONS(TENON_NCCL_FIND)
 #undef TENON_NCCL_FIND
-  return library.problem().empty() ? Outcome() : Fault(TENON_UNIMPLEMENTED, library.problem(), "; ", kCommunicatorNames.install);
+  return library.problem().empty() ? Outcome()
+                                   : Fault(TENON_UNIMPLEMENTED, library.problem(), "; ", kCommunicatorNames.install);
 }
 
 Outcome CommunicatorLibrary::Check(int result, const char* what) const {
@@ -68,7 +71,9 @@ Outcome CommunicatorLibrary::MakeToken(std::string* out_token) const {
 
 Outcome CommunicatorLibrary::Join(const std::string& token, int rank, int size, Communicator* out_communicator) const {
   nccl::UniqueId id = {};
-  if (token.size() != sizeof(id.internal)) return Fault(TENON_INVALID_ARGUMENT, "a token of ", token.size(), " bytes; this library's have ", sizeof(id.internal));
+  if (token.size() != sizeof(id.internal))
+    return Fault(TENON_INVALID_ARGUMENT, "a token of ", token.size(), " bytes; this library's have ",
+                 sizeof(id.internal));
   std::memcpy(id.internal, token.data(), token.size());
   return Check(f_.ncclCommInitRank(reinterpret_cast<void**>(out_communicator), size, id, rank), "ncclCommInitRank");
 }
@@ -77,23 +82,29 @@ void CommunicatorLibrary::Abort(Communicator communicator) const { (void)f_.nccl
 Outcome CommunicatorLibrary::BeginGroup() const { return Check(f_.ncclGroupStart(), "ncclGroupStart"); }
 Outcome CommunicatorLibrary::EndGroup() const { return Check(f_.ncclGroupEnd(), "ncclGroupEnd"); }
 
-Outcome CommunicatorLibrary::AllReduce(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype, uint32_t reduce,
-                                       Stream stream) const {
+Outcome CommunicatorLibrary::AllReduce(Communicator communicator, const void* source, void* target, uint64_t count,
+                                       uint32_t dtype, uint32_t reduce, Stream stream) const {
   int type = 0, operation = 0;
   Outcome outcome = DataTypeOf(dtype, &type);
   if (outcome.ok()) outcome = ReductionOf(reduce, &operation);
-  return outcome.ok() ? Check(f_.ncclAllReduce(source, target, count, type, operation, communicator, stream), "ncclAllReduce") : outcome;
+  return outcome.ok()
+             ? Check(f_.ncclAllReduce(source, target, count, type, operation, communicator, stream), "ncclAllReduce")
+             : outcome;
 }
-Outcome CommunicatorLibrary::AllGather(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype, Stream stream) const {
+Outcome CommunicatorLibrary::AllGather(Communicator communicator, const void* source, void* target, uint64_t count,
+                                       uint32_t dtype, Stream stream) const {
   int type = 0;
   Outcome outcome = DataTypeOf(dtype, &type);
-  return outcome.ok() ? Check(f_.ncclAllGather(source, target, count, type, communicator, stream), "ncclAllGather") : outcome;
+  return outcome.ok() ? Check(f_.ncclAllGather(source, target, count, type, communicator, stream), "ncclAllGather")
+                      : outcome;
 }
-Outcome CommunicatorLibrary::Broadcast(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype, int root,
-                                       Stream stream) const {
+Outcome CommunicatorLibrary::Broadcast(Communicator communicator, const void* source, void* target, uint64_t count,
+                                       uint32_t dtype, int root, Stream stream) const {
   int type = 0;
   Outcome outcome = DataTypeOf(dtype, &type);
-  return outcome.ok() ? Check(f_.ncclBroadcast(source, target, count, type, root, communicator, stream), "ncclBroadcast") : outcome;
+  return outcome.ok()
+             ? Check(f_.ncclBroadcast(source, target, count, type, root, communicator, stream), "ncclBroadcast")
+             : outcome;
 }
 
 }  // namespace tenon::gpu

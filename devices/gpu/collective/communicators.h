@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators: a vendor's library of collectives (NCCL, RCCL), found by name when it is first needed. Nothing links it.
+// Communicators: a vendor's library of collectives (NCCL, RCCL), found by name when it is first needed. Nothing links
+// it.
 //
-// NCCL's C ABI and RCCL's are one; what is used of it is declared here, and devices/cuda and devices/rocm compare it with the vendor's
-// header where there is one. Each plugin says what its library is called (kCommunicatorNames).
+// NCCL's C ABI and RCCL's are one; what is used of it is declared here, and devices/cuda and devices/rocm compare it
+// with the vendor's header where there is one. Each plugin says what its library is called (kCommunicatorNames).
 //
-// Rules. Calls between BeginGroup() and EndGroup() begin together, and only then; one thread that holds several members must put their
-// joins, and each of their collectives, into a group, or the first waits for the others for ever. The GPU of a join is the calling
-// thread's (Card::Activate). Calls of one communicator are made one after the other. Collectives are given to the stream and return.
-// Errors. UNIMPLEMENTED: there is no library, or it lacks a function; the text says what was looked for and what would help.
+// Rules. Calls between BeginGroup() and EndGroup() begin together, and only then; one thread that holds several members
+// must put their joins, and each of their collectives, into a group, or the first waits for the others for ever. The
+// GPU of a join is the calling thread's (Card::Activate). Calls of one communicator are made one after the other.
+// Collectives are given to the stream and return. Errors. UNIMPLEMENTED: there is no library, or it lacks a function;
+// the text says what was looked for and what would help.
 #ifndef TENON_DEVICES_GPU_COLLECTIVE_COMMUNICATORS_H_
 #define TENON_DEVICES_GPU_COLLECTIVE_COMMUNICATORS_H_
 
@@ -56,10 +58,13 @@ class CommunicatorLibrary {
   Outcome BeginGroup() const;
   Outcome EndGroup() const;
 
-  Outcome AllReduce(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype, uint32_t reduce, Stream stream) const;
+  Outcome AllReduce(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype,
+                    uint32_t reduce, Stream stream) const;
   // target: count elements of each member.
-  Outcome AllGather(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype, Stream stream) const;
-  Outcome Broadcast(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype, int root, Stream stream) const;
+  Outcome AllGather(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype,
+                    Stream stream) const;
+  Outcome Broadcast(Communicator communicator, const void* source, void* target, uint64_t count, uint32_t dtype,
+                    int root, Stream stream) const;
 
  private:
 #define TENON_NCCL_FUNCTIONS(X)                                                                                    \

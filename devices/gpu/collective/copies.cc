@@ -13,10 +13,13 @@ namespace {
 using sdk::CollectiveKind;
 using Points = std::vector<std::shared_ptr<Timeline>>;
 
-uint64_t BytesOf(const GpuMember& member) { return static_cast<uint64_t>(member.count) * sdk::ElementSize(member.dtype); }
+uint64_t BytesOf(const GpuMember& member) {
+  return static_cast<uint64_t>(member.count) * sdk::ElementSize(member.dtype);
+}
 
 // out[i] = code(a[i], b[i * b_step])
-void Apply(Queue& lane, std::string_view code, uint32_t dtype, const void* a, const void* b, int64_t b_step, void* out, int64_t count) {
+void Apply(Queue& lane, std::string_view code, uint32_t dtype, const void* a, const void* b, int64_t b_step, void* out,
+           int64_t count) {
   Function function = nullptr;
   Launcher on(lane, nullptr);
   on.Check(lane.device().FindFunction(sdk::Concat(code, "_", Suffix(dtype)), &function));
@@ -67,11 +70,14 @@ void MergeOnFirst(const CollectivePlaces& places, Queue& lane, char* staging) {
     const GpuMember& member = *places[k].member;
     const bool is_near = &places[k].device() == &lane.device();
     if (!is_near) CopyOn(lane, lane.device(), staging, places[k].device(), member.source, bytes);
-    Apply(lane, CodeOf(first.merge), first.dtype, merged, is_near ? member.source : staging, 1, first.target, first.count);
+    Apply(lane, CodeOf(first.merge), first.dtype, merged, is_near ? member.source : staging, 1, first.target,
+          first.count);
     merged = first.target;
   }
   CopyOn(lane, lane.device(), first.target, lane.device(), merged, bytes);
-  if (first.divide) DivideOn(lane, first.target, first.count, first.dtype, static_cast<int64_t>(places.size()), staging + (bytes + 15) / 16 * 16);
+  if (first.divide)
+    DivideOn(lane, first.target, first.count, first.dtype, static_cast<int64_t>(places.size()),
+             staging + (bytes + 15) / 16 * 16);
 }
 
 Outcome Reduce(const CollectivePlaces& places, Points* points) {
@@ -82,23 +88,28 @@ Outcome Reduce(const CollectivePlaces& places, Points* points) {
   Outcome outcome;
   for (size_t k = 0; k < places.size() && outcome.ok(); ++k) outcome = NewPoint(places[k], &phases[k], points);
   if (outcome.ok()) {
-    outcome = SubmitOn(*first.lane, phases[0], ReadyPoints(places), true, [&](Queue& lane) { MergeOnFirst(places, lane, staging.data()); });
+    outcome = SubmitOn(*first.lane, phases[0], ReadyPoints(places), true,
+                       [&](Queue& lane) { MergeOnFirst(places, lane, staging.data()); });
   }
   for (size_t k = 1; k < places.size() && outcome.ok(); ++k) {
     outcome = SubmitOn(*places[k].lane, phases[k], {phases[0], places[k].part()->ready}, true, [&](Queue& lane) {
-      CopyOn(lane, lane.device(), places[k].member->target, first.device(), first.member->target, BytesOf(*first.member));
+      CopyOn(lane, lane.device(), places[k].member->target, first.device(), first.member->target,
+             BytesOf(*first.member));
     });
   }
   return outcome.ok() ? TellAll(places, phases) : outcome;
 }
 
 // Each lane fetches what its member gets.
-Outcome Fetch(const CollectivePlaces& places, Points* points, const std::function<void(const CollectivePlace& to, Queue& lane)>& fetch) {
+Outcome Fetch(const CollectivePlaces& places, Points* points,
+              const std::function<void(const CollectivePlace& to, Queue& lane)>& fetch) {
   Points phases(places.size());
   Outcome outcome;
   for (size_t k = 0; k < places.size() && outcome.ok(); ++k) {
     outcome = NewPoint(places[k], &phases[k], points);
-    if (outcome.ok()) outcome = SubmitOn(*places[k].lane, phases[k], ReadyPoints(places), true, [&](Queue& lane) { fetch(places[k], lane); });
+    if (outcome.ok())
+      outcome =
+          SubmitOn(*places[k].lane, phases[k], ReadyPoints(places), true, [&](Queue& lane) { fetch(places[k], lane); });
   }
   return outcome.ok() ? TellAll(places, phases) : outcome;
 }
@@ -116,18 +127,21 @@ Outcome Gather(const CollectivePlaces& places, Points* points) {
 Outcome Broadcast(const CollectivePlaces& places, Points* points) {
   return Fetch(places, points, [&](const CollectivePlace& to, Queue& lane) {
     for (const CollectivePlace& from : places) {
-      if (from.member->sends) CopyOn(lane, lane.device(), to.member->target, from.device(), from.member->source, BytesOf(*from.member));
+      if (from.member->sends)
+        CopyOn(lane, lane.device(), to.member->target, from.device(), from.member->source, BytesOf(*from.member));
     }
   });
 }
 
 }  // namespace
 
-Outcome SubmitOn(Queue& lane, const std::shared_ptr<Timeline>& timeline, const std::vector<std::shared_ptr<Timeline>>& waits, bool tells,
+Outcome SubmitOn(Queue& lane, const std::shared_ptr<Timeline>& timeline,
+                 const std::vector<std::shared_ptr<Timeline>>& waits, bool tells,
                  const std::function<void(Queue& lane)>& work) {
   std::vector<tenon_timeline_point> points;
   for (const auto& wait : waits) points.push_back({wait->handle(), 1});
-  const tenon_submission submission = {TENON_HEAD(tenon_submission), points.data(), points.size(), timeline->handle(), tells ? UINT64_C(1) : 0, {}};
+  const tenon_submission submission = {TENON_HEAD(tenon_submission), points.data(),           points.size(),
+                                       timeline->handle(),           tells ? UINT64_C(1) : 0, {}};
   return lane.Submit(submission, "collective", [&] {
     return sdk::TakeStatus(sdk::Guard([&]() -> tenon_status* {
       try {
@@ -146,7 +160,8 @@ std::vector<std::shared_ptr<Timeline>> ReadyPoints(const CollectivePlaces& place
   return points;
 }
 
-LaneMemory::LaneMemory(Queue& lane, uint64_t bytes) : lane_(lane), outcome_(lane.device().Allocate(kDeviceKind, bytes, 256, &lane, &data_)) {}
+LaneMemory::LaneMemory(Queue& lane, uint64_t bytes)
+    : lane_(lane), outcome_(lane.device().Allocate(kDeviceKind, bytes, 256, &lane, &data_)) {}
 LaneMemory::~LaneMemory() {
   if (data_ != nullptr) lane_.device().Free(kDeviceKind, data_, &lane_);
 }

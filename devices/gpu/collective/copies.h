@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives without a library: copies between GPUs, and merges on the GPU of the first member with our own kernels.
 //
-// Members' results are the bits of the host's kernels: merged one after the other in the order of the ranks. Work is given to lanes in
-// phases; a lane waits for points that an earlier phase tells, never for a later one, so several members may share a lane. No `done`
-// is told before all copies were made: nobody's memory is used again while another reads it.
+// Members' results are the bits of the host's kernels: merged one after the other in the order of the ranks. Work is
+// given to lanes in phases; a lane waits for points that an earlier phase tells, never for a later one, so several
+// members may share a lane. No `done` is told before all copies were made: nobody's memory is used again while another
+// reads it.
 #ifndef TENON_DEVICES_GPU_COLLECTIVE_COPIES_H_
 #define TENON_DEVICES_GPU_COLLECTIVE_COPIES_H_
 
@@ -11,8 +12,10 @@
 
 namespace tenon::gpu {
 
-// work() on the lane, as work of `timeline`, which then has the value 1 if `tells`. Waits for the value 1 of the others.
-Outcome SubmitOn(Queue& lane, const std::shared_ptr<Timeline>& timeline, const std::vector<std::shared_ptr<Timeline>>& waits, bool tells,
+// work() on the lane, as work of `timeline`, which then has the value 1 if `tells`. Waits for the value 1 of the
+// others.
+Outcome SubmitOn(Queue& lane, const std::shared_ptr<Timeline>& timeline,
+                 const std::vector<std::shared_ptr<Timeline>>& waits, bool tells,
                  const std::function<void(Queue& lane)>& work);
 std::vector<std::shared_ptr<Timeline>> ReadyPoints(const CollectivePlaces& places);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capability tenon.collective/1 of a GPU plugin, over the vendor's library. tenon/sdk/device/communicator.h makes the table and checks
-// what comes.
+// The capability tenon.collective/1 of a GPU plugin, over the vendor's library. tenon/sdk/device/communicator.h makes
+// the table and checks what comes.
 //
 // All members of a group join in one call: groups of several processes are not there yet.
 #include <memory>
@@ -45,7 +45,9 @@ struct Collecting {
                    " members join; groups of several processes are not there yet: join all in one call");
     }
     return WithLibrary(*SystemOf(self), [&](CommunicatorLibrary& library) {
-      const auto join = [&](const auto& seat) { return library.Join(seat->token, seat->rank, seat->size, &seat->communicator); };
+      const auto join = [&](const auto& seat) {
+        return library.Join(seat->token, seat->rank, seat->size, &seat->communicator);
+      };
       Outcome outcome = Together(library, seats, join);
       for (const auto& seat : seats) {
         if (outcome.ok() || seat->communicator == nullptr) continue;
@@ -58,7 +60,8 @@ struct Collecting {
   static void Leave(const Seat& seat) { End(seat, &CommunicatorLibrary::Leave); }
   static void Abort(const Seat& seat) { End(seat, &CommunicatorLibrary::Abort); }
 
-  static Outcome AllReduce(tenon_plugin_self* self, std::span<const Work> works, uint64_t elements, uint32_t dtype, uint32_t reduce) {
+  static Outcome AllReduce(tenon_plugin_self* self, std::span<const Work> works, uint64_t elements, uint32_t dtype,
+                           uint32_t reduce) {
     return Give(self, works, [&](CommunicatorLibrary& library, const Work& w) {
       return library.AllReduce(w.seat.communicator, w.source, w.target, elements, dtype, reduce, w.queue.stream());
     });
@@ -68,7 +71,8 @@ struct Collecting {
       return library.AllGather(w.seat.communicator, w.source, w.target, elements, dtype, w.queue.stream());
     });
   }
-  static Outcome Broadcast(tenon_plugin_self* self, std::span<const Work> works, uint64_t elements, uint32_t dtype, int32_t root) {
+  static Outcome Broadcast(tenon_plugin_self* self, std::span<const Work> works, uint64_t elements, uint32_t dtype,
+                           int32_t root) {
     return Give(self, works, [&](CommunicatorLibrary& library, const Work& w) {
       return library.Broadcast(w.seat.communicator, w.source, w.target, elements, dtype, root, w.queue.stream());
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capability tenon.collective/1 over an emulated library: sums, gathers and broadcasts between GPUs on the caller's queues, and what
-// is refused.
+// The capability tenon.collective/1 over an emulated library: sums, gathers and broadcasts between GPUs on the caller's
+// queues, and what is refused.
 #include "tenon/ext/draft/collective.h"
 
 #include "tests/device/tested.h"
@@ -28,7 +28,9 @@ class CollectiveTable : public ::testing::Test {
       memory_[i] = static_cast<float*>(data);
       places_[i] = {devices_[i], static_cast<int32_t>(i), 0};
     }
-    ASSERT_EQ(Text(Table().join(plugin_.self, {token_, token_size_}, places_, kMembers, kMembers, After(kPatience), communicators_)), "");
+    ASSERT_EQ(Text(Table().join(plugin_.self, {token_, token_size_}, places_, kMembers, kMembers, After(kPatience),
+                                communicators_)),
+              "");
   }
   void TearDown() override {
     for (int i = 0; i < kMembers; ++i) {
@@ -49,7 +51,8 @@ class CollectiveTable : public ::testing::Test {
     return calls;
   }
   void Await(uint64_t point) {
-    for (tenon_semaphore* timeline : timelines_) ASSERT_EQ(Text(plugin_.driver->semaphore_wait(timeline, point, After(kPatience))), "");
+    for (tenon_semaphore* timeline : timelines_)
+      ASSERT_EQ(Text(plugin_.driver->semaphore_wait(timeline, point, After(kPatience))), "");
   }
 
   Plugin plugin_{{"devices", std::to_string(kMembers)}, {"collectives", kLibrary}};
@@ -65,7 +68,8 @@ class CollectiveTable : public ::testing::Test {
 };
 
 TEST_F(CollectiveTable, ReducesGathersAndBroadcastsInTheOrderOfItsQueues) {
-  for (int i = 0; i < kMembers; ++i) memory_[i][0] = static_cast<float>(i + 1), memory_[i][1] = static_cast<float>(10 - i);
+  for (int i = 0; i < kMembers; ++i)
+    memory_[i][0] = static_cast<float>(i + 1), memory_[i][1] = static_cast<float>(10 - i);
   auto calls = Calls(0, 2, 1);
   ASSERT_EQ(Text(Table().all_reduce(plugin_.self, calls.data(), kMembers, 2, TENON_DT_FLOAT, TENON_REDUCE_SUM)), "");
   calls = Calls(0, 4, 2);
@@ -85,15 +89,23 @@ TEST_F(CollectiveTable, ReducesGathersAndBroadcastsInTheOrderOfItsQueues) {
 TEST_F(CollectiveTable, RefusesWhatCanNeverBe) {
   tenon_communicator* none[kMembers] = {};
   const tenon_span token = {token_, token_size_};
-  EXPECT_NE(Text(Table().join(plugin_.self, token, places_, 1, kMembers, After(kPatience), none)).find("UNIMPLEMENTED: 1 of 3 members"), std::string::npos);
+  EXPECT_NE(Text(Table().join(plugin_.self, token, places_, 1, kMembers, After(kPatience), none))
+                .find("UNIMPLEMENTED: 1 of 3 members"),
+            std::string::npos);
   const tenon_collective_place twice[2] = {places_[0], {devices_[0], 1, 0}};
-  EXPECT_NE(Text(Table().join(plugin_.self, token, twice, 2, 2, After(kPatience), none)).find("both on GPU:0"), std::string::npos);
+  EXPECT_NE(Text(Table().join(plugin_.self, token, twice, 2, 2, After(kPatience), none)).find("both on GPU:0"),
+            std::string::npos);
   const tenon_collective_place ranks[2] = {places_[0], {devices_[1], 0, 0}};
-  EXPECT_NE(Text(Table().join(plugin_.self, token, ranks, 2, 2, After(kPatience), none)).find("rank 0 of 2"), std::string::npos);
+  EXPECT_NE(Text(Table().join(plugin_.self, token, ranks, 2, 2, After(kPatience), none)).find("rank 0 of 2"),
+            std::string::npos);
   auto calls = Calls(0, 2, 1);
-  EXPECT_NE(Text(Table().all_reduce(plugin_.self, calls.data(), kMembers, 2, TENON_DT_STRING, TENON_REDUCE_SUM)).find("dtype string"), std::string::npos);
+  EXPECT_NE(Text(Table().all_reduce(plugin_.self, calls.data(), kMembers, 2, TENON_DT_STRING, TENON_REDUCE_SUM))
+                .find("dtype string"),
+            std::string::npos);
   calls[0].queue = queues_[1];
-  EXPECT_NE(Text(Table().all_reduce(plugin_.self, calls.data(), kMembers, 2, TENON_DT_FLOAT, TENON_REDUCE_SUM)).find("INVALID_ARGUMENT"), std::string::npos);
+  EXPECT_NE(Text(Table().all_reduce(plugin_.self, calls.data(), kMembers, 2, TENON_DT_FLOAT, TENON_REDUCE_SUM))
+                .find("INVALID_ARGUMENT"),
+            std::string::npos);
 }
 
 TEST(CollectiveTableWithoutALibrary, SaysWhatIsMissing) {

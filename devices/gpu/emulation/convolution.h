@@ -16,7 +16,9 @@ struct ConvolvedTensor {
   int64_t id = 0;
   std::vector<int64_t> dims, strides;
 
-  int64_t At(int64_t a, int64_t b, int64_t c, int64_t d) const { return a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3]; }
+  int64_t At(int64_t a, int64_t b, int64_t c, int64_t d) const {
+    return a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3];
+  }
 };
 
 struct Convolved {
@@ -43,9 +45,11 @@ struct Convolved {
             for (int64_t c = 0; c < group_channels; ++c) {
               for (int64_t ky = 0; ky < w.dims[2]; ++ky) {
                 for (int64_t kx = 0; kx < w.dims[3]; ++kx) {
-                  const int64_t iy = oy * strides[0] + ky * dilations[0] - before[0], ix = ox * strides[1] + kx * dilations[1] - before[1];
+                  const int64_t iy = oy * strides[0] + ky * dilations[0] - before[0],
+                                ix = ox * strides[1] + kx * dilations[1] - before[1];
                   if (iy < 0 || iy >= x.dims[2] || ix < 0 || ix >= x.dims[3]) continue;
-                  visit(x.At(n, k / group_filters * group_channels + c, iy, ix), w.At(k, c, ky, kx), y.At(n, k, oy, ox));
+                  visit(x.At(n, k / group_filters * group_channels + c, iy, ix), w.At(k, c, ky, kx),
+                        y.At(n, k, oy, ox));
                 }
               }
             }

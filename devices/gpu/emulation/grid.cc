@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fibers of a block. Invariant: a fiber is resumed only when what it waits for has come; a round in which none can be
-// resumed while some wait is a kernel whose threads do not all reach a barrier.
+// The fibers of a block. Invariant: a fiber is resumed only when what it waits for has come; a round in which none can
+// be resumed while some wait is a kernel whose threads do not all reach a barrier.
 #include "emulation/grid.h"
 
 #include <boost/context/fiber.hpp>
@@ -22,8 +22,8 @@ constinit thread_local EmulatedThread* emulated_thread = nullptr;
 
 namespace {
 
-// ---- What ThreadSanitizer is told: each thread of a grid is one of its own, ordered with others by barriers alone. This file is
-// compiled without it (CMakeLists.txt), since its own books are kept by all of them. ----
+// ---- What ThreadSanitizer is told: each thread of a grid is one of its own, ordered with others by barriers alone.
+// This file is compiled without it (CMakeLists.txt), since its own books are kept by all of them. ----
 
 #if defined(TENON_GPU_WATCHED)
 class Watched {
@@ -62,8 +62,8 @@ char grid_begins, grid_ends;  // what the host's thread and those of its grid me
 constexpr size_t kStackBytes = 256 * 1024;
 
 #if defined(TENON_GPU_WATCHED)
-// Runs threads of a grid without barriers, one after the other, on a stack of its own: on one that others use too, what they left
-// there would be told as shared.
+// Runs threads of a grid without barriers, one after the other, on a stack of its own: on one that others use too, what
+// they left there would be told as shared.
 class FlatThread {
  public:
   FlatThread()
@@ -113,7 +113,8 @@ struct Member {
 // One block at a time; its fibers and memory serve the next one too.
 class Block {
  public:
-  std::string Run(const uint32_t blocks[3], uint32_t threads, EmulatedKernel::Body body, const void* params, const uint32_t block[3]);
+  std::string Run(const uint32_t blocks[3], uint32_t threads, EmulatedKernel::Body body, const void* params,
+                  const uint32_t block[3]);
   void Meet(Meeting* meeting, uint32_t members);
   void Shuffle(void* value, size_t bytes, uint32_t from_lane);
   void MeetBlock() { Meet(&meeting_, threads_); }
@@ -161,7 +162,8 @@ void Block::Resume(Member* member) {
   Watched::Leave(here);
 }
 
-std::string Block::Run(const uint32_t blocks[3], uint32_t threads, EmulatedKernel::Body body, const void* params, const uint32_t block[3]) {
+std::string Block::Run(const uint32_t blocks[3], uint32_t threads, EmulatedKernel::Body body, const void* params,
+                       const uint32_t block[3]) {
   threads_ = threads;
   body_ = body;
   params_ = params;

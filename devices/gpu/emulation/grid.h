@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A grid on the host: the functions of code/grid.h for device code that the host's compiler has compiled.
 //
-// A kernel without barriers runs as a loop over its threads. The threads of a block that meet are fibers of one thread of the
-// host, which go on in turn from barrier to barrier. Under ThreadSanitizer every thread of the grid is a fiber that it knows
-// of: two threads that touch the same memory without a barrier between them are reported as they would be on a GPU.
+// A kernel without barriers runs as a loop over its threads. The threads of a block that meet are fibers of one thread
+// of the host, which go on in turn from barrier to barrier. Under ThreadSanitizer every thread of the grid is a fiber
+// that it knows of: two threads that touch the same memory without a barrier between them are reported as they would be
+// on a GPU.
 #ifndef TENON_DEVICES_GPU_EMULATION_GRID_H_
 #define TENON_DEVICES_GPU_EMULATION_GRID_H_
 
@@ -16,7 +17,8 @@
 #define TENON_GPU_FUNCTION inline
 #define TENON_GPU_UNROLL(count)
 #define TENON_GPU_UNROLL_ALL
-// Memory of the running block, found by the place in the source; the function's template arguments make it another place.
+// Memory of the running block, found by the place in the source; the function's template arguments make it another
+// place.
 #define TENON_GPU_SHARED(type, name, count)                          \
   static const int name##_place = ::tenon::gpu::NewSharedPlace();    \
   type* const name = static_cast<type*>(::tenon::gpu::SharedMemory(name##_place, sizeof(type) * (count)))
@@ -24,11 +26,13 @@
 #define TENON_GPU_BLOCK_KERNEL(symbol, Params, ...) TENON_GPU_EMULATED_KERNEL(symbol, true, Params, __VA_ARGS__)
 #define TENON_GPU_BLOCK_KERNEL_OF(most_threads, symbol, Params, ...) TENON_GPU_BLOCK_KERNEL(symbol, Params, __VA_ARGS__)
 #if defined(TENON_GPU_LOADED)  // a library of its own, compiled at run time
-#define TENON_GPU_EMULATED_KERNEL(symbol, meets, Params, ...)                                                            \
-  extern "C" __attribute__((visibility("default"))) const bool symbol##_meets = meets; extern "C" __attribute__((visibility("default"))) const uint64_t symbol##_params_bytes = sizeof(Params); \
-  extern "C" __attribute__((visibility("default"))) void symbol(const void* params, ::tenon::gpu::EmulatedThread* at) {  \
-    ::tenon::gpu::emulated_thread = at;                                                                                  \
-    __VA_ARGS__(*static_cast<const Params*>(params));                                                                    \
+#define TENON_GPU_EMULATED_KERNEL(symbol, meets, Params, ...)                                              \
+  extern "C" __attribute__((visibility("default"))) const bool symbol##_meets = meets;                     \
+  extern "C" __attribute__((visibility("default"))) const uint64_t symbol##_params_bytes = sizeof(Params); \
+  extern "C" __attribute__((visibility("default"))) void symbol(const void* params,                        \
+                                                                ::tenon::gpu::EmulatedThread* at) {        \
+    ::tenon::gpu::emulated_thread = at;                                                                    \
+    __VA_ARGS__(*static_cast<const Params*>(params));                                                      \
   }
 #else
 #define TENON_GPU_EMULATED_KERNEL(symbol, meets, Params, ...)                                                        \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How threads of a block meet in a library that is compiled at run time: by the functions of the emulation that opened it.
+// How threads of a block meet in a library that is compiled at run time: by the functions of the emulation that opened
+// it.
 #ifndef TENON_DEVICES_GPU_EMULATION_LOADED_H_
 #define TENON_DEVICES_GPU_EMULATION_LOADED_H_
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with NCCL's functions over emulated GPUs: a shared library of its own, which plugins find by its path. For tests.
+// A library with NCCL's functions over emulated GPUs: a shared library of its own, which plugins find by its path. For
+// tests.
 //
-// What it computes is real: ranks meet in their streams' order, the last to come computes for all, by rank. Where the real library would
-// wait for ever or go wrong, it says so (kInvalidUsage): joins of a thread that are not all in one group, collectives of such a thread
-// outside of groups, ranks whose calls differ. Abort lets go who waits.
+// What it computes is real: ranks meet in their streams' order, the last to come computes for all, by rank. Where the
+// real library would wait for ever or go wrong, it says so (kInvalidUsage): joins of a thread that are not all in one
+// group, collectives of such a thread outside of groups, ranks whose calls differ. Abort lets go who waits.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -41,7 +42,8 @@ struct Call {
   EmulatedStream* stream;
 
   bool IsLike(const Call& other) const {
-    return kind == other.kind && count == other.count && type == other.type && operation == other.operation && root == other.root;
+    return kind == other.kind && count == other.count && type == other.type && operation == other.operation &&
+           root == other.root;
   }
 };
 
@@ -129,7 +131,8 @@ void Compute(const Calls& calls) {
   }
   if (first.kind == Kind::kGather) {
     for (const auto& to : calls) {
-      for (size_t rank = 0; rank < calls.size(); ++rank) std::memmove(to->target + rank * bytes, calls[rank]->source, bytes);
+      for (size_t rank = 0; rank < calls.size(); ++rank)
+        std::memmove(to->target + rank * bytes, calls[rank]->source, bytes);
     }
     return;
   }
@@ -151,8 +154,10 @@ void Meet(const std::shared_ptr<const Call>& call) {
   Meeting& meeting = clique.meetings[call->number];
   meeting.calls.push_back(call);
   if (static_cast<int>(meeting.calls.size()) == clique.size) {
-    std::sort(meeting.calls.begin(), meeting.calls.end(), [](const auto& a, const auto& b) { return a->rank < b->rank; });
-    const bool alike = std::all_of(meeting.calls.begin(), meeting.calls.end(), [&](const auto& each) { return each->IsLike(*meeting.calls[0]); });
+    std::sort(meeting.calls.begin(), meeting.calls.end(),
+              [](const auto& a, const auto& b) { return a->rank < b->rank; });
+    const bool alike = std::all_of(meeting.calls.begin(), meeting.calls.end(),
+                                   [&](const auto& each) { return each->IsLike(*meeting.calls[0]); });
     if (alike && !clique.aborted) Compute(meeting.calls);
     meeting.done = true;
     clique.changed.notify_all();
@@ -168,13 +173,16 @@ void Give(std::shared_ptr<Call> call) {
   });
 }
 
-int Take(Kind kind, const void* source, void* target, size_t count, int type, int operation, int root, void* communicator, void* stream) {
+int Take(Kind kind, const void* source, void* target, size_t count, int type, int operation, int root,
+         void* communicator, void* stream) {
   auto* const comm = static_cast<Comm*>(communicator);
-  if (comm == nullptr || stream == nullptr || SizeOf(type) == 0 || root < 0 || root >= comm->clique->size) return kInvalidArgument;
+  if (comm == nullptr || stream == nullptr || SizeOf(type) == 0 || root < 0 || root >= comm->clique->size)
+    return kInvalidArgument;
   if (group.depth == 0 && comm->clique->size > 1) return kInvalidUsage;
   ++calls_made;
-  auto call = std::make_shared<Call>(Call{kind, static_cast<const char*>(source), static_cast<char*>(target), count, type, operation, root, comm->rank,
-                                          comm->calls++, comm->clique, static_cast<EmulatedStream*>(stream)});
+  auto call = std::make_shared<Call>(Call{kind, static_cast<const char*>(source), static_cast<char*>(target), count,
+                                          type, operation, root, comm->rank, comm->calls++, comm->clique,
+                                          static_cast<EmulatedStream*>(stream)});
   if (group.depth > 0) {
     group.calls.push_back(std::move(call));
   } else {
@@ -231,7 +239,8 @@ TENON_NCCL_EXPORT int ncclGroupStart() {
 TENON_NCCL_EXPORT int ncclGroupEnd() {
   if (group.depth == 0) return kInvalidUsage;
   if (--group.depth > 0) return nccl::kSuccess;
-  const bool joined = std::all_of(group.joins.begin(), group.joins.end(), [](const auto& clique) { return clique->joined == clique->size; });
+  const bool joined = std::all_of(group.joins.begin(), group.joins.end(),
+                                  [](const auto& clique) { return clique->joined == clique->size; });
   for (auto& call : group.calls) Give(std::move(call));
   group.calls.clear();
   group.joins.clear();
@@ -242,12 +251,15 @@ TENON_NCCL_EXPORT const char* ncclGetErrorString(int result) {
   return result == nccl::kSuccess ? "no error" : result == kInvalidUsage ? "invalid usage" : "invalid argument";
 }
 
-TENON_NCCL_EXPORT int ncclAllReduce(const void* source, void* target, size_t count, int type, int operation, void* communicator, void* stream) {
+TENON_NCCL_EXPORT int ncclAllReduce(const void* source, void* target, size_t count, int type, int operation,
+                                    void* communicator, void* stream) {
   return Take(Kind::kReduce, source, target, count, type, operation, 0, communicator, stream);
 }
-TENON_NCCL_EXPORT int ncclAllGather(const void* source, void* target, size_t count, int type, void* communicator, void* stream) {
+TENON_NCCL_EXPORT int ncclAllGather(const void* source, void* target, size_t count, int type, void* communicator,
+                                    void* stream) {
   return Take(Kind::kGather, source, target, count, type, 0, 0, communicator, stream);
 }
-TENON_NCCL_EXPORT int ncclBroadcast(const void* source, void* target, size_t count, int type, int root, void* communicator, void* stream) {
+TENON_NCCL_EXPORT int ncclBroadcast(const void* source, void* target, size_t count, int type, int root,
+                                    void* communicator, void* stream) {
   return Take(Kind::kBroadcast, source, target, count, type, 0, root, communicator, stream);
 }

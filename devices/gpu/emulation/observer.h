@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// EmulatedObserver: who is told what the emulated GPUs of this process do, as a driver tells its profiler. An emulated profiler of a
-// vendor is one (devices/cuda/emulation/cupti.cc). A library of its own: plugins and emulated libraries see nothing of each other.
+// EmulatedObserver: who is told what the emulated GPUs of this process do, as a driver tells its profiler. An emulated
+// profiler of a vendor is one (devices/cuda/emulation/cupti.cc). A library of its own: plugins and emulated libraries
+// see nothing of each other.
 #ifndef TENON_DEVICES_GPU_EMULATION_OBSERVER_H_
 #define TENON_DEVICES_GPU_EMULATION_OBSERVER_H_
 

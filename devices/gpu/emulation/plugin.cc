@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.gpu_emulated: what devices/cuda and devices/rocm share, over a runtime in the host's memory. For tests.
+// The plugin tenon.gpu_emulated: what devices/cuda and devices/rocm share, over a runtime in the host's memory. For
+// tests.
 #include "collective/communicators.h"
 #include "driver.h"
 #include "fuse/attention_pass.h"
@@ -27,8 +28,10 @@ const tenon_capability kCapabilities[] = {
 
 constexpr tenon_option_declaration kOptions[] = {
     TENON_GPU_OPTIONS("0"),
-    TENON_GPU_OPTION("lose_after", "-1", TENON_OPTION_INT, "the first device is lost after so many pieces of work; -1: never"),
-    TENON_GPU_OPTION("refuse_allocation", "-1", TENON_OPTION_INT, "the allocation of that number, counted from 0, finds no memory; -1: none"),
+    TENON_GPU_OPTION("lose_after", "-1", TENON_OPTION_INT,
+                     "the first device is lost after so many pieces of work; -1: never"),
+    TENON_GPU_OPTION("refuse_allocation", "-1", TENON_OPTION_INT,
+                     "the allocation of that number, counted from 0, finds no memory; -1: none"),
 };
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
@@ -37,5 +40,6 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) 
 
 }  // namespace
 
-TENON_PLUGIN_WITH("tenon.gpu_emulated", "0.1.0", "GPUs on the host's threads: the kernels and the engine of the GPU plugins, without a GPU.",
+TENON_PLUGIN_WITH("tenon.gpu_emulated", "0.1.0",
+                  "GPUs on the host's threads: the kernels and the engine of the GPU plugins, without a GPU.",
                   kCapabilities, kOptions, std::size(kOptions), OnLoad, tenon::gpu::UnloadPlugin)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vendor's runtime in the host's memory: streams are threads that do their work in order, kernels are emulated grids.
 //
-// It stands in for a GPU where there is none, so that everything above it is tested; what it computes is real, its speed means
-// nothing. A GPU that is "lost" (option lose_after) fails every call from then on, as after a sticky error.
+// It stands in for a GPU where there is none, so that everything above it is tested; what it computes is real, its
+// speed means nothing. A GPU that is "lost" (option lose_after) fails every call from then on, as after a sticky error.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -47,8 +47,9 @@ struct Work {
   uint32_t call = 0;  // that gave it to the stream, for the observer
 };
 
-// A stream that is let go (kReleased) does what it was given beside those that it should have waited for, whose results are of no
-// account any more. ThreadSanitizer would tell of it, so there a stream leaves that out, until it goes on with another timeline.
+// A stream that is let go (kReleased) does what it was given beside those that it should have waited for, whose results
+// are of no account any more. ThreadSanitizer would tell of it, so there a stream leaves that out, until it goes on
+// with another timeline.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kLeavesOut = true;
 #else
@@ -179,8 +180,10 @@ class EmulatedCard final : public Card {
 
   Outcome Allocate(uint64_t bytes, Stream, void** out_data) override {
     if (Outcome room = HasRoom(); !room.ok()) return room;
-    if (bytes > facts_.memory_bytes) return Fault(TENON_RESOURCE_EXHAUSTED, "the emulated GPU has ", facts_.memory_bytes, " bytes");
-    if (posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) != 0) return Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
+    if (bytes > facts_.memory_bytes)
+      return Fault(TENON_RESOURCE_EXHAUSTED, "the emulated GPU has ", facts_.memory_bytes, " bytes");
+    if (posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) != 0)
+      return Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
     Memory::The().Add(*out_data, bytes, facts_.number);
     return {};
   }
@@ -194,7 +197,9 @@ class EmulatedCard final : public Card {
   bool IsDeviceMemory(const void* address) override { return Memory::The().IsOf(facts_.number, address); }
   Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
     if (Outcome room = HasRoom(); !room.ok()) return room;
-    return posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) == 0 ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
+    return posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) == 0
+               ? Outcome()
+               : Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
   }
   void FreePinned(void* data) override { std::free(data); }
   Outcome MemoryInUse(uint64_t* out_free, uint64_t* out_total) override {
@@ -219,10 +224,12 @@ class EmulatedCard final : public Card {
   }
 
   Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) override {
-    return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kCopy, .bytes = bytes, .device = facts_.number});
+    return PutCopy(target, source, bytes, stream,
+                   {.kind = EmulatedActivity::Kind::kCopy, .bytes = bytes, .device = facts_.number});
   }
   Outcome CopyBetween(void* target, Card&, const void* source, Card&, uint64_t bytes, Stream stream) override {
-    return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kPeerCopy, .bytes = bytes, .device = facts_.number});
+    return PutCopy(target, source, bytes, stream,
+                   {.kind = EmulatedActivity::Kind::kPeerCopy, .bytes = bytes, .device = facts_.number});
   }
   Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) override {
     return Put(
@@ -284,7 +291,9 @@ class EmulatedCard final : public Card {
       unlink(path);
     }
     *out_module = static_cast<Module>(library);
-    return library != nullptr ? Outcome() : Fault(TENON_INTERNAL, "what was compiled cannot be opened: ", why == nullptr ? "no file for it" : why);
+    return library != nullptr
+               ? Outcome()
+               : Fault(TENON_INTERNAL, "what was compiled cannot be opened: ", why == nullptr ? "no file for it" : why);
   }
   void UnloadModule(Module module) override {
     if (module != reinterpret_cast<Module>(this)) dlclose(module);
@@ -302,7 +311,8 @@ class EmulatedCard final : public Card {
     const std::string path(folder);
     std::ofstream(path + "/chain.cc") << source;
     const std::string command =
-        sdk::Concat(TENON_GPU_EMULATED_COMPILER " " TENON_GPU_EMULATED_FLAGS " -shared -include emulation/chain.h ", path, "/chain.cc -o ", path, "/chain.so >", path, "/log 2>&1");
+        sdk::Concat(TENON_GPU_EMULATED_COMPILER " " TENON_GPU_EMULATED_FLAGS " -shared -include emulation/chain.h ",
+                    path, "/chain.cc -o ", path, "/chain.so >", path, "/log 2>&1");
     const auto read = [&](const char* name) {
       std::ifstream file(path + name, std::ios::binary);
       return std::vector<char>((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -311,19 +321,25 @@ class EmulatedCard final : public Card {
     *out_image = read(compiled ? "/chain.so" : "/log");
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
-    return compiled ? Outcome() : Fault(TENON_INTERNAL, "a chain does not compile: ", std::string_view(out_image->data(), out_image->size()));
+    return compiled ? Outcome()
+                    : Fault(TENON_INTERNAL,
+                            "a chain does not compile: ", std::string_view(out_image->data(), out_image->size()));
   }
-  Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes, Stream stream) override {
+  Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes,
+                 Stream stream) override {
     const auto* kernel = reinterpret_cast<const EmulatedKernel*>(function);
     if (params_bytes != kernel->params_bytes()) {
-      return Fault(TENON_INTERNAL, kernel->name(), " takes ", kernel->params_bytes(), " bytes of parameters, not ", params_bytes);
+      return Fault(TENON_INTERNAL, kernel->name(), " takes ", kernel->params_bytes(), " bytes of parameters, not ",
+                   params_bytes);
     }
     // What a real driver refuses; kernels are compiled for blocks of so many threads (code/grid.h), one for more.
     const uint32_t most = std::string_view(kernel->name()) == "ScanTiles" ? kScanThreads : 256;
     for (uint32_t blocks : grid.blocks) {
-      if (blocks == 0 || grid.threads == 0 || grid.threads > most) return Fault(TENON_INVALID_ARGUMENT, "an empty or too large grid for ", kernel->name());
+      if (blocks == 0 || grid.threads == 0 || grid.threads > most)
+        return Fault(TENON_INVALID_ARGUMENT, "an empty or too large grid for ", kernel->name());
     }
-    if (grid.blocks[1] > 65535 || grid.blocks[2] > 65535) return Fault(TENON_INVALID_ARGUMENT, "a grid of too many blocks for ", kernel->name());
+    if (grid.blocks[1] > 65535 || grid.blocks[2] > 65535)
+      return Fault(TENON_INVALID_ARGUMENT, "a grid of too many blocks for ", kernel->name());
     std::vector<char> copy(static_cast<const char*>(params), static_cast<const char*>(params) + params_bytes);
     const auto run = [this, kernel, grid, copy = std::move(copy)]() -> Outcome {
       // The copy's memory is aligned for any type, as vectors of chars are.
@@ -382,11 +398,14 @@ class EmulatedCard final : public Card {
   void DestroyGraph(CapturedGraph graph) override { delete graph; }
 
   // Puts work on the stream, or into the graph that is being captured there.
-  Outcome Put(Stream stream, std::function<Outcome()> run, const EmulatedActivity& activity = {}, Work::Kind kind = Work::Kind::kData) {
+  Outcome Put(Stream stream, std::function<Outcome()> run, const EmulatedActivity& activity = {},
+              Work::Kind kind = Work::Kind::kData) {
     if (Outcome alive = Alive(); !alive.ok()) return alive;
-    if (lose_after_ >= 0 && works_++ >= lose_after_) return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
+    if (lose_after_ >= 0 && works_++ >= lose_after_)
+      return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
     EmulatedObserver* const observer = Observer();
-    Work work = {.run = std::move(run), .kind = kind, .activity = activity, .call = observer == nullptr ? 0 : observer->Call()};
+    Work work = {
+        .run = std::move(run), .kind = kind, .activity = activity, .call = observer == nullptr ? 0 : observer->Call()};
     if (stream->capture != nullptr) {
       work.activity.from_graph = true;
       stream->capture->works->push_back(std::move(work));
@@ -427,14 +446,17 @@ class EmulatedCard final : public Card {
  private:
   Outcome HasRoom() {
     if (Outcome alive = Alive(); !alive.ok()) return alive;
-    return refused_ < 0 || allocations_++ != refused_ ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "no memory (option refuse_allocation=", refused_, ")");
+    return refused_ < 0 || allocations_++ != refused_
+               ? Outcome()
+               : Fault(TENON_RESOURCE_EXHAUSTED, "no memory (option refuse_allocation=", refused_, ")");
   }
   Outcome FindLoaded(Module module, const char* name, Function* out_function) {
     const auto body = reinterpret_cast<EmulatedKernel::Body>(dlsym(module, name));
     const auto* bytes = static_cast<const uint64_t*>(dlsym(module, sdk::Concat(name, "_params_bytes").c_str()));
     const auto* meets = static_cast<const bool*>(dlsym(module, sdk::Concat(name, "_meets").c_str()));
     auto* const meeting = static_cast<EmulatedMeeting*>(dlsym(module, "tenon_gpu_emulated_meeting"));
-    if (body == nullptr || bytes == nullptr || meets == nullptr || meeting == nullptr) return Fault(TENON_NOT_FOUND, "no kernel ", name);
+    if (body == nullptr || bytes == nullptr || meets == nullptr || meeting == nullptr)
+      return Fault(TENON_NOT_FOUND, "no kernel ", name);
     *meeting = {NewSharedPlace, SharedMemory, Barrier, ShuffleBytes};
     const std::lock_guard lock(mutex_);
     loaded_.push_back(std::make_unique<EmulatedKernel>("fused", *meets, *bytes, body));
@@ -467,7 +489,8 @@ class EmulatedRuntime final : public Runtime {
     return *out_count > 0 ? Outcome() : Fault(TENON_NOT_FOUND, "no emulated GPU was asked for: set the option devices");
   }
   Outcome Open(uint32_t index, std::unique_ptr<Card>* out_card) override {
-    *out_card = std::make_unique<EmulatedCard>(static_cast<int32_t>(index), index == 0 ? lose_after_ : -1, index == 0 ? refused_ : -1);
+    *out_card = std::make_unique<EmulatedCard>(static_cast<int32_t>(index), index == 0 ? lose_after_ : -1,
+                                               index == 0 ? refused_ : -1);
     return {};
   }
   // Kernels are found in the library itself.
@@ -485,7 +508,9 @@ void StreamTag::Give(std::function<void()> work) {
     work();
     return {};
   };
-  (void)card->Put(this, run, {.kind = EmulatedActivity::Kind::kKernel, .name = "_ZN6vendor6kernelIfEEvPKT_", .device = card->facts().number});
+  (void)card->Put(
+      this, run,
+      {.kind = EmulatedActivity::Kind::kKernel, .name = "_ZN6vendor6kernelIfEEvPKT_", .device = card->facts().number});
 }
 bool StreamTag::GiveCall(std::function<void()> call) {
   return card->Put(this, [call = std::move(call)]() -> Outcome {
@@ -525,7 +550,8 @@ void StreamTag::GiveAlways(std::function<void(bool)> work) {
        .kind = Work::Kind::kAlways});
 }
 
-const Vendor kVendor = {"tenon.gpu_emulated", "emulated GPU",
-                        [](const Options& options) -> std::unique_ptr<Runtime> { return std::make_unique<EmulatedRuntime>(options); }};
+const Vendor kVendor = {"tenon.gpu_emulated", "emulated GPU", [](const Options& options) -> std::unique_ptr<Runtime> {
+                          return std::make_unique<EmulatedRuntime>(options);
+                        }};
 
 }  // namespace tenon::gpu

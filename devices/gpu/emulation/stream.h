@@ -10,11 +10,13 @@ namespace tenon::gpu {
 class EmulatedStream {
  public:
   virtual ~EmulatedStream() = default;
-  // Does it when the stream gets there; while a graph is captured, each time that the graph is launched. A kernel, to a profiler.
+  // Does it when the stream gets there; while a graph is captured, each time that the graph is launched. A kernel, to a
+  // profiler.
   virtual void Give(std::function<void()> work) = 0;
   // Calls the host when the stream gets there; false: the GPU is lost. To a profiler, nothing.
   virtual bool GiveCall(std::function<void()> call) = 0;
-  // Does it when the stream gets there, also when the GPU is lost and does nothing any more. Is no part of a captured graph.
+  // Does it when the stream gets there, also when the GPU is lost and does nothing any more. Is no part of a captured
+  // graph.
   virtual void GiveAlways(std::function<void(bool lost)> work) = 0;
 };
 

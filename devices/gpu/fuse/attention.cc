@@ -14,7 +14,8 @@ namespace {
 
 class AttentionExecutable final : public Executable {
  public:
-  AttentionExecutable(const AttentionParams& params, Function code, const AttentionTile& tile, uint64_t row_bytes) : params_(params), code_(code), tile_(tile), row_bytes_(row_bytes) {}
+  AttentionExecutable(const AttentionParams& params, Function code, const AttentionTile& tile, uint64_t row_bytes)
+      : params_(params), code_(code), tile_(tile), row_bytes_(row_bytes) {}
 
   void Run(const tenon_frame& frame) const override {
     if (params_.queries == 0 || params_.batches == 0) return SubmitTo(frame, [](Launcher&) {});
@@ -28,7 +29,9 @@ class AttentionExecutable final : public Executable {
     now.even = (row_bytes_ | bits(now.query) | bits(now.key) | bits(now.value) | bits(now.out)) % 16 == 0;
     const auto tiles = static_cast<uint32_t>((params_.queries + tile_.queries - 1) / tile_.queries);
     SubmitTo(frame, [&](Launcher& on) {
-      on(code_, Grid{{tiles, static_cast<uint32_t>(params_.batch_blocks), 1}, static_cast<uint32_t>(AttentionThreads(tile_))}, now);
+      on(code_,
+         Grid{{tiles, static_cast<uint32_t>(params_.batch_blocks), 1}, static_cast<uint32_t>(AttentionThreads(tile_))},
+         now);
     });
   }
   int32_t inputs[4] = {-1, -1, -1, -1};  // of the frame: query, key, value, mask; -1: none
@@ -50,10 +53,16 @@ class Compilation final : AttentionCompilation {
     const uint32_t dtype = View(found.query).dtype;
     const bool by_cores = IsByCores(dtype);
     const int depth = DepthOf(p);
-    const AttentionTile plain = depth == 32 ? kShortHeads : depth == 64 ? kMiddleHeads : kLongHeads, cores = depth == 32 ? kShortCores : depth == 64 ? kMiddleCores : kLongCores;
+    const AttentionTile plain = depth == 32   ? kShortHeads
+                                : depth == 64 ? kMiddleHeads
+                                              : kLongHeads,
+                        cores = depth == 32   ? kShortCores
+                                : depth == 64 ? kMiddleCores
+                                              : kLongCores;
     const Function code = FindCode(by_cores ? "AttentionCores_" : "Attention_", depth, dtype);
-    auto made = std::make_unique<AttentionExecutable>(p, code, by_cores ? cores : plain,
-                                                      RowBits(p, {&p.query_at, &p.key_at, &p.value_at, &p.out_at}) * sdk::ElementSize(dtype));
+    auto made = std::make_unique<AttentionExecutable>(
+        p, code, by_cores ? cores : plain,
+        RowBits(p, {&p.query_at, &p.key_at, &p.value_at, &p.out_at}) * sdk::ElementSize(dtype));
     made->inputs[0] = PlaceOf(found.query);
     made->inputs[1] = PlaceOf(found.key);
     made->inputs[2] = PlaceOf(found.value);
@@ -66,9 +75,11 @@ class Compilation final : AttentionCompilation {
     const int64_t softmax = NodeOf("Softmax");
     std::optional<AttentionPattern> found;
     if (softmax >= 0 && args_.output_count == 1) {
-      found = FindAttention(cursor_, softmax, args_.outputs[0].node, [&](int64_t id) { return IsMember(id); }, DimsOfEdges());
+      found = FindAttention(
+          cursor_, softmax, args_.outputs[0].node, [&](int64_t id) { return IsMember(id); }, DimsOfEdges());
     }
-    if (!found.has_value() || found->nodes.size() != args_.node_count) sdk::Fail(TENON_UNIMPLEMENTED, "attention whose scores or probabilities somebody else reads");
+    if (!found.has_value() || found->nodes.size() != args_.node_count)
+      sdk::Fail(TENON_UNIMPLEMENTED, "attention whose scores or probabilities somebody else reads");
     return *std::move(found);
   }
 };
@@ -85,18 +96,23 @@ ReaderLists ListReaders(const sdk::RegionGraph& graph) {
   return readers;
 }
 
-std::vector<int64_t> NodesOfAttention(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, const ReaderLists& readers, const std::vector<bool>& ours,
-                                      int64_t softmax) {
+std::vector<int64_t> NodesOfAttention(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph,
+                                      const ReaderLists& readers, const std::vector<bool>& ours, int64_t softmax) {
   if (graph.at(softmax).op != "Softmax" || readers[static_cast<size_t>(softmax)].size() != 1) return {};
   const int64_t values = readers[static_cast<size_t>(softmax)].front();
-  const auto lives_with = [&](int64_t id) { return ours[static_cast<size_t>(id)] && graph.at(id).dead_with == graph.at(softmax).dead_with; };
+  const auto lives_with = [&](int64_t id) {
+    return ours[static_cast<size_t>(id)] && graph.at(id).dead_with == graph.at(softmax).dead_with;
+  };
   if (!lives_with(values)) return {};
-  const auto found = FindAttention(cursor, softmax, values, [&](int64_t id) { return lives_with(id) && readers[static_cast<size_t>(id)].size() == 1; }, KnownDims(cursor));
+  const auto found = FindAttention(
+      cursor, softmax, values,
+      [&](int64_t id) { return lives_with(id) && readers[static_cast<size_t>(id)].size() == 1; }, KnownDims(cursor));
   return found.has_value() ? found->nodes : std::vector<int64_t>();
 }
 
 bool IsAttention(const tenon_compile_args& args) {
-  return std::any_of(args.nodes, args.nodes + args.node_count, [&](int64_t id) { return IsBatchProduct(*args.cursor, id); });
+  return std::any_of(args.nodes, args.nodes + args.node_count,
+                     [&](int64_t id) { return IsBatchProduct(*args.cursor, id); });
 }
 
 std::unique_ptr<Executable> MakeAttention(const tenon_compile_args& args, Device& device) {

@@ -17,10 +17,10 @@ namespace tenon::gpu {
 using ReaderLists = std::vector<std::vector<int64_t>>;
 ReaderLists ListReaders(const sdk::RegionGraph& graph);
 
-// All nodes of the attention that the node, a Softmax, is part of; empty: it is none, or its heads' size is not known or not one that kernels have.
-// ours: nodes that may be taken.
-std::vector<int64_t> NodesOfAttention(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, const ReaderLists& readers, const std::vector<bool>& ours,
-                                      int64_t softmax);
+// All nodes of the attention that the node, a Softmax, is part of; empty: it is none, or its heads' size is not known
+// or not one that kernels have. ours: nodes that may be taken.
+std::vector<int64_t> NodesOfAttention(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph,
+                                      const ReaderLists& readers, const std::vector<bool>& ours, int64_t softmax);
 
 // Also of its gradients (attention_gradient.h).
 bool IsAttention(const tenon_compile_args& args);

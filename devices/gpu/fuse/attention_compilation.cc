@@ -74,14 +74,16 @@ int32_t AttentionCompilation::PlaceOf(const tenon_output& edge) const {
   sdk::Fail(TENON_INTERNAL, "an operand of attention does not enter its set");
 }
 
-AttentionParams AttentionCompilation::Read(const AttentionPattern& of, const tenon_output& out, std::vector<Operand> operands) {
+AttentionParams AttentionCompilation::Read(const AttentionPattern& of, const tenon_output& out,
+                                           std::vector<Operand> operands) {
   ReadSizes(of, out);
   AttentionParams p = {};
   p.queries = sizes_.at(of.query_label);
   p.keys = sizes_.at(of.key_label);
   p.depth = static_cast<int32_t>(sizes_.at(of.depth_label));
   p.value_depth = static_cast<int32_t>(sizes_.at(of.value_depth_label));
-  if (p.keys == 0 || p.keys > INT32_MAX || p.queries > INT32_MAX) sdk::Fail(TENON_UNIMPLEMENTED, "attention of ", p.queries, " queries and ", p.keys, " keys");
+  if (p.keys == 0 || p.keys > INT32_MAX || p.queries > INT32_MAX)
+    sdk::Fail(TENON_UNIMPLEMENTED, "attention of ", p.queries, " queries and ", p.keys, " keys");
   p.scale = static_cast<float>(of.scale);
   p.mask_scale = static_cast<float>(of.mask_scale);
   p.shift = static_cast<float>(of.shift);
@@ -103,16 +105,19 @@ void AttentionCompilation::ReadSizes(const AttentionPattern& of, const tenon_out
   const sdk::Dims scores = DimsAt({of.scores, 0, 0});
   if (scores.size() != of.score_labels.size()) sdk::Fail(TENON_INTERNAL, "scores of the shape ", scores);
   // Nothing on the way makes more of the scores than the product.
-  if (!std::ranges::equal(scores, DimsAt({of.softmax, 0, 0}))) sdk::Fail(TENON_UNIMPLEMENTED, "attention whose mask is larger than the scores");
+  if (!std::ranges::equal(scores, DimsAt({of.softmax, 0, 0})))
+    sdk::Fail(TENON_UNIMPLEMENTED, "attention whose mask is larger than the scores");
   for (size_t i = 0; i < scores.size(); ++i) sizes_[of.score_labels[i]] = scores[i];
   sizes_[of.depth_label] = DimsAt(of.query).back();
   sizes_[of.value_depth_label] = DimsAt(out).back();
 }
 
-void AttentionCompilation::Lay(const AttentionPattern& of, const std::vector<Operand>& operands, AttentionParams* p) const {
+void AttentionCompilation::Lay(const AttentionPattern& of, const std::vector<Operand>& operands,
+                               AttentionParams* p) const {
   std::vector<Steps> steps;
   for (const Operand& operand : operands) {
-    if (operand.labels.size() != operand.dims.size()) sdk::Fail(TENON_INTERNAL, "an operand of attention of the shape ", operand.dims);
+    if (operand.labels.size() != operand.dims.size())
+      sdk::Fail(TENON_INTERNAL, "an operand of attention of the shape ", operand.dims);
     steps.push_back(StepsOf(operand.labels, operand.dims, sizes_));
     operand.at->row = StepOf(steps.back(), operand.rows);
     for (const int label : operand.labels) {
@@ -127,7 +132,8 @@ void AttentionCompilation::Lay(const AttentionPattern& of, const std::vector<Ope
     for (size_t i = 0; i < operands.size(); ++i) dim.steps[i] = StepOf(steps[i], label);
     batches.Add(dim);
   }
-  if (batches.dims.size() > kMostAttentionDims) sdk::Fail(TENON_UNIMPLEMENTED, "attention whose batches alternate ", batches.dims.size(), " times");
+  if (batches.dims.size() > kMostAttentionDims)
+    sdk::Fail(TENON_UNIMPLEMENTED, "attention whose batches alternate ", batches.dims.size(), " times");
   p->rank = static_cast<int32_t>(batches.dims.size());
   p->batches = 1;
   for (size_t d = 0; d < batches.dims.size(); ++d) {
@@ -140,14 +146,16 @@ void AttentionCompilation::Lay(const AttentionPattern& of, const std::vector<Ope
 
 void AttentionCompilation::CheckWhole(const DimLabels& labels, sdk::Dims dims, int label) const {
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] == label && dims[i] != sizes_.at(label)) sdk::Fail(TENON_UNIMPLEMENTED, "attention whose operands do not fit each other");
+    if (labels[i] == label && dims[i] != sizes_.at(label))
+      sdk::Fail(TENON_UNIMPLEMENTED, "attention whose operands do not fit each other");
   }
 }
 
 // The mask's dims are the scores' last ones.
 DimLabels AttentionCompilation::MaskLabels(const AttentionPattern& of) const {
   const size_t rank = MaskDims(of).size();
-  if (rank > of.score_labels.size()) sdk::Fail(TENON_UNIMPLEMENTED, "attention whose mask has more dims than the scores");
+  if (rank > of.score_labels.size())
+    sdk::Fail(TENON_UNIMPLEMENTED, "attention whose mask has more dims than the scores");
   return {of.score_labels.end() - static_cast<ptrdiff_t>(rank), of.score_labels.end()};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compiling attention and compiling its gradients have in common: sizes, and where the kernels find the operands' elements.
+// What compiling attention and compiling its gradients have in common: sizes, and where the kernels find the operands'
+// elements.
 #ifndef TENON_DEVICES_GPU_FUSE_ATTENTION_COMPILATION_H_
 #define TENON_DEVICES_GPU_FUSE_ATTENTION_COMPILATION_H_
 
@@ -19,7 +20,8 @@ namespace tenon::gpu {
 // One compilation, of one thread; the arguments outlive it. What kernels do not have is UNIMPLEMENTED.
 class AttentionCompilation {
  public:
-  AttentionCompilation(const tenon_compile_args& args, Device& device) : args_(args), cursor_(*args.cursor), services_(*cursor_.node_services), device_(device) {}
+  AttentionCompilation(const tenon_compile_args& args, Device& device)
+      : args_(args), cursor_(*args.cursor), services_(*cursor_.node_services), device_(device) {}
 
  protected:
   // What has rows: queries', keys' or a mask's.
@@ -33,7 +35,9 @@ class AttentionCompilation {
 
   const tenon_tensor_view& View(const tenon_output& edge) const { return ViewOf(args_, edge); }
   sdk::Dims DimsAt(const tenon_output& edge) const { return sdk::DimsOf(View(edge)); }
-  bool IsMember(int64_t id) const { return std::find(args_.nodes, args_.nodes + args_.node_count, id) != args_.nodes + args_.node_count; }
+  bool IsMember(int64_t id) const {
+    return std::find(args_.nodes, args_.nodes + args_.node_count, id) != args_.nodes + args_.node_count;
+  }
   DimsOfEdge DimsOfEdges() const;
   // The one node of the op in the set; -1: there is none.
   int64_t NodeOf(std::string_view op) const;
@@ -41,7 +45,8 @@ class AttentionCompilation {
 
   // Fills everything but addresses. operands: those that are not attention's own.
   AttentionParams Read(const AttentionPattern& of, const tenon_output& out, std::vector<Operand> operands = {});
-  // Whether all rows of the operands begin at multiples of so many bytes, if the operands do: what has to be a multiple of them, all bits together.
+  // Whether all rows of the operands begin at multiples of so many bytes, if the operands do: what has to be a multiple
+  // of them, all bits together.
   static uint64_t RowBits(const AttentionParams& p, const std::vector<const AttentionOperand*>& operands);
   // "32", "64" or "128": by the longer heads.
   static int DepthOf(const AttentionParams& p);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of attention (attention_gradient_pattern.h) as two launches (code/attention_gradient.h): P, its gradient and dS are never written.
+// The gradients of attention (attention_gradient_pattern.h) as two launches (code/attention_gradient.h): P, its
+// gradient and dS are never written.
 #ifndef TENON_DEVICES_GPU_FUSE_ATTENTION_GRADIENT_H_
 #define TENON_DEVICES_GPU_FUSE_ATTENTION_GRADIENT_H_
 
@@ -14,8 +15,10 @@
 
 namespace tenon::gpu {
 
-// All nodes of the gradients that the node, a Softmax, is part of, as NodesOfAttention; empty also where the forward pass reads it.
-std::vector<int64_t> NodesOfAttentionGradient(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, const ReaderLists& readers, const std::vector<bool>& ours,
+// All nodes of the gradients that the node, a Softmax, is part of, as NodesOfAttention; empty also where the forward
+// pass reads it.
+std::vector<int64_t> NodesOfAttentionGradient(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph,
+                                              const ReaderLists& readers, const std::vector<bool>& ours,
                                               int64_t softmax);
 
 // Of a set with a product.

@@ -24,22 +24,26 @@ struct Weighted {
 
 class Finder {
  public:
-  Finder(const tenon_graph_cursor& cursor, const ReadersOfNode& readers, const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims)
+  Finder(const tenon_graph_cursor& cursor, const ReadersOfNode& readers, const std::function<bool(int64_t)>& may_take,
+         const DimsOfEdge& dims)
       : cursor_(cursor), graph_(cursor, dims), readers_(readers), may_take_(may_take), dims_(dims) {}
 
   std::optional<AttentionGradientPattern> Find(int64_t softmax) {
     std::vector<int64_t> factors, products;
     for (const int64_t reader : readers_(softmax)) (graph_.IsProduct(reader) ? products : factors).push_back(reader);
     if (factors.size() != 2 || products.size() > 2) return {};
-    const std::function<bool(int64_t)> is_alone = [this](int64_t id) { return may_take_(id) && readers_(id).size() == 1; };
+    const std::function<bool(int64_t)> is_alone = [this](int64_t id) {
+      return may_take_(id) && readers_(id).size() == 1;
+    };
     std::optional<AttentionPattern> of = FindProbabilities(cursor_, softmax, is_alone, dims_);
     if (!of.has_value()) return {};
     found_.of = *std::move(of);
     if (!ReadSoftmax(factors[0], factors[1]) && !ReadSoftmax(factors[1], factors[0])) return {};
     const std::vector<int64_t> ends = WalkToProducts();
-    const bool is_one = !ends.empty() && ends.size() <= 2 &&
-                        std::all_of(products.begin(), products.end(), [this](int64_t id) { return ReadOfProbabilities(id); }) &&
-                        std::all_of(ends.begin(), ends.end(), [this](int64_t id) { return ReadOfScores(id); });
+    const bool is_one =
+        !ends.empty() && ends.size() <= 2 &&
+        std::all_of(products.begin(), products.end(), [this](int64_t id) { return ReadOfProbabilities(id); }) &&
+        std::all_of(ends.begin(), ends.end(), [this](int64_t id) { return ReadOfScores(id); });
     if (!is_one) return {};
     found_.nodes.insert(found_.nodes.end(), found_.of.nodes.begin(), found_.of.nodes.end());
     std::sort(found_.nodes.begin(), found_.nodes.end());
@@ -48,7 +52,9 @@ class Finder {
 
  private:
   int64_t softmax() const { return found_.of.softmax; }
-  bool MayTake(int64_t id, int32_t inputs) const { return may_take_(id) && graph_.HasType(id, graph_.TypeOf(softmax()), inputs); }
+  bool MayTake(int64_t id, int32_t inputs) const {
+    return may_take_(id) && graph_.HasType(id, graph_.TypeOf(softmax()), inputs);
+  }
   bool IsReadBy(int64_t id, std::vector<int64_t> nodes) const {
     std::vector<int64_t> readers = readers_(id);
     std::sort(readers.begin(), readers.end());
@@ -66,17 +72,25 @@ class Finder {
   bool ReadSoftmax(int64_t weighted, int64_t end) {
     if (graph_.OpOf(weighted) != "Mul" || graph_.OpOf(end) != "Mul") return false;
     const tenon_output dp = Other(weighted, softmax()), difference = Other(end, softmax());
-    if (dp.node < 0 || dp.index != 0 || difference.node < 0 || difference.index != 0 || !graph_.IsProduct(dp.node) || graph_.OpOf(difference.node) != "Sub") return false;
+    if (dp.node < 0 || dp.index != 0 || difference.node < 0 || difference.index != 0 || !graph_.IsProduct(dp.node) ||
+        graph_.OpOf(difference.node) != "Sub")
+      return false;
     const tenon_output sum = graph_.Input(difference.node, 1);
     if (sum.node < 0 || !IsSame(graph_.Input(difference.node, 0), dp) || !IsSumOf(sum.node, weighted)) return false;
-    if (!IsReadBy(dp.node, {weighted, difference.node}) || !IsReadBy(weighted, {sum.node}) || !IsReadBy(sum.node, {difference.node}) || !IsReadBy(difference.node, {end})) return false;
-    if (!MayTake(dp.node, 2) || !MayTake(weighted, 2) || !MayTake(sum.node, 1) || !MayTake(difference.node, 2) || !MayTake(end, 2)) return false;
+    if (!IsReadBy(dp.node, {weighted, difference.node}) || !IsReadBy(weighted, {sum.node}) ||
+        !IsReadBy(sum.node, {difference.node}) || !IsReadBy(difference.node, {end}))
+      return false;
+    if (!MayTake(dp.node, 2) || !MayTake(weighted, 2) || !MayTake(sum.node, 1) || !MayTake(difference.node, 2) ||
+        !MayTake(end, 2))
+      return false;
     found_.nodes = {dp.node, weighted, sum.node, difference.node, end};
     return ReadGradient(dp.node);
   }
   // Along the last dim, which stays.
   bool IsSumOf(int64_t sum, int64_t of) const {
-    if (graph_.OpOf(sum) != "Sum" || !IsSame(graph_.Input(sum, 0), {of, 0, 0}) || !BoolAttr(graph_.services(), graph_.NodeOf(sum), TENON_SPAN("keep_dims"))) return false;
+    if (graph_.OpOf(sum) != "Sum" || !IsSame(graph_.Input(sum, 0), {of, 0, 0}) ||
+        !BoolAttr(graph_.services(), graph_.NodeOf(sum), TENON_SPAN("keep_dims")))
+      return false;
     const std::optional<double> axis = graph_.Constant(graph_.Input(sum, 1));
     return axis.has_value() && (*axis == -1 || *axis == static_cast<double>(found_.of.score_labels.size()) - 1);
   }
@@ -93,10 +107,13 @@ class Finder {
     found_.gradient = graph_.Input(dp, 1 - value);
     of.value_depth_label = kOwn;
     for (const DimLabels* each : {&of.value_labels, &of.out_labels}) {
-      if (each->empty() || each->back() != kOwn || !AreDistinct(*each) || !AreIn(*each, of.score_labels, kOwn)) return false;
+      if (each->empty() || each->back() != kOwn || !AreDistinct(*each) || !AreIn(*each, of.score_labels, kOwn))
+        return false;
     }
-    if (!Has(of.value_labels, of.key_label) || Has(of.value_labels, of.query_label) || Has(of.out_labels, of.key_label)) return false;
-    return AreIn(of.score_labels, of.out_labels, of.key_label) && IsHeadSize(graph_.DimsOf(of.value)->back()) && IsHeadSize(graph_.DimsOf(found_.gradient)->back());
+    if (!Has(of.value_labels, of.key_label) || Has(of.value_labels, of.query_label) || Has(of.out_labels, of.key_label))
+      return false;
+    return AreIn(of.score_labels, of.out_labels, of.key_label) && IsHeadSize(graph_.DimsOf(of.value)->back()) &&
+           IsHeadSize(graph_.DimsOf(found_.gradient)->back());
   }
   // What is called after `those` is called after the scores' dims, in their order.
   DimLabels Renamed(const DimLabels& labels, const DimLabels& those) const {
@@ -114,7 +131,9 @@ class Finder {
     for (size_t step = 0; step <= kMostSteps; ++step) {
       scores_gradient_ = at;
       std::vector<int64_t> readers = readers_(at);
-      if (readers.empty() || std::all_of(readers.begin(), readers.end(), [this](int64_t id) { return graph_.IsProduct(id); })) return readers;
+      if (readers.empty() ||
+          std::all_of(readers.begin(), readers.end(), [this](int64_t id) { return graph_.IsProduct(id); }))
+        return readers;
       if (readers.size() != 1 || !ReadScale(readers[0], at)) return {};
       at = readers[0];
       found_.nodes.push_back(at);
@@ -143,13 +162,15 @@ class Finder {
     read.operand_labels = Renamed(labels->operands[1 - number], of_weights);
     read.out_labels = Renamed(labels->out, of_weights);
     for (const DimLabels* each : {&read.operand_labels, &read.out_labels}) {
-      if (each->empty() || each->back() != kOwn || !AreDistinct(*each) || !AreIn(*each, found_.of.score_labels, kOwn)) return {};
+      if (each->empty() || each->back() != kOwn || !AreDistinct(*each) || !AreIn(*each, found_.of.score_labels, kOwn))
+        return {};
     }
     return read;
   }
   // Whether it sums over that dim alone, and has the other one's rows.
   bool SumsOver(const Weighted& read, int summed, int kept) const {
-    return Has(read.operand_labels, summed) && !Has(read.operand_labels, kept) && !Has(read.out_labels, summed) && AreIn(found_.of.score_labels, read.out_labels, summed);
+    return Has(read.operand_labels, summed) && !Has(read.operand_labels, kept) && !Has(read.out_labels, summed) &&
+           AreIn(found_.of.score_labels, read.out_labels, summed);
   }
   bool ReadOfProbabilities(int64_t id) {
     const AttentionPattern& of = found_.of;
@@ -160,7 +181,9 @@ class Finder {
       found_.of.values = id;
       return true;
     }
-    if (!SumsOver(*read, of.query_label, of.key_label) || !IsSame(read->operand, found_.gradient) || read->operand_labels != of.out_labels) return false;
+    if (!SumsOver(*read, of.query_label, of.key_label) || !IsSame(read->operand, found_.gradient) ||
+        read->operand_labels != of.out_labels)
+      return false;
     return Take(*read, kOwn, &found_.of_value, &found_.of_value_labels);
   }
   bool ReadOfScores(int64_t id) {
@@ -172,8 +195,10 @@ class Finder {
       std::replace(renamed.begin(), renamed.end(), of.depth_label, kOwn);
       return IsSame(read->operand, edge) && read->operand_labels == renamed;
     };
-    if (SumsOver(*read, of.key_label, of.query_label) && is_operand(of.key, of.key_labels)) return Take(*read, of.depth_label, &found_.of_query, &found_.of_query_labels);
-    if (SumsOver(*read, of.query_label, of.key_label) && is_operand(of.query, of.query_labels)) return Take(*read, of.depth_label, &found_.of_key, &found_.of_key_labels);
+    if (SumsOver(*read, of.key_label, of.query_label) && is_operand(of.key, of.key_labels))
+      return Take(*read, of.depth_label, &found_.of_query, &found_.of_query_labels);
+    if (SumsOver(*read, of.query_label, of.key_label) && is_operand(of.query, of.query_labels))
+      return Take(*read, of.depth_label, &found_.of_key, &found_.of_key_labels);
     return false;
   }
   bool Take(const Weighted& read, int depth_label, int64_t* node, DimLabels* labels) {
@@ -196,8 +221,10 @@ class Finder {
 
 }  // namespace
 
-std::optional<AttentionGradientPattern> FindAttentionGradient(const tenon_graph_cursor& cursor, int64_t softmax, const ReadersOfNode& readers,
-                                                              const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims) {
+std::optional<AttentionGradientPattern> FindAttentionGradient(const tenon_graph_cursor& cursor, int64_t softmax,
+                                                              const ReadersOfNode& readers,
+                                                              const std::function<bool(int64_t)>& may_take,
+                                                              const DimsOfEdge& dims) {
   return Finder(cursor, readers, may_take, dims).Find(softmax);
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of attention (attention_pattern.h) as gradient rules write them, of probabilities P that nobody else reads:
+// The gradients of attention (attention_pattern.h) as gradient rules write them, of probabilities P that nobody else
+// reads:
 //
 //   dP = product(gradient, value);  dS = (dP - Sum(dP * P, the last dim, kept)) * P, then Mul and RealDiv by constants
 //   of the values = product(P, gradient), of the queries = product(dS, key), of the keys = product(dS, query)
 //
-// Any of the three gradients may not be there, but not both of the last two. P and what leads to it is part of it, so that P is computed again from queries
-// and keys; the one of the forward pass has to be another node (attention_pass.h).
+// Any of the three gradients may not be there, but not both of the last two. P and what leads to it is part of it, so
+// that P is computed again from queries and keys; the one of the forward pass has to be another node
+// (attention_pass.h).
 #ifndef TENON_DEVICES_GPU_FUSE_ATTENTION_GRADIENT_PATTERN_H_
 #define TENON_DEVICES_GPU_FUSE_ATTENTION_GRADIENT_PATTERN_H_
 
@@ -19,7 +21,8 @@
 namespace tenon::gpu {
 
 struct AttentionGradientPattern {
-  // With `value` that of dP; out_labels are those of `gradient`. values: the product of the forward pass, where it reads the same P; else -1.
+  // With `value` that of dP; out_labels are those of `gradient`. values: the product of the forward pass, where it
+  // reads the same P; else -1.
   AttentionPattern of;
   tenon_output gradient = {-1, 0, 0};
   int64_t of_query = -1, of_key = -1, of_value = -1;  // products; -1: not there
@@ -32,8 +35,10 @@ struct AttentionGradientPattern {
 using ReadersOfNode = std::function<std::vector<int64_t>(int64_t)>;
 
 // may_take(id): whether the node may be one of them; asked of all but the softmax and the forward pass's product.
-std::optional<AttentionGradientPattern> FindAttentionGradient(const tenon_graph_cursor& cursor, int64_t softmax, const ReadersOfNode& readers,
-                                                              const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims);
+std::optional<AttentionGradientPattern> FindAttentionGradient(const tenon_graph_cursor& cursor, int64_t softmax,
+                                                              const ReadersOfNode& readers,
+                                                              const std::function<bool(int64_t)>& may_take,
+                                                              const DimsOfEdge& dims);
 
 }  // namespace tenon::gpu
 

@@ -70,7 +70,8 @@ bool IsHeadSize(int64_t size) { return size >= 8 && size <= kMostAttentionDepth 
 bool IsBatchProduct(const tenon_graph_cursor& cursor, int64_t id) {
   const tenon_node* const node = cursor.node(cursor.graph, id);
   const std::string_view op = sdk::ToText(cursor.node_services->op(node));
-  return sdk::IsOneOf(op, {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"}) && cursor.node_services->input_count(node) == 2;
+  return sdk::IsOneOf(op, {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"}) &&
+         cursor.node_services->input_count(node) == 2;
 }
 
 tenon_output AttentionGraph::Input(int64_t id, int32_t number) const {
@@ -95,10 +96,12 @@ std::optional<double> AttentionGraph::Constant(const tenon_output& edge, int dee
   if (op == "Const") {
     tenon_attr_value value = {};
     sdk::Check(services_.attr(node, TENON_SPAN("value"), &value));
-    return value.kind == TENON_ATTR_TENSOR ? OnlyElement(*static_cast<const tenon_tensor_view*>(value.data)) : std::nullopt;
+    return value.kind == TENON_ATTR_TENSOR ? OnlyElement(*static_cast<const tenon_tensor_view*>(value.data))
+                                           : std::nullopt;
   }
   const uint32_t dtype = services_.output_dtype(node, 0);
-  const bool is_float = dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
+  const bool is_float =
+      dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
   if (!is_float || !sdk::IsOneOf(op, {"Cast", "Identity", "Sqrt", "Rsqrt"})) return {};
   const std::optional<double> of = Constant(Input(edge.node, 0), deep + 1);
   if (!of.has_value()) return {};
@@ -113,15 +116,20 @@ std::optional<ProductLabels> AttentionGraph::LabelsOf(int64_t id) const {
     tenon_attr_value value = {};
     sdk::Check(services_.attr(NodeOf(id), TENON_SPAN("equation"), &value));
     std::string error;
-    const sdk::EinsumEquation equation = sdk::ParseEinsum(sdk::ToText(*static_cast<const tenon_span*>(value.data)), 2, &error);
+    const sdk::EinsumEquation equation =
+        sdk::ParseEinsum(sdk::ToText(*static_cast<const tenon_span*>(value.data)), 2, &error);
     for (int i = 0; error.empty() && i < 2; ++i) {
-      labels.operands[i] = sdk::EinsumEquation::Labels(equation.inputs[static_cast<size_t>(i)], static_cast<int>((i == 0 ? left : right)->size()), &error);
+      labels.operands[i] = sdk::EinsumEquation::Labels(equation.inputs[static_cast<size_t>(i)],
+                                                       static_cast<int>((i == 0 ? left : right)->size()), &error);
     }
-    if (error.empty()) labels.out = equation.OutputLabels(sdk::EinsumEquation::EllipsisDims({labels.operands[0], labels.operands[1]}), &error);
+    if (error.empty())
+      labels.out =
+          equation.OutputLabels(sdk::EinsumEquation::EllipsisDims({labels.operands[0], labels.operands[1]}), &error);
     if (!error.empty()) return {};
   } else {
     if (left->size() < 2 || right->size() < 2) return {};
-    const bool turns_left = BoolAttr(services_, NodeOf(id), TENON_SPAN("adj_x")), turns_right = BoolAttr(services_, NodeOf(id), TENON_SPAN("adj_y"));
+    const bool turns_left = BoolAttr(services_, NodeOf(id), TENON_SPAN("adj_x")),
+               turns_right = BoolAttr(services_, NodeOf(id), TENON_SPAN("adj_y"));
     labels.operands[0] = OfMatrices(left->size(), turns_left ? kDepth : kRow, turns_left ? kRow : kDepth);
     labels.operands[1] = OfMatrices(right->size(), turns_right ? kColumn : kDepth, turns_right ? kDepth : kColumn);
     labels.out = OfMatrices(std::max(left->size(), right->size()), kRow, kColumn);

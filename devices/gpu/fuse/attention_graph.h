@@ -40,7 +40,8 @@ bool IsHeadSize(int64_t size);
 class AttentionGraph {
  public:
   // Both outlive it.
-  AttentionGraph(const tenon_graph_cursor& cursor, const DimsOfEdge& dims) : cursor_(cursor), services_(*cursor.node_services), dims_(dims) {}
+  AttentionGraph(const tenon_graph_cursor& cursor, const DimsOfEdge& dims)
+      : cursor_(cursor), services_(*cursor.node_services), dims_(dims) {}
 
   const tenon_node* NodeOf(int64_t id) const { return cursor_.node(cursor_.graph, id); }
   std::string_view OpOf(int64_t id) const { return sdk::ToText(services_.op(NodeOf(id))); }

@@ -59,7 +59,9 @@ class Pass {
   bool MayTake(int64_t id, const std::string& device) const { return p_.Runs(id) && p_.DeviceOf(id) == device; }
   const std::vector<int64_t>& ReadersOf(int64_t id) const { return readers_[static_cast<size_t>(id)]; }
   std::optional<AttentionGradientPattern> FindGradient(int64_t softmax, const std::string& device) const {
-    return FindAttentionGradient(cursor_, softmax, [&](int64_t id) { return ReadersOf(id); }, [&](int64_t id) { return MayTake(id, device); }, dims_);
+    return FindAttentionGradient(
+        cursor_, softmax, [&](int64_t id) { return ReadersOf(id); }, [&](int64_t id) { return MayTake(id, device); },
+        dims_);
   }
 
   // As they are claimed (NodesOfAttention, NodesOfAttentionGradient).
@@ -71,7 +73,8 @@ class Pass {
     }
     const int64_t values = ReadersOf(softmax).front();
     if (!MayTake(values, device)) return {};
-    const auto forward = FindAttention(cursor_, softmax, values, [&](int64_t id) { return MayTake(id, device) && ReadersOf(id).size() == 1; }, dims_);
+    const auto forward = FindAttention(
+        cursor_, softmax, values, [&](int64_t id) { return MayTake(id, device) && ReadersOf(id).size() == 1; }, dims_);
     return forward.has_value() ? forward->nodes : std::vector<int64_t>();
   }
 

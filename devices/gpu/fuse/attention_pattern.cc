@@ -42,7 +42,8 @@ class Finder {
   tenon_output Input(int64_t id, int32_t number) const { return graph_.Input(id, number); }
   std::optional<double> Constant(const tenon_output& edge) const { return graph_.Constant(edge); }
 
-  // From what the softmax reads to the product, over steps; meanwhile it becomes known what a score is in terms of the edge's value.
+  // From what the softmax reads to the product, over steps; meanwhile it becomes known what a score is in terms of the
+  // edge's value.
   bool WalkToScores(tenon_output edge) {
     for (size_t step = 0; step <= kMostSteps; ++step) {
       if (edge.node < 0 || edge.index != 0 || !may_take_(edge.node) || !HasType(edge.node)) return false;
@@ -110,8 +111,12 @@ class Finder {
     found_.key = Input(found_.scores, key);
     if (found_.query_labels.empty() || found_.key_labels.empty()) return false;
     found_.depth_label = found_.query_labels.back();
-    if (Has(found_.query_labels, found_.key_label) || found_.key_labels.back() != found_.depth_label || Has(found_.score_labels, found_.depth_label)) return false;
-    if (!AreIn(found_.query_labels, found_.score_labels, found_.depth_label) || !AreIn(found_.key_labels, found_.score_labels, found_.depth_label)) return false;
+    if (Has(found_.query_labels, found_.key_label) || found_.key_labels.back() != found_.depth_label ||
+        Has(found_.score_labels, found_.depth_label))
+      return false;
+    if (!AreIn(found_.query_labels, found_.score_labels, found_.depth_label) ||
+        !AreIn(found_.key_labels, found_.score_labels, found_.depth_label))
+      return false;
     int queries = 0;
     for (const int label : found_.score_labels) {
       if (label == found_.key_label || Has(found_.key_labels, label)) continue;
@@ -119,7 +124,8 @@ class Finder {
       found_.query_label = label;
       ++queries;
     }
-    return queries == 1 && IsHeadSize(graph_.DimsOf(found_.query)->back()) && IsHeadSize(graph_.DimsOf(found_.key)->back());
+    return queries == 1 && IsHeadSize(graph_.DimsOf(found_.query)->back()) &&
+           IsHeadSize(graph_.DimsOf(found_.key)->back());
   }
 
   // The probabilities' dims are the scores': the values' are called after these.
@@ -135,17 +141,22 @@ class Finder {
     constexpr int kOwn = INT32_MIN;  // the depth of the values, which no other dim is called after
     const auto rename = [&](int label) {
       const auto at = std::find(of_probabilities.begin(), of_probabilities.end(), label);
-      return at == of_probabilities.end() ? kOwn : found_.score_labels[static_cast<size_t>(at - of_probabilities.begin())];
+      return at == of_probabilities.end() ? kOwn
+                                          : found_.score_labels[static_cast<size_t>(at - of_probabilities.begin())];
     };
     for (const int label : of_value) found_.value_labels.push_back(rename(label));
     for (const int label : labels->out) found_.out_labels.push_back(rename(label));
     found_.value_depth_label = kOwn;
     if (!AreDistinct(found_.value_labels) || !AreDistinct(found_.out_labels)) return false;
-    if (found_.value_labels.back() != kOwn || found_.out_labels.back() != kOwn || labels->out.back() != of_value.back()) return false;
+    if (found_.value_labels.back() != kOwn || found_.out_labels.back() != kOwn || labels->out.back() != of_value.back())
+      return false;
     // Every key is summed over, nothing else is.
-    if (Has(found_.out_labels, found_.key_label) || !Has(found_.value_labels, found_.key_label) || Has(found_.value_labels, found_.query_label)) return false;
+    if (Has(found_.out_labels, found_.key_label) || !Has(found_.value_labels, found_.key_label) ||
+        Has(found_.value_labels, found_.query_label))
+      return false;
     if (found_.out_labels.size() != found_.score_labels.size()) return false;
-    return AreIn(found_.score_labels, found_.out_labels, found_.key_label) && IsHeadSize(graph_.DimsOf(found_.value)->back());
+    return AreIn(found_.score_labels, found_.out_labels, found_.key_label) &&
+           IsHeadSize(graph_.DimsOf(found_.value)->back());
   }
 
   const AttentionGraph graph_;
@@ -156,13 +167,14 @@ class Finder {
 
 }  // namespace
 
-std::optional<AttentionPattern> FindAttention(const tenon_graph_cursor& cursor, int64_t softmax, int64_t values, const std::function<bool(int64_t)>& may_take,
-                                              const DimsOfEdge& dims) {
+std::optional<AttentionPattern> FindAttention(const tenon_graph_cursor& cursor, int64_t softmax, int64_t values,
+                                              const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims) {
   return Finder(cursor, may_take, dims).Find(softmax, values);
 }
 
-
-std::optional<AttentionPattern> FindProbabilities(const tenon_graph_cursor& cursor, int64_t softmax, const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims) {
+std::optional<AttentionPattern> FindProbabilities(const tenon_graph_cursor& cursor, int64_t softmax,
+                                                  const std::function<bool(int64_t)>& may_take,
+                                                  const DimsOfEdge& dims) {
   return Finder(cursor, may_take, dims).FindProbabilities(softmax);
 }
 

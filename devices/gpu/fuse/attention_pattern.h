@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention as graphs write it: a product of queries and keys, steps that scale it and add to it, a softmax along the keys, a product with the values.
+// Attention as graphs write it: a product of queries and keys, steps that scale it and add to it, a softmax along the
+// keys, a product with the values.
 //
 //   scores = BatchMatMul(query, key, adj_y=true), or Einsum("BTNH,BSNH->BNTS", ...) with any letters
 //   steps: Mul and RealDiv by a constant, AddV2 and Sub of a constant, AddV2 and Sub of one mask, in any order
@@ -29,12 +30,13 @@ struct AttentionPattern {
   int query_label = 0, key_label = 0, depth_label = 0, value_depth_label = 0;
 };
 
-// The attention that the softmax and `values`, which reads it, are part of. may_take(id): whether the node may be one with them; asked of all but these
-// two. Nothing where it is not as above.
-std::optional<AttentionPattern> FindAttention(const tenon_graph_cursor& cursor, int64_t softmax, int64_t values, const std::function<bool(int64_t)>& may_take,
-                                              const DimsOfEdge& dims);
+// The attention that the softmax and `values`, which reads it, are part of. may_take(id): whether the node may be one
+// with them; asked of all but these two. Nothing where it is not as above.
+std::optional<AttentionPattern> FindAttention(const tenon_graph_cursor& cursor, int64_t softmax, int64_t values,
+                                              const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims);
 // The same of what ends in the softmax: there are no values, and no labels of what is made of them.
-std::optional<AttentionPattern> FindProbabilities(const tenon_graph_cursor& cursor, int64_t softmax, const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims);
+std::optional<AttentionPattern> FindProbabilities(const tenon_graph_cursor& cursor, int64_t softmax,
+                                                  const std::function<bool(int64_t)>& may_take, const DimsOfEdge& dims);
 
 }  // namespace tenon::gpu
 

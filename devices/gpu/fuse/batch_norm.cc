@@ -12,7 +12,9 @@ namespace {
 
 constexpr int32_t kInputs = 5, kMostOutputs = 6;
 
-bool IsNorm(std::string_view op) { return sdk::IsOneOf(op, {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}); }
+bool IsNorm(std::string_view op) {
+  return sdk::IsOneOf(op, {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"});
+}
 bool IsSum(std::string_view op) { return op == "AddV2" || op == "Add"; }
 
 // The one node that reads y, once; -1: none, or there are more.
@@ -45,15 +47,18 @@ BatchNormSettings ReadSettings(const tenon_node_services& services, const tenon_
 
 class NormExecutable final : public Executable {
  public:
-  NormExecutable(const BatchNormSettings& settings, Shapes& s, const BatchNormEnd& end) : outputs_(s.output_count()), plan_(settings, s, end) {
-    for (int32_t k = 1; k < outputs_; ++k) spare_[k] = s.Workspace(sdk::Multiply(sdk::Count(s.out(k)), int64_t{sizeof(float)}));
+  NormExecutable(const BatchNormSettings& settings, Shapes& s, const BatchNormEnd& end)
+      : outputs_(s.output_count()), plan_(settings, s, end) {
+    for (int32_t k = 1; k < outputs_; ++k)
+      spare_[k] = s.Workspace(sdk::Multiply(sdk::Count(s.out(k)), int64_t{sizeof(float)}));
     workspace_bytes = static_cast<uint64_t>(s.workspace_bytes()) + kDeviceAlignment;
   }
   void Run(const tenon_frame& frame) const override {
     SubmitTo(frame, AlignedWorkspace(frame), [&](Launcher& on) {
       char* at[kInputs + kMostOutputs];
       for (int32_t i = 0; i < kInputs; ++i) at[i] = sdk::Data<char>(*frame.inputs[inputs[i]]);
-      for (int32_t k = 0; k < outputs_; ++k) at[kInputs + k] = outputs[k] >= 0 ? sdk::Data<char>(*frame.outputs[outputs[k]]) : on.Workspace<char>(spare_[k]);
+      for (int32_t k = 0; k < outputs_; ++k)
+        at[kInputs + k] = outputs[k] >= 0 ? sdk::Data<char>(*frame.outputs[outputs[k]]) : on.Workspace<char>(spare_[k]);
       plan_.Launch(on, at, added < 0 ? nullptr : sdk::Data<const void>(*frame.inputs[added]));
     });
   }
@@ -69,13 +74,15 @@ class NormExecutable final : public Executable {
 
 class Compilation {
  public:
-  Compilation(const tenon_compile_args& args, Device& device) : args_(args), cursor_(*args.cursor), services_(*cursor_.node_services), device_(device) {}
+  Compilation(const tenon_compile_args& args, Device& device)
+      : args_(args), cursor_(*args.cursor), services_(*cursor_.node_services), device_(device) {}
 
   std::unique_ptr<Executable> Make() {
     const int64_t norm = args_.nodes[0], last = args_.nodes[args_.node_count - 1];
     const tenon_node* const node = NodeOf(norm);
     const int32_t output_count = services_.output_count(node);
-    if (services_.input_count(node) != kInputs || output_count > kMostOutputs) sdk::Fail(TENON_UNIMPLEMENTED, "a batch normalisation of another version");
+    if (services_.input_count(node) != kInputs || output_count > kMostOutputs)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a batch normalisation of another version");
     BatchNormEnd end;
     tenon_output added = {-1, 0, 0};
     for (uint64_t i = 1; i < args_.node_count; ++i) ReadEnd(args_.nodes[i], args_.nodes[i - 1], &end, &added);
@@ -83,8 +90,10 @@ class Compilation {
     const tenon_tensor_view *in[kInputs], *out[kMostOutputs];
     for (int32_t i = 0; i < kInputs; ++i) in[i] = &ViewOf(args_, SourceOf(norm, i));
     for (int32_t k = 0; k < output_count; ++k) out[k] = &ViewOf(args_, {norm, k, 0});
-    Shapes shapes(in, kInputs, out, output_count, 0, device_, args_.precision, sdk::ToText(services_.op(node)), sdk::ToText(services_.name(node)));
-    if (end.adds && !std::ranges::equal(sdk::DimsOf(ViewOf(args_, added)), shapes.in(0))) sdk::Fail(TENON_UNIMPLEMENTED, "a sum that broadcasts behind a batch normalisation");
+    Shapes shapes(in, kInputs, out, output_count, 0, device_, args_.precision, sdk::ToText(services_.op(node)),
+                  sdk::ToText(services_.name(node)));
+    if (end.adds && !std::ranges::equal(sdk::DimsOf(ViewOf(args_, added)), shapes.in(0)))
+      sdk::Fail(TENON_UNIMPLEMENTED, "a sum that broadcasts behind a batch normalisation");
     auto made = std::make_unique<NormExecutable>(ReadSettings(services_, node), shapes, end);
     for (int32_t i = 0; i < kInputs; ++i) made->inputs[i] = PlaceOf(SourceOf(norm, i));
     if (end.adds) made->added = PlaceOf(added);
@@ -119,7 +128,8 @@ class Compilation {
     for (uint64_t i = 0; i < args_.output_count; ++i) {
       const tenon_output& output = args_.outputs[i];
       leaves = leaves || output.node == last;
-      if (output.node != last && (output.node != norm || output.index == 0)) sdk::Fail(TENON_UNIMPLEMENTED, "somebody reads a batch normalisation before its end");
+      if (output.node != last && (output.node != norm || output.index == 0))
+        sdk::Fail(TENON_UNIMPLEMENTED, "somebody reads a batch normalisation before its end");
     }
     if (!leaves) sdk::Fail(TENON_UNIMPLEMENTED, "nobody reads a batch normalisation's end");
   }
@@ -144,10 +154,12 @@ class Compilation {
 
 }  // namespace
 
-std::vector<int64_t> EndOfBatchNorm(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t norm) {
+std::vector<int64_t> EndOfBatchNorm(const sdk::RegionGraph& graph, const std::vector<int>& readers,
+                                    const std::vector<bool>& ours, int64_t norm) {
   if (!IsNorm(graph.at(norm).op)) return {};
   const int64_t reader = ReaderOfY(graph, norm);
-  if (reader < 0 || !ours[static_cast<size_t>(reader)] || graph.at(reader).dead_with != graph.at(norm).dead_with) return {};
+  if (reader < 0 || !ours[static_cast<size_t>(reader)] || graph.at(reader).dead_with != graph.at(norm).dead_with)
+    return {};
   if (graph.at(reader).op == "Relu") return {reader};
   if (!IsSum(graph.at(reader).op)) return {};
   const int64_t relu = OnlyReader(graph, readers, ours, reader, "Relu");
@@ -159,6 +171,8 @@ bool IsBatchNorm(const tenon_compile_args& args) {
   return IsNorm(sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, args.nodes[0]))));
 }
 
-std::unique_ptr<Executable> MakeBatchNorm(const tenon_compile_args& args, Device& device) { return Compilation(args, device).Make(); }
+std::unique_ptr<Executable> MakeBatchNorm(const tenon_compile_args& args, Device& device) {
+  return Compilation(args, device).Make();
+}
 
 }  // namespace tenon::gpu

@@ -50,8 +50,10 @@ std::string WhyNotPrivate(const std::string& folder) {
 std::string CodeCache::FolderOf(const std::string& option) {
   if (option == "off") return "";
   if (option != "auto") return option;
-  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder != nullptr && folder[0] == '/') return sdk::Concat(folder, "/tenon/gpu");
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return sdk::Concat(home, "/.cache/tenon/gpu");
+  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder != nullptr && folder[0] == '/')
+    return sdk::Concat(folder, "/tenon/gpu");
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return sdk::Concat(home, "/.cache/tenon/gpu");
   return "";
 }
 
@@ -59,14 +61,17 @@ CodeCache::CodeCache(std::string folder) : folder_(std::move(folder)) {
   const std::string wrong = folder_.empty() ? "" : WhyNotPrivate(folder_);
   if (wrong.empty()) return;
   static std::atomic<bool> told{false};
-  const std::string text = sdk::Concat("compiled GPU code is not kept in '", folder_, "': ", wrong, "; let it be this user's, with mode 0700, or name another folder (option cache)");
+  const std::string text =
+      sdk::Concat("compiled GPU code is not kept in '", folder_, "': ", wrong,
+                  "; let it be this user's, with mode 0700, or name another folder (option cache)");
   if (!told.exchange(true)) tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
   folder_.clear();
 }
 
 std::string CodeCache::PathOf(std::string_view text) const {
   char name[40];
-  std::snprintf(name, sizeof name, "%016llx%016llx.bin", static_cast<unsigned long long>(Fnv(text, UINT64_C(14695981039346656037))),
+  std::snprintf(name, sizeof name, "%016llx%016llx.bin",
+                static_cast<unsigned long long>(Fnv(text, UINT64_C(14695981039346656037))),
                 static_cast<unsigned long long>(Fnv(text, UINT64_C(0x9E3779B97F4A7C15))));
   return folder_ + "/" + name;
 }
@@ -75,10 +80,12 @@ std::optional<std::vector<char>> CodeCache::Find(std::string_view text) const {
   if (folder_.empty()) return std::nullopt;
   std::ifstream file(PathOf(text), std::ios::binary);
   Head head = {};
-  if (!file.read(reinterpret_cast<char*>(&head), sizeof head) || std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) return std::nullopt;
+  if (!file.read(reinterpret_cast<char*>(&head), sizeof head) || std::memcmp(head.magic, kMagic, sizeof kMagic) != 0)
+    return std::nullopt;
   if (head.text_bytes != text.size()) return std::nullopt;
   const std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (all.size() != head.text_bytes + head.code_bytes || std::string_view(all).substr(0, text.size()) != text) return std::nullopt;
+  if (all.size() != head.text_bytes + head.code_bytes || std::string_view(all).substr(0, text.size()) != text)
+    return std::nullopt;
   std::vector<char> code(all.begin() + static_cast<std::ptrdiff_t>(text.size()), all.end());
   if (CheckOf(text, code) != head.check) return std::nullopt;
   return code;

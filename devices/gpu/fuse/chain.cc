@@ -18,12 +18,16 @@ struct Walk {
     total = sdk::Count(out);
     const std::vector<sdk::BroadcastDim> dims = sdk::BroadcastDims(inputs, out, "a chain");
     for (const sdk::Dims& input : inputs) {
-      if (input.size() > out.size() && sdk::Count(input) != 1) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", input, " and ", out);
+      if (input.size() > out.size() && sdk::Count(input) != 1)
+        sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", input, " and ", out);
     }
-    if (dims.size() > kMostFusedDims + 1) sdk::Fail(TENON_UNIMPLEMENTED, "a chain whose shapes alternate ", dims.size(), " times");
+    if (dims.size() > kMostFusedDims + 1)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a chain whose shapes alternate ", dims.size(), " times");
     spreads.resize(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      spreads[i] = sdk::Count(inputs[i]) == 1 ? FusedInput::kSingle : dims.size() <= 1 ? FusedInput::kEven : FusedInput::kStrided;
+      spreads[i] = sdk::Count(inputs[i]) == 1 ? FusedInput::kSingle
+                   : dims.size() <= 1         ? FusedInput::kEven
+                                              : FusedInput::kStrided;
       if (sdk::Count(inputs[i]) == total && spreads[i] == FusedInput::kStrided) spreads[i] = FusedInput::kEven;
     }
     inner = dims.empty() ? 1 : dims.front().size;
@@ -49,7 +53,8 @@ class Compilation {
     const sdk::Dims out = sdk::DimsOf(ViewOf(args_.outputs[0]));
     for (uint64_t i = 1; i < args_.output_count; ++i) {
       const sdk::Dims other = sdk::DimsOf(ViewOf(args_.outputs[i]));
-      if (!std::equal(out.begin(), out.end(), other.begin(), other.end())) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with outputs of shapes ", out, " and ", other);
+      if (!std::equal(out.begin(), out.end(), other.begin(), other.end()))
+        sdk::Fail(TENON_UNIMPLEMENTED, "a chain with outputs of shapes ", out, " and ", other);
     }
     auto made = std::make_unique<ChainExecutable>();
     made->inputs = InputsRead(args_);
@@ -59,7 +64,8 @@ class Compilation {
     for (size_t i = 0; i < made->inputs.size(); ++i) {
       const tenon_output& edge = args_.inputs[made->inputs[i]];
       const bool strided = walk.spreads[i] == FusedInput::kStrided;
-      kernel_.inputs.push_back({ViewOf(edge).dtype, walk.spreads[i], strided ? walk.steps[i] : 0, strided ? walk.strides[i] : std::vector<int64_t>()});
+      kernel_.inputs.push_back({ViewOf(edge).dtype, walk.spreads[i], strided ? walk.steps[i] : 0,
+                                strided ? walk.strides[i] : std::vector<int64_t>()});
       if (strided) {
         kernel_.inner = walk.inner;
         kernel_.dims = walk.outer;
@@ -70,7 +76,8 @@ class Compilation {
       kernel_.nodes.push_back(ReadNode(args_, args_.nodes[i], operand_));
       operand_[{args_.nodes[i], 0}] = static_cast<int>(i);
     }
-    for (uint64_t i = 0; i < args_.output_count; ++i) kernel_.outputs.push_back(operand_.at({args_.outputs[i].node, args_.outputs[i].index}));
+    for (uint64_t i = 0; i < args_.output_count; ++i)
+      kernel_.outputs.push_back(operand_.at({args_.outputs[i].node, args_.outputs[i].index}));
     kernel_.wide = walk.total > INT32_MAX;
     made->total = walk.total;
     made->pack = PackOf(kernel_);
@@ -117,7 +124,8 @@ std::vector<int32_t> InputsRead(const tenon_compile_args& args) {
   std::set<std::pair<int64_t, int32_t>> read, known;
   for (uint64_t n = 0; n < args.node_count; ++n) {
     const tenon_node* node = cursor.node(cursor.graph, args.nodes[n]);
-    const int32_t inputs = cursor.node_services->input_count(node), operands = OperandsOf(sdk::ToText(cursor.node_services->op(node)), inputs);
+    const int32_t inputs = cursor.node_services->input_count(node),
+                  operands = OperandsOf(sdk::ToText(cursor.node_services->op(node)), inputs);
     for (int32_t i = 0; i < inputs; ++i) {
       tenon_output source = {-1, 0, 0};
       sdk::Check(cursor.input(cursor.graph, args.nodes[n], i, &source));
@@ -132,8 +140,8 @@ std::vector<int32_t> InputsRead(const tenon_compile_args& args) {
     numbers.push_back(static_cast<int32_t>(i));
   }
   if (numbers.size() > kMostFusedInputs || args.output_count > kMostFusedOutputs) {
-    sdk::Fail(TENON_UNIMPLEMENTED, "a chain of ", numbers.size(), " inputs and ", args.output_count, " outputs; it may have ", kMostFusedInputs, " and ",
-              kMostFusedOutputs);
+    sdk::Fail(TENON_UNIMPLEMENTED, "a chain of ", numbers.size(), " inputs and ", args.output_count,
+              " outputs; it may have ", kMostFusedInputs, " and ", kMostFusedOutputs);
   }
   return numbers;
 }
@@ -165,11 +173,14 @@ void AddInPlace(const std::vector<FusedInput>& inputs, const std::vector<uint32_
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].spread != FusedInput::kEven) continue;
     for (size_t k = 0; k < outputs.size(); ++k) {
-      if (sdk::ElementSize(inputs[i].dtype) == sdk::ElementSize(outputs[k])) made->in_place.push_back({made->inputs[i], static_cast<int32_t>(k)});
+      if (sdk::ElementSize(inputs[i].dtype) == sdk::ElementSize(outputs[k]))
+        made->in_place.push_back({made->inputs[i], static_cast<int32_t>(k)});
     }
   }
 }
 
-std::unique_ptr<Executable> MakeChain(const tenon_compile_args& args, Device& device) { return Compilation(args, device).Make(); }
+std::unique_ptr<Executable> MakeChain(const tenon_compile_args& args, Device& device) {
+  return Compilation(args, device).Make();
+}
 
 }  // namespace tenon::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of element-wise nodes of one shape as one kernel, and what chains with sums of rows (rows.h) have in common with them.
+// Chains of element-wise nodes of one shape as one kernel, and what chains with sums of rows (rows.h) have in common
+// with them.
 #ifndef TENON_DEVICES_GPU_FUSE_CHAIN_H_
 #define TENON_DEVICES_GPU_FUSE_CHAIN_H_
 
@@ -28,8 +29,8 @@ struct ChainExecutable final : Executable {
 // What the values of a compilation's edges are called in a kernel's source: a node's number, or -1 - that of an input.
 using OperandNames = std::map<std::pair<int64_t, int32_t>, int>;
 FusedNode ReadNode(const tenon_compile_args& args, int64_t id, const OperandNames& names);
-// The inputs of the set that kernels read, by their numbers. UNIMPLEMENTED where kernels do not take so many, or do not give so many outputs, and for
-// one that the host's memory has too.
+// The inputs of the set that kernels read, by their numbers. UNIMPLEMENTED where kernels do not take so many, or do not
+// give so many outputs, and for one that the host's memory has too.
 std::vector<int32_t> InputsRead(const tenon_compile_args& args);
 // Inputs that lie evenly beside an output of the same size may lie where it does. outputs: types.
 void AddInPlace(const std::vector<FusedInput>& inputs, const std::vector<uint32_t>& outputs, ChainExecutable* made);

@@ -26,7 +26,8 @@ struct Refusal {
 bool IsFused(uint32_t dtype) { return !FusedType(dtype).empty(); }
 // Integers that are divided by zero are reported by the op's own kernel.
 bool MayFail(std::string_view op, uint32_t dtype) {
-  return (dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64) && sdk::IsOneOf(op, {"Div", "RealDiv", "FloorDiv", "FloorMod", "TruncateDiv", "Pow"});
+  return (dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64) &&
+         sdk::IsOneOf(op, {"Div", "RealDiv", "FloorDiv", "FloorMod", "TruncateDiv", "Pow"});
 }
 
 bool HasChannelsFirst(const tenon_node_services& services, const tenon_node* node) {
@@ -37,19 +38,27 @@ bool HasChannelsFirst(const tenon_node_services& services, const tenon_node* nod
 
 Refusal CheckNode(const sdk::RegionGraph& graph, int64_t id) {
   const sdk::RegionGraph::Node& n = graph.at(id);
-  if (FusedFunction(n.op).empty()) return {TENON_REFUSE_OP, sdk::Concat(n.op, " is not element-wise, or is run by its own kernel")};
+  if (FusedFunction(n.op).empty())
+    return {TENON_REFUSE_OP, sdk::Concat(n.op, " is not element-wise, or is run by its own kernel")};
   const tenon_node_services& services = graph.services();
   const auto inputs = static_cast<int32_t>(n.inputs.size());
   for (int32_t i = 0; i < inputs; ++i) {
-    if (!IsFused(services.input_dtype(n.node, i))) return {TENON_REFUSE_DTYPE, sdk::Concat("chains of ", sdk::TypeName(services.input_dtype(n.node, i)), " are not compiled")};
+    if (!IsFused(services.input_dtype(n.node, i)))
+      return {TENON_REFUSE_DTYPE,
+              sdk::Concat("chains of ", sdk::TypeName(services.input_dtype(n.node, i)), " are not compiled")};
   }
-  if (!IsFused(services.output_dtype(n.node, 0))) return {TENON_REFUSE_DTYPE, sdk::Concat("chains of ", sdk::TypeName(services.output_dtype(n.node, 0)), " are not compiled")};
-  if (MayFail(n.op, services.output_dtype(n.node, 0))) return {TENON_REFUSE_OP, sdk::Concat(n.op, " of integers may have no answer")};
-  if (n.op == "BiasAdd" && HasChannelsFirst(services, n.node)) return {TENON_REFUSE_OP, "its channels are not the last dim"};
+  if (!IsFused(services.output_dtype(n.node, 0)))
+    return {TENON_REFUSE_DTYPE,
+            sdk::Concat("chains of ", sdk::TypeName(services.output_dtype(n.node, 0)), " are not compiled")};
+  if (MayFail(n.op, services.output_dtype(n.node, 0)))
+    return {TENON_REFUSE_OP, sdk::Concat(n.op, " of integers may have no answer")};
+  if (n.op == "BiasAdd" && HasChannelsFirst(services, n.node))
+    return {TENON_REFUSE_OP, "its channels are not the last dim"};
   if (n.op == "Cast") {
     tenon_attr_value truncate = {};
     sdk::Check(services.attr(n.node, TENON_SPAN("Truncate"), &truncate));
-    if (truncate.kind == TENON_ATTR_BOOL && *static_cast<const uint8_t*>(truncate.data) != 0) return {TENON_REFUSE_OP, "a cast that truncates"};
+    if (truncate.kind == TENON_ATTR_BOOL && *static_cast<const uint8_t*>(truncate.data) != 0)
+      return {TENON_REFUSE_OP, "a cast that truncates"};
   }
   return {};
 }
@@ -67,7 +76,12 @@ std::vector<int64_t> ShapeOf(const tenon_graph_cursor& cursor, const tenon_outpu
 class Claiming {
  public:
   Claiming(const tenon_graph_cursor& cursor, std::span<const int64_t> ids, const sdk::Claims& claims)
-      : cursor_(cursor), graph_(cursor), claims_(claims), regions_(graph_), ours_(graph_.size()), whole_of_(graph_.size(), -1) {
+      : cursor_(cursor),
+        graph_(cursor),
+        claims_(claims),
+        regions_(graph_),
+        ours_(graph_.size()),
+        whole_of_(graph_.size(), -1) {
     for (int64_t id : ids) ours_[static_cast<size_t>(id)] = true;
     const std::vector<int> readers = ReadersOf(graph_);
     for (int64_t id = 0; id < size(); ++id) {
@@ -111,7 +125,8 @@ class Claiming {
       std::vector<int64_t> all = NodesOfAttention(cursor_, graph_, readers, ours_, id);
       if (all.empty()) all = NodesOfAttentionGradient(cursor_, graph_, readers, ours_, id);
       // One of a mask's sums may end a normalisation.
-      if (std::all_of(all.begin(), all.end(), [&](int64_t each) { return whole_of_[static_cast<size_t>(each)] < 0; })) MakeWhole(id, all);
+      if (std::all_of(all.begin(), all.end(), [&](int64_t each) { return whole_of_[static_cast<size_t>(each)] < 0; }))
+        MakeWhole(id, all);
     }
   }
   void MakeWhole(int64_t number, const std::vector<int64_t>& nodes) {
@@ -154,7 +169,8 @@ class Claiming {
     regions_.Place(id, [&](size_t number) {
       const Region& other = members_[number];
       if (!Fits(all, other) || (!joined.empty() && members_[joined.front()].shape != other.shape)) return false;
-      if (all.whole < 0 && size + other.nodes.size() > (all.of_rows || other.of_rows ? kMostNodesOfRows : kMostNodes)) return false;
+      if (all.whole < 0 && size + other.nodes.size() > (all.of_rows || other.of_rows ? kMostNodesOfRows : kMostNodes))
+        return false;
       size += other.nodes.size();
       joined.push_back(number);
       return true;
@@ -181,6 +197,8 @@ class Claiming {
 
 }  // namespace
 
-void ClaimNodes(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const sdk::Claims& claims) { Claiming(cursor, nodes, claims).Run(); }
+void ClaimNodes(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const sdk::Claims& claims) {
+  Claiming(cursor, nodes, claims).Run();
+}
 
 }  // namespace tenon::gpu

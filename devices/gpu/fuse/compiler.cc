@@ -18,8 +18,8 @@ struct Compiler {
   static constexpr int32_t kPriority = 0;
   using Executable = gpu::Executable;
 
-  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device* device,
-                    const sdk::Claims& claims) {
+  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes,
+                    const tenon_device* device, const sdk::Claims& claims) {
     if (OwnDevice(device) != nullptr) ClaimNodes(cursor, nodes, claims);
   }
   static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) {

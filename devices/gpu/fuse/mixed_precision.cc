@@ -9,10 +9,12 @@
 namespace tenon::gpu {
 namespace {
 
-// From the data sheet of one card, H100 SXM: what is compared are bytes, multiply-adds and launches, whose proportions are alike on others.
+// From the data sheet of one card, H100 SXM: what is compared are bytes, multiply-adds and launches, whose proportions
+// are alike on others.
 constexpr double kByte = 1 / 3350.0;                             // nanoseconds at 3.35 TB/s
-constexpr double kMultiplyAdd = 1 / (494.5e3 / 2);               // at 494.5 TFLOP/s of TF32, which is what the policy has of float32; 16 bits take half of it
-constexpr double kLaunch = 1500;                                 // of a small kernel in a captured graph, as is usual: not measured
+constexpr double kMultiplyAdd =
+    1 / (494.5e3 / 2);  // at 494.5 TFLOP/s of TF32, which is what the policy has of float32; 16 bits take half of it
+constexpr double kLaunch = 1500;  // of a small kernel in a captured graph, as is usual: not measured
 constexpr double kHalved = 4 * kByte;                            // two bytes less are read and two less written
 constexpr sdk::MixedPrecisionCosts kCosts = {
     .product = kMultiplyAdd / 2,
@@ -24,7 +26,8 @@ constexpr sdk::MixedPrecisionCosts kCosts = {
     .curve = -kHalved,
 };
 // Everything gains, and casts are as few as they may be.
-constexpr sdk::MixedPrecisionCosts kAlways = {.product = 1, .smallest_product = 0, .cast = 1e-3, .call = 1e-3, .moved = 1, .computed = -1, .curve = -1};
+constexpr sdk::MixedPrecisionCosts kAlways = {
+    .product = 1, .smallest_product = 0, .cast = 1e-3, .call = 1e-3, .moved = 1, .computed = -1, .curve = -1};
 
 template <uint32_t kDtype>
 tenon_status* RunPass(tenon_plugin_self* self, const tenon_graph_pass_args* args) {
@@ -32,8 +35,13 @@ tenon_status* RunPass(tenon_plugin_self* self, const tenon_graph_pass_args* args
     const std::string& storage = SystemOf(self)->options().storage;
     if (storage == "off") return nullptr;
     const bool always = storage == "always";
-    const sdk::MixedPrecisionDevice device = {
-        .type = kDeviceType, .dtype = kDtype, .trains_unscaled = kDtype != TENON_DT_HALF || always, .can = [] { return true; }, .cannot = "", .joins_casts = true, .costs = always ? kAlways : kCosts};
+    const sdk::MixedPrecisionDevice device = {.type = kDeviceType,
+                                              .dtype = kDtype,
+                                              .trains_unscaled = kDtype != TENON_DT_HALF || always,
+                                              .can = [] { return true; },
+                                              .cannot = "",
+                                              .joins_casts = true,
+                                              .costs = always ? kAlways : kCosts};
     sdk::PassContext p(self, args);
     const sdk::MixedPrecisionGroups groups = FindAttentions(p, *args);
     sdk::RunMixedPrecisionPass(p, device, groups);

@@ -17,7 +17,8 @@ constexpr std::string_view kSums = "BatchMatMulV3";
 
 bool IsSumsOfOne(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, int64_t id) {
   const sdk::RegionGraph::Node& n = graph.at(id);
-  if (n.op != kSums || graph.services().input_dtype(n.node, 0) == graph.services().output_dtype(n.node, 0)) return false;
+  if (n.op != kSums || graph.services().input_dtype(n.node, 0) == graph.services().output_dtype(n.node, 0))
+    return false;
   tenon_shape shape = {nullptr, -1, 0};
   sdk::Check(cursor.output_shape(cursor.graph, {id, 0, 0}, &shape));
   return shape.rank == 2;
@@ -26,12 +27,15 @@ bool IsSumsOfOne(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph
 class ProductExecutable final : public Executable {
  public:
   ProductExecutable(Shapes& shapes, bool transpose_a, bool transpose_b, bool relu, const int32_t (&inputs)[3])
-      : plan_(MatrixProblem(transpose_a, transpose_b, false, shapes), shapes, {.bias = true, .relu = relu}), inputs_{inputs[0], inputs[1], inputs[2]} {
-    if (shapes.workspace_bytes() > 0) workspace_bytes = static_cast<uint64_t>(shapes.workspace_bytes()) + kDeviceAlignment;
+      : plan_(MatrixProblem(transpose_a, transpose_b, false, shapes), shapes, {.bias = true, .relu = relu}),
+        inputs_{inputs[0], inputs[1], inputs[2]} {
+    if (shapes.workspace_bytes() > 0)
+      workspace_bytes = static_cast<uint64_t>(shapes.workspace_bytes()) + kDeviceAlignment;
   }
   void Run(const tenon_frame& frame) const override {
     const auto at = [&](int operand) { return sdk::Data<const void>(*frame.inputs[inputs_[operand]]); };
-    SubmitTo(frame, AlignedWorkspace(frame), [&](Launcher& on) { plan_.Launch(on, at(0), at(1), sdk::Data<void>(*frame.outputs[0]), at(2)); });
+    SubmitTo(frame, AlignedWorkspace(frame),
+             [&](Launcher& on) { plan_.Launch(on, at(0), at(1), sdk::Data<void>(*frame.outputs[0]), at(2)); });
   }
 
  private:
@@ -41,7 +45,8 @@ class ProductExecutable final : public Executable {
 
 }  // namespace
 
-int64_t OnlyReader(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t id, std::string_view op) {
+int64_t OnlyReader(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours,
+                   int64_t id, std::string_view op) {
   if (readers[static_cast<size_t>(id)] != 1) return -1;
   for (int64_t reader = id + 1; reader < static_cast<int64_t>(graph.size()); ++reader) {
     const sdk::RegionGraph::Node& n = graph.at(reader);
@@ -61,9 +66,11 @@ std::vector<int> ReadersOf(const sdk::RegionGraph& graph) {
   return readers;
 }
 
-std::vector<int64_t> EndOfProduct(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t product) {
+std::vector<int64_t> EndOfProduct(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph,
+                                  const std::vector<int>& readers, const std::vector<bool>& ours, int64_t product) {
   const sdk::RegionGraph::Node& n = graph.at(product);
-  if ((n.op != "MatMul" && !IsSumsOfOne(cursor, graph, product)) || !IsFloat(graph.services().output_dtype(n.node, 0))) return {};
+  if ((n.op != "MatMul" && !IsSumsOfOne(cursor, graph, product)) || !IsFloat(graph.services().output_dtype(n.node, 0)))
+    return {};
   const int64_t bias = OnlyReader(graph, readers, ours, product, "BiasAdd");
   if (bias < 0) return {};
   const int64_t relu = OnlyReader(graph, readers, ours, bias, "Relu");
@@ -72,7 +79,9 @@ std::vector<int64_t> EndOfProduct(const tenon_graph_cursor& cursor, const sdk::R
 
 bool IsProduct(const tenon_compile_args& args) {
   const tenon_graph_cursor& cursor = *args.cursor;
-  const auto op = [&](uint64_t i) { return sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, args.nodes[i]))); };
+  const auto op = [&](uint64_t i) {
+    return sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, args.nodes[i])));
+  };
   return args.node_count > 1 && sdk::IsOneOf(op(0), {"MatMul", kSums}) && op(1) == "BiasAdd";
 }
 
@@ -80,7 +89,8 @@ std::unique_ptr<Executable> MakeProduct(const tenon_compile_args& args, Device& 
   const tenon_graph_cursor& cursor = *args.cursor;
   const tenon_node_services& services = *cursor.node_services;
   const int64_t product = args.nodes[0], bias = args.nodes[1], last = args.nodes[args.node_count - 1];
-  if (args.output_count != 1 || args.outputs[0].node != last) sdk::Fail(TENON_UNIMPLEMENTED, "somebody reads a product before its bias is added");
+  if (args.output_count != 1 || args.outputs[0].node != last)
+    sdk::Fail(TENON_UNIMPLEMENTED, "somebody reads a product before its bias is added");
   // Which of the frame's inputs an operand is.
   const auto place = [&](int64_t node, int32_t input) {
     tenon_output source = {-1, 0, 0};
@@ -96,9 +106,12 @@ std::unique_ptr<Executable> MakeProduct(const tenon_compile_args& args, Device& 
   const tenon_tensor_view* const out = &ViewOf(args, args.outputs[0]);
   const tenon_node* const node = cursor.node(cursor.graph, product);
   const bool gives_sums = sdk::ToText(services.op(node)) == kSums;
-  const auto turned = [&](std::string_view name, std::string_view of_sums) { return BoolAttr(services, node, sdk::ToSpan(gives_sums ? of_sums : name)); };
+  const auto turned = [&](std::string_view name, std::string_view of_sums) {
+    return BoolAttr(services, node, sdk::ToSpan(gives_sums ? of_sums : name));
+  };
   Shapes shapes(views, 3, &out, 1, 0, device, args.precision, "MatMul", sdk::ToText(services.name(node)));
-  if (sdk::Count(shapes.in(2)) != shapes.out(0).back()) sdk::Fail(TENON_UNIMPLEMENTED, "a bias of shape ", shapes.in(2), " beside a product of shape ", shapes.out(0));
+  if (sdk::Count(shapes.in(2)) != shapes.out(0).back())
+    sdk::Fail(TENON_UNIMPLEMENTED, "a bias of shape ", shapes.in(2), " beside a product of shape ", shapes.out(0));
   return std::make_unique<ProductExecutable>(shapes, turned("transpose_a", "adj_x"), turned("transpose_b", "adj_y"),
                                              args.node_count > 2, inputs);
 }

@@ -12,26 +12,32 @@ namespace {
 // What a thread may keep of a row: a quarter of its registers, and no longer code than that is worth.
 constexpr int64_t kMostHeldBytes = 256, kMostHeldElements = 64;
 
-bool IsSum(const RowNode& node) { return node.kind == RowNode::kSum || node.kind == RowNode::kMean || node.kind == RowNode::kMost; }
+bool IsSum(const RowNode& node) {
+  return node.kind == RowNode::kSum || node.kind == RowNode::kMean || node.kind == RowNode::kMost;
+}
 
 int64_t PackOf(const RowKernel& kernel) {
   size_t largest = 2;
   for (const FusedInput& input : kernel.inputs) {
     if (!IsOfRow(input)) largest = std::max(largest, sdk::ElementSize(input.dtype));
   }
-  for (const int output : kernel.outputs) largest = std::max(largest, sdk::ElementSize(kernel.nodes[static_cast<size_t>(output)].result));
+  for (const int output : kernel.outputs)
+    largest = std::max(largest, sdk::ElementSize(kernel.nodes[static_cast<size_t>(output)].result));
   int64_t pack = static_cast<int64_t>(16 / largest);
   while (kernel.width % pack != 0) pack /= 2;
   return pack;
 }
 
-// Writes the kernel. A value's level is the number of sums, one after the other, that it waits for: walk L sums what is of level L.
+// Writes the kernel. A value's level is the number of sums, one after the other, that it waits for: walk L sums what is
+// of level L.
 class Writer {
  public:
-  explicit Writer(const RowKernel& kernel) : k_(kernel), pack_(PackOf(kernel)), turns_((kernel.width / pack_ + kernel.lanes - 1) / kernel.lanes) {
+  explicit Writer(const RowKernel& kernel)
+      : k_(kernel), pack_(PackOf(kernel)), turns_((kernel.width / pack_ + kernel.lanes - 1) / kernel.lanes) {
     for (size_t i = 0; i < k_.nodes.size(); ++i) {
       int level = 0;
-      for (const int operand : k_.nodes[i].operands) level = std::max(level, operand < 0 ? 0 : levels_[static_cast<size_t>(operand)]);
+      for (const int operand : k_.nodes[i].operands)
+        level = std::max(level, operand < 0 ? 0 : levels_[static_cast<size_t>(operand)]);
       levels_.push_back(level + (IsSum(k_.nodes[i]) ? 1 : 0));
       walks_ = std::max(walks_, levels_.back());
     }
@@ -39,9 +45,11 @@ class Writer {
   }
 
   std::string Write() {
-    std::string text = sdk::Concat("#include \"code/apply.h\"\n#include \"code/fused.h\"\n#include \"code/fused_row.h\"\nnamespace tenon::gpu {\nusing Index = ",
-                                   k_.wide ? "uint64_t" : "uint32_t", ";\nconstexpr int kPack = ", pack_, ", kLanes = ", k_.lanes, ", kTurns = ", turns_,
-                                   ";\nconstexpr uint32_t kWidth = ", k_.width, ";\n");
+    std::string text = sdk::Concat(
+        "#include \"code/apply.h\"\n#include \"code/fused.h\"\n#include \"code/fused_row.h\"\nnamespace tenon::gpu "
+        "{\nusing Index = ",
+        k_.wide ? "uint64_t" : "uint32_t", ";\nconstexpr int kPack = ", pack_, ", kLanes = ", k_.lanes,
+        ", kTurns = ", turns_, ";\nconstexpr uint32_t kWidth = ", k_.width, ";\n");
     for (size_t i = 0; i < k_.inputs.size(); ++i) {
       if (k_.inputs[i].spread != FusedInput::kSingle) text += RowFunction(k_.inputs[i], i);
     }
@@ -109,8 +117,8 @@ class Writer {
   std::string RowFunction(const FusedInput& input, size_t number) const {
     std::string text = sdk::Concat("TENON_GPU_FUNCTION Index Row", number, "(Index row) {\n  Index offset = 0;\n");
     for (size_t d = k_.dims.size(); d-- > 1;) {
-      text += sdk::Concat("  { const Index above = row / Index{", k_.dims[d], "}; offset += (row - above * Index{", k_.dims[d], "}) * Index{", input.strides[d],
-                          "}; row = above; }\n");
+      text += sdk::Concat("  { const Index above = row / Index{", k_.dims[d], "}; offset += (row - above * Index{",
+                          k_.dims[d], "}) * Index{", input.strides[d], "}; row = above; }\n");
     }
     return text + sdk::Concat("  return offset + row * Index{", k_.dims.empty() ? 0 : input.strides[0], "};\n}\n");
   }
@@ -121,12 +129,14 @@ class Writer {
     const std::string from = sdk::Concat("static_cast<const ", type, "*>(p.inputs[", i, "])");
     const std::string at = input.spread == FusedInput::kSingle ? "0" : sdk::Concat("Row", i, "(row)");
     // A group without a row reads nothing: what it would read may be written meanwhile.
-    if (IsOfRow(input)) return sdk::Concat("    const ", type, " i", i, " = valid ? ", from, "[", at, "] : ", type, "();\n");
+    if (IsOfRow(input))
+      return sdk::Concat("    const ", type, " i", i, " = valid ? ", from, "[", at, "] : ", type, "();\n");
     std::string text = sdk::Concat("    const ", type, "* const b", i, " = ", from, " + ", at, ";\n");
     if (!held_[i]) return text;
-    return text + sdk::Concat("    FusedPack<", type, ", kPack> h", i, "[kTurns];\n    TENON_GPU_UNROLL_ALL\n    for (int n = 0; n < kTurns; ++n) {\n",
-                              "      const uint32_t pack = lane + n * kLanes;\n      if (pack < packs) h", i, "[n] = LoadOfRow<", type, ", kPack>(b", i,
-                              ", pack * kPack, even);\n    }\n");
+    return text + sdk::Concat("    FusedPack<", type, ", kPack> h", i,
+                              "[kTurns];\n    TENON_GPU_UNROLL_ALL\n    for (int n = 0; n < kTurns; ++n) {\n",
+                              "      const uint32_t pack = lane + n * kLanes;\n      if (pack < packs) h", i,
+                              "[n] = LoadOfRow<", type, ", kPack>(b", i, ", pack * kPack, even);\n    }\n");
   }
 
   // Of the rows' own values, those of a level.
@@ -135,10 +145,12 @@ class Writer {
     for (size_t i = 0; i < k_.nodes.size(); ++i) {
       if (levels_[i] != level || k_.nodes[i].kind == RowNode::kElements) continue;
       const std::string_view type = FusedType(k_.nodes[i].result);
-      text += k_.nodes[i].kind == RowNode::kOne    ? "  " + Compute(k_.nodes[i], i)
-              : k_.nodes[i].kind == RowNode::kMost ? sdk::Concat("    const ", type, " v", i, " = static_cast<", type, ">(t", i, ");\n")
-              : k_.nodes[i].kind == RowNode::kMean ? sdk::Concat("    const ", type, " v", i, " = RoundedSum<", type, ">(t", i, " / double(kWidth));\n")
-                                                   : sdk::Concat("    const ", type, " v", i, " = RoundedSum<", type, ">(t", i, ");\n");
+      text += k_.nodes[i].kind == RowNode::kOne ? "  " + Compute(k_.nodes[i], i)
+              : k_.nodes[i].kind == RowNode::kMost
+                  ? sdk::Concat("    const ", type, " v", i, " = static_cast<", type, ">(t", i, ");\n")
+              : k_.nodes[i].kind == RowNode::kMean
+                  ? sdk::Concat("    const ", type, " v", i, " = RoundedSum<", type, ">(t", i, " / double(kWidth));\n")
+                  : sdk::Concat("    const ", type, " v", i, " = RoundedSum<", type, ">(t", i, ");\n");
     }
     return text;
   }
@@ -147,14 +159,17 @@ class Writer {
   std::string Head(const Needs& needs, const std::string& before_elements) const {
     const bool unrolled = std::find(held_.begin(), held_.end(), true) != held_.end();
     std::string text = sdk::Concat(unrolled ? "    TENON_GPU_UNROLL_ALL\n" : "    TENON_GPU_UNROLL(1)\n",
-                                   "    for (int n = 0; n < kTurns; ++n) {\n      const uint32_t pack = lane + n * kLanes;\n      if (pack >= packs) continue;\n");
+                                   "    for (int n = 0; n < kTurns; ++n) {\n      const uint32_t pack = lane + n * "
+                                   "kLanes;\n      if (pack >= packs) continue;\n");
     for (const size_t i : needs.inputs) {
       if (held_[i]) continue;
-      text += sdk::Concat("      const auto l", i, " = LoadOfRow<", FusedType(k_.inputs[i].dtype), ", kPack>(b", i, ", pack * kPack, even);\n");
+      text += sdk::Concat("      const auto l", i, " = LoadOfRow<", FusedType(k_.inputs[i].dtype), ", kPack>(b", i,
+                          ", pack * kPack, even);\n");
     }
     text += before_elements + "      TENON_GPU_UNROLL_ALL\n      for (int k = 0; k < kPack; ++k) {\n";
     for (const size_t i : needs.inputs) {
-      text += sdk::Concat("      const ", FusedType(k_.inputs[i].dtype), " i", i, " = ", held_[i] ? "h" : "l", i, held_[i] ? "[n]" : "", ".at[k];\n");
+      text += sdk::Concat("      const ", FusedType(k_.inputs[i].dtype), " i", i, " = ", held_[i] ? "h" : "l", i,
+                          held_[i] ? "[n]" : "", ".at[k];\n");
     }
     for (const size_t node : needs.nodes) text += Compute(k_.nodes[node], node);
     return text;
@@ -166,14 +181,15 @@ class Writer {
       const std::string type = sdk::Concat("Wide<", FusedType(k_.nodes[sum].result), ">");
       if (k_.nodes[sum].kind == RowNode::kMost) {
         totals += sdk::Concat("    ", type, " t", sum, " = Lowest<", type, ">();\n");
-        added += sdk::Concat("      t", sum, " = Larger(t", sum, ", static_cast<", type, ">(", Operand(k_.nodes[sum].operands[0]), "));\n");
+        added += sdk::Concat("      t", sum, " = Larger(t", sum, ", static_cast<", type, ">(",
+                             Operand(k_.nodes[sum].operands[0]), "));\n");
         groups += sdk::Concat("    t", sum, " = MostOfGroup<kLanes>(t", sum, ");\n");
         continue;
       }
       totals += sdk::Concat("    double t", sum, " = 0;\n");
       parts += sdk::Concat("      ", type, " a", sum, ";\n");
-      added += sdk::Concat("      const auto x", sum, " = static_cast<", type, ">(", Operand(k_.nodes[sum].operands[0]), ");\n      a", sum, " = k == 0 ? x", sum,
-                           " : a", sum, " + x", sum, ";\n");
+      added += sdk::Concat("      const auto x", sum, " = static_cast<", type, ">(", Operand(k_.nodes[sum].operands[0]),
+                           ");\n      a", sum, " = k == 0 ? x", sum, " : a", sum, " + x", sum, ";\n");
       ends += sdk::Concat("      t", sum, " += static_cast<double>(a", sum, ");\n");
       groups += sdk::Concat("    t", sum, " = SumOfGroup<kLanes>(t", sum, ");\n");
     }
@@ -192,7 +208,8 @@ class Writer {
       }
       results += sdk::Concat("      FusedPack<", type, ", kPack> s", i, ";\n");
       set += sdk::Concat("      s", i, ".at[k] = v", node, ";\n");
-      stores += sdk::Concat("      StoreOfRow<", type, ", kPack>(", to, " + row * Index{kWidth}, pack * kPack, s", i, ", even);\n");
+      stores += sdk::Concat("      StoreOfRow<", type, ", kPack>(", to, " + row * Index{kWidth}, pack * kPack, s", i,
+                            ", even);\n");
     }
     const std::string of_row = ones.empty() ? "" : sdk::Concat("    if (valid && lane == 0) {\n", ones, "    }\n");
     return stores.empty() ? of_row : Head(NeedsOfLast(), results) + set + "      }\n" + stores + "    }\n" + of_row;

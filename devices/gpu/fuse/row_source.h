@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source of a kernel that computes chains of element-wise nodes with sums, means and maxima along rows between them: normalisations of layers,
-// softmax, and what stands before and behind.
+// The source of a kernel that computes chains of element-wise nodes with sums, means and maxima along rows between
+// them: normalisations of layers, softmax, and what stands before and behind.
 //
-// A group of threads walks along a row by packs, once for each sum that waits for another and once for what is stored. Inputs that several walks
-// need stay in registers, where a row is short enough; the nodes between are computed anew. Rows are as long as the kernel was compiled for, and
-// there may be any number of them. Values are rounded as in source.h; a sum is added up in the order of a reduction's kernel that gives a row to a group.
+// A group of threads walks along a row by packs, once for each sum that waits for another and once for what is stored.
+// Inputs that several walks need stay in registers, where a row is short enough; the nodes between are computed anew.
+// Rows are as long as the kernel was compiled for, and there may be any number of them. Values are rounded as in
+// source.h; a sum is added up in the order of a reduction's kernel that gives a row to a group.
 #ifndef TENON_DEVICES_GPU_FUSE_ROW_SOURCE_H_
 #define TENON_DEVICES_GPU_FUSE_ROW_SOURCE_H_
 
@@ -16,7 +17,13 @@ namespace tenon::gpu {
 inline constexpr int64_t kLongestRow = 16384;
 
 struct RowNode : FusedNode {
-  enum Kind { kElements, kOne, kSum, kMean, kMost } kind = kElements;  // a value for each element or for each row; of a row
+  enum Kind {
+    kElements,
+    kOne,
+    kSum,
+    kMean,
+    kMost
+  } kind = kElements;  // a value for each element or for each row; of a row
 };
 struct RowKernel {
   std::vector<FusedInput> inputs;  // kSingle; else step: 1 along a row, 0 where a row has one; strides: along `dims`

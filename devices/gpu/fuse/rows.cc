@@ -14,21 +14,25 @@ namespace {
 
 // Whether it is known, and names the last of `rank` dims alone.
 bool IsLastAxis(const tenon_tensor_view& axes, size_t rank) {
-  if (axes.dl.data == nullptr || sdk::Count(axes) != 1 || (axes.dtype != TENON_DT_INT32 && axes.dtype != TENON_DT_INT64)) return false;
+  if (axes.dl.data == nullptr || sdk::Count(axes) != 1 ||
+      (axes.dtype != TENON_DT_INT32 && axes.dtype != TENON_DT_INT64))
+    return false;
   const int64_t axis = sdk::IndexAt(sdk::Data<const void>(axes), axes.dtype, 0);
   return axis == -1 || axis == static_cast<int64_t>(rank) - 1;
 }
 
 class Rows {
  public:
-  Rows(const tenon_compile_args& args, Device& device) : args_(args), cursor_(*args.cursor), services_(*cursor_.node_services), device_(device) {}
+  Rows(const tenon_compile_args& args, Device& device)
+      : args_(args), cursor_(*args.cursor), services_(*cursor_.node_services), device_(device) {}
 
   std::unique_ptr<Executable> Make() {
     FindShape();
     auto made = std::make_unique<ChainExecutable>();
     AddInputs(made.get());
     for (uint64_t i = 0; i < args_.node_count; ++i) AddNode(args_.nodes[i]);
-    for (uint64_t i = 0; i < args_.output_count; ++i) kernel_.outputs.push_back(names_.at({args_.outputs[i].node, args_.outputs[i].index}));
+    for (uint64_t i = 0; i < args_.output_count; ++i)
+      kernel_.outputs.push_back(names_.at({args_.outputs[i].node, args_.outputs[i].index}));
     kernel_.lanes = LanesFor(kernel_.width);
     kernel_.wide = sdk::Multiply(rows_, kernel_.width) > INT32_MAX;
     made->total = rows_;
@@ -66,7 +70,8 @@ class Rows {
       }
     }
     kernel_.width = shape_.empty() ? 0 : shape_.back();
-    if (kernel_.width < 2 || kernel_.width > kLongestRow) sdk::Fail(TENON_UNIMPLEMENTED, "sums of rows of ", kernel_.width, " elements in a chain");
+    if (kernel_.width < 2 || kernel_.width > kLongestRow)
+      sdk::Fail(TENON_UNIMPLEMENTED, "sums of rows of ", kernel_.width, " elements in a chain");
     outer_ = sdk::Dims(shape_).first(shape_.size() - 1);
     rows_ = sdk::Count(outer_);
   }
@@ -78,11 +83,13 @@ class Rows {
     std::vector<sdk::Dims> outer;
     for (const tenon_output& edge : edges) {
       const sdk::Dims dims = ShapeOf(edge);
-      if (dims.size() > shape_.size() && sdk::Count(dims) != 1) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", dims, " and ", sdk::Dims(shape_));
+      if (dims.size() > shape_.size() && sdk::Count(dims) != 1)
+        sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", dims, " and ", sdk::Dims(shape_));
       outer.push_back(dims.empty() ? dims : dims.first(dims.size() - 1));
     }
     const std::vector<sdk::BroadcastDim> dims = sdk::BroadcastDims(outer, outer_, "a chain");
-    if (dims.size() > static_cast<size_t>(kMostFusedDims)) sdk::Fail(TENON_UNIMPLEMENTED, "a chain whose shapes alternate ", dims.size(), " times");
+    if (dims.size() > static_cast<size_t>(kMostFusedDims))
+      sdk::Fail(TENON_UNIMPLEMENTED, "a chain whose shapes alternate ", dims.size(), " times");
     for (size_t d = dims.size(); d-- > 0;) kernel_.dims.push_back(dims[d].size);
     for (size_t i = 0; i < edges.size(); ++i) {
       AddInput(edges[i], i, dims);
@@ -93,7 +100,8 @@ class Rows {
   void AddInput(const tenon_output& edge, size_t number, const std::vector<sdk::BroadcastDim>& dims) {
     const sdk::Dims own = ShapeOf(edge);
     const int64_t last = own.empty() ? 1 : own.back();
-    if (last != 1 && last != kernel_.width) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", own, " and ", sdk::Dims(shape_));
+    if (last != 1 && last != kernel_.width)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", own, " and ", sdk::Dims(shape_));
     FusedInput input = {ViewOf(args_, edge).dtype, FusedInput::kStrided, last == 1 ? 0 : 1, {}};
     for (size_t d = dims.size(); d-- > 0;) input.strides.push_back(dims[d].steps[number] * last);
     const int64_t count = sdk::Count(own);
@@ -131,9 +139,12 @@ class Rows {
   int AddSoftmax(const FusedNode& softmax, bool of_logs) {
     const bool is_half = sdk::ElementSize(softmax.result) == 2;
     const uint32_t dtype = is_half ? static_cast<uint32_t>(TENON_DT_FLOAT) : softmax.result;
-    const auto add = [&](std::string_view function, std::vector<int> operands, RowNode::Kind kind) { return Add({function, std::move(operands), dtype, 0}, kind); };
+    const auto add = [&](std::string_view function, std::vector<int> operands, RowNode::Kind kind) {
+      return Add({function, std::move(operands), dtype, 0}, kind);
+    };
     const int x = is_half ? add("Cast", softmax.operands, RowNode::kElements) : softmax.operands[0];
-    const int shifted = add("Sub", {x, add("", {x}, RowNode::kMost)}, RowNode::kElements), raised = add("Exp", {shifted}, RowNode::kElements);
+    const int shifted = add("Sub", {x, add("", {x}, RowNode::kMost)}, RowNode::kElements),
+              raised = add("Exp", {shifted}, RowNode::kElements);
     const int sum = add("", {raised}, RowNode::kSum);
     const int y = of_logs ? add("Sub", {shifted, add("Log", {sum}, RowNode::kOne)}, RowNode::kElements)
                           : add("Mul", {raised, add("Reciprocal", {sum}, RowNode::kOne)}, RowNode::kElements);
@@ -157,8 +168,10 @@ std::string WhyNotOfRows(const tenon_graph_cursor& cursor, int64_t id, const std
   const tenon_node_services& services = *cursor.node_services;
   const tenon_node* const node = cursor.node(cursor.graph, id);
   const uint32_t dtype = services.output_dtype(node, 0);
-  if (dtype != TENON_DT_FLOAT && dtype != TENON_DT_DOUBLE && dtype != TENON_DT_HALF && dtype != TENON_DT_BFLOAT16) return "its numbers are no floats";
-  if (shape.empty() || shape.back() < 2 || shape.back() > kLongestRow) return "its rows are not known to have 2 to 16384 elements";
+  if (dtype != TENON_DT_FLOAT && dtype != TENON_DT_DOUBLE && dtype != TENON_DT_HALF && dtype != TENON_DT_BFLOAT16)
+    return "its numbers are no floats";
+  if (shape.empty() || shape.back() < 2 || shape.back() > kLongestRow)
+    return "its rows are not known to have 2 to 16384 elements";
   const std::string_view op = sdk::ToText(services.op(node));
   if (op != "Sum" && op != "Mean") return "";
   if (!BoolAttr(services, node, TENON_SPAN("keep_dims"))) return "it does not keep the dim that it sums along";
@@ -168,20 +181,25 @@ std::string WhyNotOfRows(const tenon_graph_cursor& cursor, int64_t id, const std
   if (constant == nullptr || sdk::ToText(services.op(constant)) != "Const") return "its axes are no constant";
   tenon_attr_value value = {};
   sdk::Check(services.attr(constant, TENON_SPAN("value"), &value));
-  const bool is_last = value.kind == TENON_ATTR_TENSOR && IsLastAxis(*static_cast<const tenon_tensor_view*>(value.data), shape.size());
+  const bool is_last =
+      value.kind == TENON_ATTR_TENSOR && IsLastAxis(*static_cast<const tenon_tensor_view*>(value.data), shape.size());
   return is_last ? "" : "it sums along other dims than the last";
 }
 
 bool IsShapeOfOnes(const std::vector<int64_t>& ones, const std::vector<int64_t>& rows) {
-  return !rows.empty() && ones.size() == rows.size() && ones.back() == 1 && std::equal(ones.begin(), ones.end() - 1, rows.begin());
+  return !rows.empty() && ones.size() == rows.size() && ones.back() == 1 &&
+         std::equal(ones.begin(), ones.end() - 1, rows.begin());
 }
 
 bool HasOpsOfRows(const tenon_compile_args& args) {
   const tenon_graph_cursor& cursor = *args.cursor;
-  return std::any_of(args.nodes, args.nodes + args.node_count,
-                     [&](int64_t id) { return IsOpOfRows(sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)))); });
+  return std::any_of(args.nodes, args.nodes + args.node_count, [&](int64_t id) {
+    return IsOpOfRows(sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id))));
+  });
 }
 
-std::unique_ptr<Executable> MakeRows(const tenon_compile_args& args, Device& device) { return Rows(args, device).Make(); }
+std::unique_ptr<Executable> MakeRows(const tenon_compile_args& args, Device& device) {
+  return Rows(args, device).Make();
+}
 
 }  // namespace tenon::gpu

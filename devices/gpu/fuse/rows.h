@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of element-wise nodes with sums, means and softmax along their rows between them, as one kernel (row_source.h).
+// Chains of element-wise nodes with sums, means and softmax along their rows between them, as one kernel
+// (row_source.h).
 #ifndef TENON_DEVICES_GPU_FUSE_ROWS_H_
 #define TENON_DEVICES_GPU_FUSE_ROWS_H_
 
@@ -14,7 +15,9 @@
 namespace tenon::gpu {
 
 // Whether an op may be one that looks at whole rows.
-inline bool IsOpOfRows(std::string_view op) { return op == "Sum" || op == "Mean" || op == "Softmax" || op == "LogSoftmax"; }
+inline bool IsOpOfRows(std::string_view op) {
+  return op == "Sum" || op == "Mean" || op == "Softmax" || op == "LogSoftmax";
+}
 // Why such a node is none of rows; "": it is. shape: of what it takes.
 std::string WhyNotOfRows(const tenon_graph_cursor& cursor, int64_t id, const std::vector<int64_t>& shape);
 // Whether `ones` is the shape of one value for each row of `rows`.

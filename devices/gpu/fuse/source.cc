@@ -17,13 +17,15 @@ bool IsOneOfRow(const FusedKernel& kernel, const FusedInput& input) {
 
 // Offset<number>(i): where element i of the output finds its own in a strided input.
 std::string OffsetFunction(const FusedKernel& kernel, const FusedInput& input, size_t number) {
-  std::string text = sdk::Concat("TENON_GPU_FUNCTION Index Offset", number, "(Index i) {\n  Index row = i / Index{", kernel.inner, "}, offset = ",
-                                 input.step == 0 ? "0" : sdk::Concat("(i - row * Index{", kernel.inner, "}) * Index{", input.step, "}"), ";\n");
+  std::string text = sdk::Concat(
+      "TENON_GPU_FUNCTION Index Offset", number, "(Index i) {\n  Index row = i / Index{", kernel.inner, "}, offset = ",
+      input.step == 0 ? "0" : sdk::Concat("(i - row * Index{", kernel.inner, "}) * Index{", input.step, "}"), ";\n");
   for (size_t d = kernel.dims.size(); d-- > 1;) {
-    text += sdk::Concat("  { const Index above = row / Index{", kernel.dims[d], "}; offset += (row - above * Index{", kernel.dims[d], "}) * Index{",
-                        input.strides[d], "}; row = above; }\n");
+    text += sdk::Concat("  { const Index above = row / Index{", kernel.dims[d], "}; offset += (row - above * Index{",
+                        kernel.dims[d], "}) * Index{", input.strides[d], "}; row = above; }\n");
   }
-  return text + (kernel.dims.empty() ? "  return offset;\n}\n" : sdk::Concat("  return offset + row * Index{", input.strides[0], "};\n}\n"));
+  return text + (kernel.dims.empty() ? "  return offset;\n}\n"
+                                     : sdk::Concat("  return offset + row * Index{", input.strides[0], "};\n}\n"));
 }
 
 // What the loop over packs loads: "l<number>", and how element k of the pack is called.
@@ -33,14 +35,16 @@ std::string LoadOfPack(const FusedKernel& kernel, const FusedInput& input, size_
   const bool strided = input.spread == FusedInput::kStrided;
   if (IsPacked(kernel, input)) {
     *out_element = sdk::Concat("l", number, ".at[k]");
-    return sdk::Concat(head, "LoadPack<", type, ", kPack>(p.inputs[", number, "], ", strided ? sdk::Concat("Offset", number, "(i)") : "i", ");\n");
+    return sdk::Concat(head, "LoadPack<", type, ", kPack>(p.inputs[", number, "], ",
+                       strided ? sdk::Concat("Offset", number, "(i)") : "i", ");\n");
   }
   *out_element = sdk::Concat("l", number);
   const std::string from = sdk::Concat("static_cast<const ", type, "*>(p.inputs[", number, "])[");
   if (!strided) return sdk::Concat(head, from, "0];\n");
   if (IsOneOfRow(kernel, input)) return sdk::Concat(head, from, "Offset", number, "(i)];\n");
   *out_element += ".at[k]";
-  return sdk::Concat("      FusedPack<", type, ", kPack> l", number, ";\n      TENON_GPU_UNROLL_ALL\n      for (int k = 0; k < kPack; ++k) l", number,
+  return sdk::Concat("      FusedPack<", type, ", kPack> l", number,
+                     ";\n      TENON_GPU_UNROLL_ALL\n      for (int k = 0; k < kPack; ++k) l", number,
                      ".at[k] = ", from, "Offset", number, "(i + k)];\n");
 }
 
@@ -58,27 +62,33 @@ std::string Operand(int number) { return number >= 0 ? sdk::Concat("v", number) 
 
 std::string Compute(const FusedNode& node, size_t number) {
   const std::string head = sdk::Concat("  const ", FusedType(node.result), " v", number, " = ");
-  if (node.function == "Cast") return sdk::Concat(head, "Convert<", FusedType(node.result), ">(", Operand(node.operands[0]), ");\n");
+  if (node.function == "Cast")
+    return sdk::Concat(head, "Convert<", FusedType(node.result), ">(", Operand(node.operands[0]), ");\n");
   if (node.function == "Select") {
-    return sdk::Concat(head, Operand(node.operands[0]), " ? ", Operand(node.operands[1]), " : ", Operand(node.operands[2]), ";\n");
+    return sdk::Concat(head, Operand(node.operands[0]), " ? ", Operand(node.operands[1]), " : ",
+                       Operand(node.operands[2]), ";\n");
   }
   if (node.function == "Same") return sdk::Concat(head, Operand(node.operands[0]), ";\n");
   if (node.function == "AddN") {
     std::string sum = Operand(node.operands[0]);
-    for (size_t i = 1; i < node.operands.size(); ++i) sum = sdk::Concat("Of(AddOp(), ", sum, ", ", Operand(node.operands[i]), ")");
+    for (size_t i = 1; i < node.operands.size(); ++i)
+      sum = sdk::Concat("Of(AddOp(), ", sum, ", ", Operand(node.operands[i]), ")");
     return sdk::Concat(head, sum, ";\n");
   }
   std::string arguments;
   for (int operand : node.operands) arguments += ", " + Operand(operand);
   // Bits of the number, which no text of decimals loses.
-  const std::string alpha = node.alpha == 0 ? "0.0f" : sdk::Concat("__builtin_bit_cast(float, ", __builtin_bit_cast(uint32_t, node.alpha), "u)");
+  const std::string alpha =
+      node.alpha == 0 ? "0.0f"
+                      : sdk::Concat("__builtin_bit_cast(float, ", __builtin_bit_cast(uint32_t, node.alpha), "u)");
   return sdk::Concat(head, "Of(MakeOp<", node.function, "Op>(", alpha, ")", arguments, ");\n");
 }
 
 int PackOf(const FusedKernel& kernel) {
   size_t largest = 2;
   for (const FusedInput& input : kernel.inputs) largest = std::max(largest, sdk::ElementSize(input.dtype));
-  for (const int output : kernel.outputs) largest = std::max(largest, sdk::ElementSize(kernel.nodes[static_cast<size_t>(output)].result));
+  for (const int output : kernel.outputs)
+    largest = std::max(largest, sdk::ElementSize(kernel.nodes[static_cast<size_t>(output)].result));
   return static_cast<int>(16 / largest);
 }
 
@@ -90,8 +100,10 @@ bool IsPacked(const FusedKernel& kernel, const FusedInput& input) {
 }
 
 std::string SourceOf(const FusedKernel& kernel) {
-  std::string text = sdk::Concat("#include \"code/apply.h\"\n#include \"code/fused.h\"\n#include \"code/fused_pack.h\"\nnamespace tenon::gpu {\nusing Index = ", kernel.wide ? "uint64_t" : "uint32_t",
-                                 ";\nconstexpr int kPack = ", PackOf(kernel), ";\n");
+  std::string text = sdk::Concat(
+      "#include \"code/apply.h\"\n#include \"code/fused.h\"\n#include \"code/fused_pack.h\"\nnamespace tenon::gpu "
+      "{\nusing Index = ",
+      kernel.wide ? "uint64_t" : "uint32_t", ";\nconstexpr int kPack = ", PackOf(kernel), ";\n");
   std::string parameters, loads, of_pack, of_one, stores, stores_of_one, results, results_of_one;
   for (size_t i = 0; i < kernel.inputs.size(); ++i) {
     const FusedInput& input = kernel.inputs[i];
@@ -121,19 +133,21 @@ std::string SourceOf(const FusedKernel& kernel) {
   text += sdk::Concat(assignments,
                       "}\n"
                       "TENON_GPU_FUNCTION void Fused(const FusedParams& p) {\n"
-                      "  const Index total = static_cast<Index>(p.total), first = static_cast<Index>(Thread()), threads = static_cast<Index>(Threads());\n"
+                      "  const Index total = static_cast<Index>(p.total), first = static_cast<Index>(Thread()), "
+                      "threads = static_cast<Index>(Threads());\n"
                       "  Index begin = 0;\n"
                       "  if (p.even != 0) {\n"
                       "    const Index packs = total / kPack;\n"
                       "    for (Index at = first; at < packs; at += threads) {\n"
                       "      const Index i = at * kPack;\n",
-                      loads, results, "      TENON_GPU_UNROLL_ALL\n      for (int k = 0; k < kPack; ++k) Element(", of_pack, ");\n", stores,
+                      loads, results, "      TENON_GPU_UNROLL_ALL\n      for (int k = 0; k < kPack; ++k) Element(",
+                      of_pack, ");\n", stores,
                       "    }\n"
                       "    begin = packs * kPack;\n"
                       "  }\n"
                       "  for (Index i = begin + first; i < total; i += threads) {\n",
-                      results_of_one, "    Element(", of_one, ");\n", stores_of_one, "  }\n}\nTENON_GPU_KERNEL(", kFusedName,
-                      ", FusedParams, Fused)\n}\n");
+                      results_of_one, "    Element(", of_one, ");\n", stores_of_one, "  }\n}\nTENON_GPU_KERNEL(",
+                      kFusedName, ", FusedParams, Fused)\n}\n");
   return text;
 }
 
@@ -150,7 +164,9 @@ std::string_view FusedType(uint32_t dtype) {
   }
 }
 
-int32_t OperandsOf(std::string_view op, int32_t inputs) { return sdk::IsOneOf(op, {"BroadcastTo", "Sum", "Mean"}) ? 1 : inputs; }
+int32_t OperandsOf(std::string_view op, int32_t inputs) {
+  return sdk::IsOneOf(op, {"BroadcastTo", "Sum", "Mean"}) ? 1 : inputs;
+}
 
 std::string_view FusedFunction(std::string_view op) {
   if (op == "AddV2" || op == "BiasAdd") return "Add";
@@ -164,9 +180,10 @@ std::string_view FusedFunction(std::string_view op) {
   if (op == "BroadcastTo") return "Same";
 #define TENON_GPU_NAME(name) #name,
   static constexpr std::string_view kFunctions[] = {
-      TENON_GPU_UNARY_OF_NUMBERS(TENON_GPU_NAME) TENON_GPU_UNARY_OF_FLOATS(TENON_GPU_NAME) TENON_GPU_UNARY_QUESTIONS(TENON_GPU_NAME)
-          TENON_GPU_BINARY_OF_NUMBERS(TENON_GPU_NAME) TENON_GPU_BINARY_THAT_MAY_FAIL(TENON_GPU_NAME) TENON_GPU_BINARY_OF_FLOATS(TENON_GPU_NAME)
-              TENON_GPU_BINARY_QUESTIONS(TENON_GPU_NAME) TENON_GPU_BINARY_EQUALITIES(TENON_GPU_NAME)};
+      TENON_GPU_UNARY_OF_NUMBERS(TENON_GPU_NAME) TENON_GPU_UNARY_OF_FLOATS(TENON_GPU_NAME)
+          TENON_GPU_UNARY_QUESTIONS(TENON_GPU_NAME) TENON_GPU_BINARY_OF_NUMBERS(TENON_GPU_NAME)
+              TENON_GPU_BINARY_THAT_MAY_FAIL(TENON_GPU_NAME) TENON_GPU_BINARY_OF_FLOATS(TENON_GPU_NAME)
+                  TENON_GPU_BINARY_QUESTIONS(TENON_GPU_NAME) TENON_GPU_BINARY_EQUALITIES(TENON_GPU_NAME)};
 #undef TENON_GPU_NAME
   for (std::string_view name : kFunctions) {
     if (name == op) return name;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The source of a kernel that computes a set of element-wise nodes in one pass.
 //
-// Every value in between is rounded to its type, as the nodes' own kernels do: the numbers are the same. A thread takes packs of up to 16 bytes, and
-// loads all that it needs of one before it stores. Of shapes it knows by which sizes it divides to find the elements of inputs that are
-// broadcast: one kernel serves all sizes of the slowest dim, and all shapes where nothing is.
+// Every value in between is rounded to its type, as the nodes' own kernels do: the numbers are the same. A thread takes
+// packs of up to 16 bytes, and loads all that it needs of one before it stores. Of shapes it knows by which sizes it
+// divides to find the elements of inputs that are broadcast: one kernel serves all sizes of the slowest dim, and all
+// shapes where nothing is.
 #ifndef TENON_DEVICES_GPU_FUSE_SOURCE_H_
 #define TENON_DEVICES_GPU_FUSE_SOURCE_H_
 
@@ -49,7 +50,8 @@ std::string SourceOf(const FusedKernel& kernel);
 
 // The C++ type of a dtype; "" when it is not one that is fused.
 std::string_view FusedType(uint32_t dtype);
-// How many of an op's inputs, the first, are read by kernels; the others lie in the host's memory and are known: axes, shapes.
+// How many of an op's inputs, the first, are read by kernels; the others lie in the host's memory and are known: axes,
+// shapes.
 int32_t OperandsOf(std::string_view op, int32_t inputs);
 // The function that an op is, by the name in code/elementwise.h; "" when it is not one that is fused.
 std::string_view FusedFunction(std::string_view op);

@@ -35,10 +35,14 @@ struct BatchNormGrad : Settings {
   using Settings::Settings;
   struct Plan {
     Plan(const BatchNormGrad& kernel, Shapes& s)
-        : settings(kernel), shape(s.in(1), kernel.format), inputs(s.input_count()),
-          moments(s, AllBut(s.in(1), shape.at), "BatchNormMoments", s.dtype(0)), vectors(s.Workspace(sdk::Multiply(3, shape.vector_bytes()))),
+        : settings(kernel),
+          shape(s.in(1), kernel.format),
+          inputs(s.input_count()),
+          moments(s, AllBut(s.in(1), shape.at), "BatchNormMoments", s.dtype(0)),
+          vectors(s.Workspace(sdk::Multiply(3, shape.vector_bytes()))),
           code(s.Code("BatchNormGrad", s.dtype(0))) {
-      if (!std::ranges::equal(s.in(0), s.in(1))) sdk::Fail(TENON_INVALID_ARGUMENT, "y_backprop has the shape ", s.in(0), ", x ", s.in(1));
+      if (!std::ranges::equal(s.in(0), s.in(1)))
+        sdk::Fail(TENON_INVALID_ARGUMENT, "y_backprop has the shape ", s.in(0), ", x ", s.in(1));
       CheckVector(s, 2, shape.channels, "scale");
       CheckVector(s, 3, shape.channels, "the mean");
       CheckVector(s, 4, shape.channels, "the variance");
@@ -47,10 +51,19 @@ struct BatchNormGrad : Settings {
       char* const* out = at + inputs;
       const auto vector = [](char* address) { return As<float>(address); };
       auto* const made = on.Workspace<float>(vectors);
-      moments(on, BatchMomentsParams{
-                      {}, at[0], at[1], vector(at[2]), vector(at[3]), vector(at[4]), vector(out[1]), vector(out[2]), made, settings.epsilon});
+      moments(on, BatchMomentsParams{{},
+                                     at[0],
+                                     at[1],
+                                     vector(at[2]),
+                                     vector(at[3]),
+                                     vector(at[4]),
+                                     vector(out[1]),
+                                     vector(out[2]),
+                                     made,
+                                     settings.epsilon});
       on(code, Flat(shape.total, 4),
-         BatchNormGradParams{at[0], at[1], out[0], vector(at[3]), made, shape.total, shape.pixels, shape.channels, settings.training ? 1 : 0});
+         BatchNormGradParams{at[0], at[1], out[0], vector(at[3]), made, shape.total, shape.pixels, shape.channels,
+                             settings.training ? 1 : 0});
     }
     const Settings settings;
     const BatchNormChannels shape;
@@ -62,12 +75,17 @@ struct BatchNormGrad : Settings {
 };
 
 constexpr sdk::Traits kFloat = {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list};
-constexpr sdk::Traits kImages = {.constraints = sdk::Constraints<Images::Constraint<"T">, sdk::Allowed<"U", TENON_DT_FLOAT>>::list};
+constexpr sdk::Traits kImages = {
+    .constraints = sdk::Constraints<Images::Constraint<"T">, sdk::Allowed<"U", TENON_DT_FLOAT>>::list};
 
 }  // namespace
 
 BatchNormPlan::BatchNormPlan(const BatchNormSettings& settings, Shapes& s, const BatchNormEnd& end)
-    : settings_(settings), end_(end), shape_(s.in(0), settings.format), inputs_(s.input_count()), reserve_(s.output_count() > 5 ? sdk::Count(s.out(5)) : 0) {
+    : settings_(settings),
+      end_(end),
+      shape_(s.in(0), settings.format),
+      inputs_(s.input_count()),
+      reserve_(s.output_count() > 5 ? sdk::Count(s.out(5)) : 0) {
   CheckVector(s, 1, shape_.channels, "scale");
   CheckVector(s, 2, shape_.channels, "offset");
   if (!settings_.training || settings_.factor != 1.0f) {
@@ -95,7 +113,8 @@ BatchNormPlan::BatchNormPlan(const BatchNormSettings& settings, Shapes& s, const
 
 bool BatchNormPlan::IsOfRows(const Shapes& s) const {
   constexpr int64_t kLongest = 16384;  // of more a reduction's kernel gives parts to several blocks
-  return settings_.training && shape_.at == 1 && s.in(0)[0] == 1 && shape_.pixels <= kLongest && !end_.adds && !end_.rectifies;
+  return settings_.training && shape_.at == 1 && s.in(0)[0] == 1 && shape_.pixels <= kLongest && !end_.adds &&
+         !end_.rectifies;
 }
 
 void BatchNormPlan::Launch(Launcher& on, char* const* at, const void* added) const {
@@ -107,7 +126,9 @@ void BatchNormPlan::Launch(Launcher& on, char* const* at, const void* added) con
     return;
   }
   if (lanes_ != 0) {
-    on(normalise_, grid_, BatchNormRowsParams{Statistics(at, out, nullptr), out[0], As<const float>(at[2]), shape_.channels, shape_.pixels, lanes_});
+    on(normalise_, grid_,
+       BatchNormRowsParams{Statistics(at, out, nullptr), out[0], As<const float>(at[2]), shape_.channels, shape_.pixels,
+                           lanes_});
     return;
   }
   auto* const by = on.Workspace<float>(factors_);
@@ -116,7 +137,8 @@ void BatchNormPlan::Launch(Launcher& on, char* const* at, const void* added) con
     (*statistics_)(on, p);
     (*variance_)(on, p);
   } else {
-    BatchGivenParams p = {As<const float>(at[3]), As<const float>(at[4]), As<const float>(at[1]), {}, {}, by, shape_.channels, settings_.epsilon};
+    BatchGivenParams p = {As<const float>(at[3]), As<const float>(at[4]), As<const float>(at[1]), {}, {}, by,
+                          shape_.channels,        settings_.epsilon};
     for (int i = 0; i < 2; ++i) {
       p.means[i] = As<float>(out[1 + 2 * i]);
       p.variances[i] = As<float>(out[2 + 2 * i]);
@@ -124,8 +146,8 @@ void BatchNormPlan::Launch(Launcher& on, char* const* at, const void* added) con
     on(given_, Flat(shape_.channels), p);
   }
   on(normalise_, Flat(shape_.total, 4),
-     BatchNormParams{at[0], end_.adds ? added : nullptr, out[0], As<const float>(out[3]), by, As<const float>(at[2]), shape_.total, shape_.pixels, shape_.channels,
-                     end_.rectifies ? 1 : 0});
+     BatchNormParams{at[0], end_.adds ? added : nullptr, out[0], As<const float>(out[3]), by, As<const float>(at[2]),
+                     shape_.total, shape_.pixels, shape_.channels, end_.rectifies ? 1 : 0});
 }
 
 BatchStatisticsParams BatchNormPlan::Statistics(char* const* at, char* const* out, float* by) const {

@@ -41,9 +41,8 @@ struct BatchNormChannels {
   int64_t channels, pixels, total;
 };
 
-
-// (x, scale, offset, mean, variance) to (y, batch_mean, batch_variance, saved mean, saved variance, ..). In training x is read twice: for statistics, and
-// to be normalised.
+// (x, scale, offset, mean, variance) to (y, batch_mean, batch_variance, saved mean, saved variance, ..). In training x
+// is read twice: for statistics, and to be normalised.
 class BatchNormPlan {
  public:
   BatchNormPlan(const BatchNormSettings& settings, Shapes& s, const BatchNormEnd& end = {});

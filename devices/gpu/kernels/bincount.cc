@@ -28,7 +28,9 @@ struct BincountKernel {
       p.binary = kernel.binary ? 1 : 0;
       const bool fit = kDense ? std::ranges::equal(weights, shape) : sdk::Count(weights) == p.count;
       if (sdk::Count(weights) != 0 && !fit) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "`weights` must be the same shape as `arr` or a length-0 `Tensor`; their shapes are ", weights, " and ", shape);
+        sdk::Fail(TENON_INVALID_ARGUMENT,
+                  "`weights` must be the same shape as `arr` or a length-0 `Tensor`; their shapes are ", weights,
+                  " and ", shape);
       }
       if (p.bins < 0 || sdk::Multiply(rows, p.bins) != sdk::Count(s.out(0))) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "size ", p.bins, " does not give the output's shape ", s.out(0));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of members on GPUs: what a member is, and where the members of a session meet. What complete groups do is in
-// collective/collectives.h.
+// Collectives of members on GPUs: what a member is, and where the members of a session meet. What complete groups do is
+// in collective/collectives.h.
 //
-// A kernel never waits for its group: it gives its queue two points and returns, and the last of the group gives the GPUs their work.
+// A kernel never waits for its group: it gives its queue two points and returns, and the last of the group gives the
+// GPUs their work.
 #include "collective/collectives.h"
 #include "kernels/kernel.h"
 
@@ -27,7 +28,8 @@ struct CollectiveKernel {
     Collectives& collectives = device.system().collectives();
     const uint64_t step = c.services().step_id(c.frame());
     Require(collectives.Enter({node.session(), step}, [&c] { return c.cancelled(); }));
-    if (Outcome begun = collectives.Begin(Queue::Of(frame.queue)->shared_from_this(), frame, member.get()); !begun.ok()) {
+    if (Outcome begun = collectives.Begin(Queue::Of(frame.queue)->shared_from_this(), frame, member.get());
+        !begun.ok()) {
       collectives.Leave(1);
       Require(std::move(begun));
     }
@@ -42,9 +44,11 @@ struct CollectiveKernel {
     if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
   }
   static void CheckRoom(const GpuMember& member, const View& output) {
-    const int64_t brought = member.kind == sdk::CollectiveKind::kGather ? sdk::Multiply(member.count, member.group_size) : member.count;
+    const int64_t brought =
+        member.kind == sdk::CollectiveKind::kGather ? sdk::Multiply(member.count, member.group_size) : member.count;
     if (sdk::Count(output) != brought) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, member.name, ": a result of shape ", sdk::DimsOf(output), " where ", brought, " elements come");
+      sdk::Fail(TENON_INVALID_ARGUMENT, member.name, ": a result of shape ", sdk::DimsOf(output), " where ", brought,
+                " elements come");
     }
   }
   sdk::CollectiveNode node;
@@ -63,7 +67,8 @@ TENON_GPU_KERNEL(CollectiveGatherV2) = PlainKernel<CollectiveKernel>("Collective
 TENON_GPU_KERNEL(CollectiveBcastSend) = PlainKernel<CollectiveKernel>("CollectiveBcastSend", kByAttributes);
 TENON_GPU_KERNEL(CollectiveBcastSendV2) = PlainKernel<CollectiveKernel>("CollectiveBcastSendV2", kByInputs);
 TENON_GPU_KERNEL(CollectiveBcastRecv) = PlainKernel<CollectiveKernel>("CollectiveBcastRecv", kByAttributes);
-TENON_GPU_KERNEL(CollectiveBcastRecvV2) = PlainKernel<CollectiveKernel>("CollectiveBcastRecvV2", {.host_memory = kKeysAndShape, .flags = 0});
+TENON_GPU_KERNEL(CollectiveBcastRecvV2) = PlainKernel<CollectiveKernel>("CollectiveBcastRecvV2",
+                                                                        {.host_memory = kKeysAndShape, .flags = 0});
 TENON_GPU_KERNEL(NcclAllReduce) = PlainKernel<CollectiveKernel>("NcclAllReduce", kByAttributes);
 
 }  // namespace tenon::gpu

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients: by the vendor's library where it takes them, else as products of patches (code/product.h) that are never
-// copied: the product's code reads them out of the image. A group is one of a batch of products. Of halves, the gradient of a filter may be the sums as they are, of
-// float32; a library that has them in no way but rounded gives those.
+// Conv2D and its gradients: by the vendor's library where it takes them, else as products of patches (code/product.h)
+// that are never copied: the product's code reads them out of the image. A group is one of a batch of products. Of
+// halves, the gradient of a filter may be the sums as they are, of float32; a library that has them in no way but
+// rounded gives those.
 //
 //   forward:             y[window, filter]  = sum over cells of patch(x)[window, cell] * filter[cell, filter]
-//   gradient of input:   x[pixel, channel]  = sum over (tap, filter) of patch(y)[pixel, (tap, filter)] * filter[tap, channel, filter]
-//   gradient of filter:  filter[cell, filter] = sum over windows of patch(x)[window, cell] * y[window, filter]
+//   gradient of input:   x[pixel, channel]  = sum over (tap, filter) of patch(y)[pixel, (tap, filter)] * filter[tap,
+//   channel, filter] gradient of filter:  filter[cell, filter] = sum over windows of patch(x)[window, cell] * y[window,
+//   filter]
 #include "code/select.h"
 #include "kernels/move.h"
 #include "kernels/product.h"
@@ -20,10 +22,17 @@ using sdk::Dims;
 // The shapes and steps of a convolution.
 class ConvolutionProblem {
  public:
-  ConvolutionProblem(const sdk::WindowAttributes& a, Dims in, Dims filter_dims, Dims out, uint32_t dtype, bool keeps_sums = false)
-      : dtype_(dtype), keeps_sums_(keeps_sums), x_(in, a.channels_first), y_(out, a.channels_first), filter_(filter_dims, x_.channels, y_.channels),
-        rows_(a.Geometry(0, x_.height, filter_.height, y_.height)), columns_(a.Geometry(1, x_.width, filter_.width, y_.width)),
-        channels_first_(a.channels_first), group_filters_(filter_.out / filter_.groups) {
+  ConvolutionProblem(const sdk::WindowAttributes& a, Dims in, Dims filter_dims, Dims out, uint32_t dtype,
+                     bool keeps_sums = false)
+      : dtype_(dtype),
+        keeps_sums_(keeps_sums),
+        x_(in, a.channels_first),
+        y_(out, a.channels_first),
+        filter_(filter_dims, x_.channels, y_.channels),
+        rows_(a.Geometry(0, x_.height, filter_.height, y_.height)),
+        columns_(a.Geometry(1, x_.width, filter_.width, y_.width)),
+        channels_first_(a.channels_first),
+        group_filters_(filter_.out / filter_.groups) {
     if (x_.batch != y_.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x_.batch, " and ", y_.batch, " images");
     sdk::Multiply(filter_.height * filter_.width, sdk::Multiply(filter_.in, filter_.out));
     for (const sdk::WindowDim& w : {rows_, columns_}) {
@@ -82,9 +91,20 @@ class ConvolutionProblem {
   }
   // As a vendor's library knows it.
   Convolution Problem(Convolution::Result result, uint32_t precision) const {
-    const auto direction = [](const sdk::WindowDim& w) { return Convolution::Direction{w.input, w.output, w.size, w.stride, w.dilation, w.before}; };
-    return {.result = result, .dtype = dtype_, .sums = keeps_sums_, .precision = precision, .channels_first = channels_first_, .batch = x_.batch, .channels = x_.channels,
-            .filters = filter_.out, .groups = filter_.groups, .rows = direction(rows_), .columns = direction(columns_)};
+    const auto direction = [](const sdk::WindowDim& w) {
+      return Convolution::Direction{w.input, w.output, w.size, w.stride, w.dilation, w.before};
+    };
+    return {.result = result,
+            .dtype = dtype_,
+            .sums = keeps_sums_,
+            .precision = precision,
+            .channels_first = channels_first_,
+            .batch = x_.batch,
+            .channels = x_.channels,
+            .filters = filter_.out,
+            .groups = filter_.groups,
+            .rows = direction(rows_),
+            .columns = direction(columns_)};
   }
   bool is_empty() const { return x_.count() == 0 || y_.count() == 0 || filter_.count() == 0; }
   FilterLayout LayoutOfFilter() const {
@@ -94,7 +114,9 @@ class ConvolutionProblem {
   Walk FilterWalk(bool from_library) const {
     Walk walk;
     const int64_t taps = Taps(), in = filter_.in, out = filter_.out;
-    const auto add = [&](int64_t dim, int64_t ours, int64_t librarys) { from_library ? walk.Add(dim, librarys, ours) : walk.Add(dim, ours, librarys); };
+    const auto add = [&](int64_t dim, int64_t ours, int64_t librarys) {
+      from_library ? walk.Add(dim, librarys, ours) : walk.Add(dim, ours, librarys);
+    };
     add(taps, in * out, channels_first_ ? 1 : in);
     add(in, out, channels_first_ ? taps : 1);
     add(out, 1, taps * in);
@@ -105,8 +127,8 @@ class ConvolutionProblem {
   int64_t Taps() const { return filter_.height * filter_.width; }
   // Whether windows are single pixels, which are read as a matrix.
   bool IsDirect() const {
-    return Taps() == 1 && rows_.stride == 1 && columns_.stride == 1 && rows_.before == 0 && columns_.before == 0 && x_.height == y_.height &&
-           x_.width == y_.width;
+    return Taps() == 1 && rows_.stride == 1 && columns_.stride == 1 && rows_.before == 0 && columns_.before == 0 &&
+           x_.height == y_.height && x_.width == y_.width;
   }
   int64_t ChannelStep(const sdk::Image& image) const { return channels_first_ ? image.pixels() : 1; }
   // From pixel to pixel of all images.
@@ -185,7 +207,8 @@ class ConvolutionProblem {
 class ConvolutionPlan {
  public:
   using Result = Convolution::Result;
-  ConvolutionPlan(const ConvolutionProblem& problem, Result result, Shapes& s) : result_(result), product_(ProductOf(problem, result), s) {
+  ConvolutionPlan(const ConvolutionProblem& problem, Result result, Shapes& s)
+      : result_(result), product_(ProductOf(problem, result), s) {
     if (product_.is_librarys() || problem.is_empty()) return;
     Convolution asked = problem.Problem(result, s.precision());
     library_ = s.device().FindWork(asked);
@@ -201,9 +224,12 @@ class ConvolutionPlan {
     filter_at_ = s.Workspace(walk.total() * element);
     library_at_ = s.Workspace(library_->workspace_bytes());
     if (widen_ != nullptr) narrow_at_ = s.Workspace(walk.total() * static_cast<int64_t>(sdk::ElementSize(asked.dtype)));
-    if (result != Result::kGradientOfFilter) keeper_ = std::make_unique<FilterKeeper>(problem.LayoutOfFilter(), s.input(kFilter).dl.data != nullptr);
+    if (result != Result::kGradientOfFilter)
+      keeper_ = std::make_unique<FilterKeeper>(problem.LayoutOfFilter(), s.input(kFilter).dl.data != nullptr);
   }
-  std::shared_ptr<Kept> Keep(const tenon_frame& frame) const { return keeper_ == nullptr ? nullptr : keeper_->Find(frame, *frame.inputs[kFilter]); }
+  std::shared_ptr<Kept> Keep(const tenon_frame& frame) const {
+    return keeper_ == nullptr ? nullptr : keeper_->Find(frame, *frame.inputs[kFilter]);
+  }
   // left and right as in LibraryOperands.
   void Launch(Launcher& on, const char* left, const char* right, char* out) const {
     if (library_ == nullptr || !LaunchLibrary(on, left, right, out)) product_.Launch(on, left, right, out);
@@ -267,7 +293,8 @@ struct BackpropInputKernel : ConvolutionKernel {
   using ConvolutionKernel::ConvolutionKernel;
   struct Plan {
     Plan(const BackpropInputKernel& kernel, Shapes& s)
-        : convolution({kernel.attributes, s.out(0), s.in(1), s.in(2), s.dtype(2)}, Convolution::Result::kGradientOfInput, s) {}
+        : convolution({kernel.attributes, s.out(0), s.in(1), s.in(2), s.dtype(2)},
+                      Convolution::Result::kGradientOfInput, s) {}
     void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[2], at[1], at[3]); }
     std::shared_ptr<Kept> Keep(const tenon_frame& frame) const { return convolution.Keep(frame); }
     ConvolutionPlan convolution;
@@ -280,7 +307,8 @@ struct BackpropFilterKernel : ConvolutionKernel {
   using ConvolutionKernel::ConvolutionKernel;
   struct Plan {
     Plan(const BackpropFilterKernel& kernel, Shapes& s)
-        : convolution({kernel.attributes, s.in(0), s.out(0), s.in(2), s.dtype(0), s.output(0).dtype != s.dtype(0)}, Convolution::Result::kGradientOfFilter, s) {}
+        : convolution({kernel.attributes, s.in(0), s.out(0), s.in(2), s.dtype(0), s.output(0).dtype != s.dtype(0)},
+                      Convolution::Result::kGradientOfFilter, s) {}
     void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[0], at[2], at[3]); }
     ConvolutionPlan convolution;
   };
@@ -295,6 +323,8 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<ConvTypes::Cons
 TENON_GPU_KERNEL(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kTraits);
 TENON_GPU_KERNEL(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
 TENON_GPU_KERNEL(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
-TENON_GPU_KERNEL(Conv2DBackpropFilterSums) = Kernel<BackpropFilterKernel>("Tenon>Conv2DBackpropFilterSums", {.constraints = sdk::Constraints<Types<sdk::Half, sdk::Bfloat16>::Constraint<"T">>::list, .flags = kTraits.flags});
+TENON_GPU_KERNEL(Conv2DBackpropFilterSums) = Kernel<BackpropFilterKernel>(
+    "Tenon>Conv2DBackpropFilterSums",
+    {.constraints = sdk::Constraints<Types<sdk::Half, sdk::Bfloat16>::Constraint<"T">>::list, .flags = kTraits.flags});
 
 }  // namespace tenon::gpu

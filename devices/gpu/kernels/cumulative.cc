@@ -32,7 +32,8 @@ struct Cumulative {
       // Neighbours walk along memory side by side, or the threads of a block along a line.
       const bool columns = params.inner >= kSideBySide || params.n <= kShortLine;
       const int64_t processors = s.facts().processors;
-      const int64_t wanted = columns ? processors * kThreadsOfProcessor / params.lines : processors * kBlocksOfProcessor / params.lines;
+      const int64_t wanted =
+          columns ? processors * kThreadsOfProcessor / params.lines : processors * kBlocksOfProcessor / params.lines;
       const int64_t share = columns ? kShortLine : kBlockShare;
       const int64_t splits = std::clamp<int64_t>(std::min(wanted, params.n / share), 1, 65535);
       params.per_split = (params.n + splits - 1) / splits;
@@ -61,7 +62,8 @@ struct Cumulative {
     void Give(Launcher& on, Function code, const CumulativeParams& p) const {
       rows.has_value() ? on(code, *rows, p) : on(code, Flat(p.lines * p.splits), p);
     }
-    static constexpr int64_t kSideBySide = 8, kShortLine = 64, kBlockShare = 4096, kThreadsOfProcessor = 2048, kBlocksOfProcessor = 8;
+    static constexpr int64_t kSideBySide = 8, kShortLine = 64, kBlockShare = 4096, kThreadsOfProcessor = 2048,
+                             kBlocksOfProcessor = 8;
     CumulativeParams params = {};
     int64_t totals = 0;
     std::optional<Grid> rows;
@@ -70,7 +72,8 @@ struct Cumulative {
   bool exclusive, reverse;
 };
 
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tidx">>::list};
+constexpr sdk::Traits kTraits = {
+    .constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tidx">>::list};
 
 }  // namespace
 

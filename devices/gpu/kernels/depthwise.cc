@@ -16,18 +16,23 @@ using sdk::Dims;
 struct Attributes {
   explicit Attributes(sdk::CreateContext& c) : window(c, "") {
     if (window.channels_first) c.Fail(TENON_UNIMPLEMENTED, "depthwise convolution of NCHW");
-    if (window.strides[0] != window.strides[1]) c.Invalid("strides of height and width must be equal; they are ", window.strides[0], " and ", window.strides[1]);
-    if (window.dilations[0] != 1 || window.dilations[1] != 1) c.Fail(TENON_UNIMPLEMENTED, "depthwise convolution with dilations");
+    if (window.strides[0] != window.strides[1])
+      c.Invalid("strides of height and width must be equal; they are ", window.strides[0], " and ", window.strides[1]);
+    if (window.dilations[0] != 1 || window.dilations[1] != 1)
+      c.Fail(TENON_UNIMPLEMENTED, "depthwise convolution with dilations");
   }
   sdk::WindowAttributes window;
 };
 
 DepthwiseParams ParamsOf(const sdk::WindowAttributes& a, Dims in, Dims filter, Dims out) {
   const sdk::Image x(in, false), y(out, false);
-  if (filter.size() != 4 || filter[2] != x.channels || y.channels != sdk::Multiply(x.channels, filter[3]) || x.batch != y.batch) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not go with images of shape ", in, " and results of shape ", out);
+  if (filter.size() != 4 || filter[2] != x.channels || y.channels != sdk::Multiply(x.channels, filter[3]) ||
+      x.batch != y.batch) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not go with images of shape ", in,
+              " and results of shape ", out);
   }
-  const sdk::WindowDim rows = a.Geometry(0, x.height, filter[0], y.height), columns = a.Geometry(1, x.width, filter[1], y.width);
+  const sdk::WindowDim rows = a.Geometry(0, x.height, filter[0], y.height),
+                       columns = a.Geometry(1, x.width, filter[1], y.width);
   if (std::max({sdk::Multiply(rows.size, columns.size), rows.before, columns.before}) > INT32_MAX) {
     sdk::Fail(TENON_UNIMPLEMENTED, "depthwise convolution with a filter of shape ", filter);
   }
@@ -68,7 +73,8 @@ struct ElementPlan {
 struct ForwardKernel : Attributes {
   using Attributes::Attributes;
   struct Plan : ElementPlan {
-    Plan(const ForwardKernel& kernel, Shapes& s) : ElementPlan(ParamsOf(kernel.window, s.in(0), s.in(1), s.out(0)), "DepthwiseForward", s) {}
+    Plan(const ForwardKernel& kernel, Shapes& s)
+        : ElementPlan(ParamsOf(kernel.window, s.in(0), s.in(1), s.out(0)), "DepthwiseForward", s) {}
     void Launch(Launcher& on, char* const* at) const { ElementPlan::Launch(on, at[0], at[1], nullptr, at[2]); }
   };
 };
@@ -78,7 +84,8 @@ struct BackpropInputKernel : Attributes {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("input_sizes"), 0}};
   using Attributes::Attributes;
   struct Plan : ElementPlan {
-    Plan(const BackpropInputKernel& kernel, Shapes& s) : ElementPlan(ParamsOf(kernel.window, s.out(0), s.in(1), s.in(2)), "DepthwiseInput", s) {}
+    Plan(const BackpropInputKernel& kernel, Shapes& s)
+        : ElementPlan(ParamsOf(kernel.window, s.out(0), s.in(1), s.in(2)), "DepthwiseInput", s) {}
     void Launch(Launcher& on, char* const* at) const { ElementPlan::Launch(on, nullptr, at[1], at[2], at[3]); }
   };
 };
@@ -89,13 +96,16 @@ struct BackpropFilterKernel : Attributes {
   using Attributes::Attributes;
   struct Plan {
     Plan(const BackpropFilterKernel& kernel, Shapes& s)
-        : params(ParamsOf(kernel.window, s.in(0), s.out(0), s.in(2))), code(s.Code("DepthwiseFilter", s.dtype(0))), sum(s.Code("ProductSum", s.dtype(0))) {
+        : params(ParamsOf(kernel.window, s.in(0), s.out(0), s.in(2))),
+          code(s.Code("DepthwiseFilter", s.dtype(0))),
+          sum(s.Code("ProductSum", s.dtype(0))) {
       constexpr int64_t kLeastPart = 64, kMostParts = 1024;
       const int64_t taps = int64_t{params.window_height} * params.window_width;
       blocks = sdk::Multiply(taps, (params.filters + kDepthwiseLanes - 1) / kDepthwiseLanes);
       if (blocks > INT32_MAX) sdk::Fail(TENON_UNIMPLEMENTED, "the gradient of a depthwise filter of shape ", s.out(0));
       const int64_t pixels = params.batch * params.result_height * params.result_width;
-      const int64_t wanted = std::min({4 * s.facts().processors / std::max<int64_t>(1, blocks) + 1, pixels / kLeastPart, kMostParts});
+      const int64_t wanted =
+          std::min({4 * s.facts().processors / std::max<int64_t>(1, blocks) + 1, pixels / kLeastPart, kMostParts});
       parts.parts_count = std::max<int64_t>(1, wanted);
       params.part_pixels = (pixels + parts.parts_count - 1) / parts.parts_count;
       parts.rows = taps;
@@ -111,7 +121,10 @@ struct BackpropFilterKernel : Attributes {
       p.image = at[0];
       p.result = at[2];
       p.out = on.Workspace<void>(parts_at);
-      on(code, Grid{{static_cast<uint32_t>(blocks), static_cast<uint32_t>(parts.parts_count), 1}, kDepthwiseLanes * kDepthwiseRows}, p);
+      on(code,
+         Grid{{static_cast<uint32_t>(blocks), static_cast<uint32_t>(parts.parts_count), 1},
+              kDepthwiseLanes * kDepthwiseRows},
+         p);
       ProductParams q = parts;
       q.parts = p.out;
       q.out = at[3];
@@ -130,7 +143,9 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Floats::Constra
 }  // namespace
 
 TENON_GPU_KERNEL(DepthwiseConv2dNative) = Kernel<ForwardKernel>("DepthwiseConv2dNative", kTraits);
-TENON_GPU_KERNEL(DepthwiseConv2dNativeBackpropInput) = Kernel<BackpropInputKernel>("DepthwiseConv2dNativeBackpropInput", kTraits);
-TENON_GPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) = Kernel<BackpropFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kTraits);
+TENON_GPU_KERNEL(DepthwiseConv2dNativeBackpropInput) = Kernel<BackpropInputKernel>("DepthwiseConv2dNativeBackpropInput",
+                                                                                   kTraits);
+TENON_GPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) =
+    Kernel<BackpropFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kTraits);
 
 }  // namespace tenon::gpu

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum: sums of what one operand alone has, then a batched product, each copied only where the product cannot read or write it
-// as it lies.
+// Einsum: sums of what one operand alone has, then a batched product, each copied only where the product cannot read or
+// write it as it lies.
 //
-// Our own product takes operands of nearly any strides; a vendor's library takes matrices in lines or turned, in even batches. For
-// a library that takes the product a copy is worth its time, for our own it is not. Halves are rounded after each of these steps.
+// Our own product takes operands of nearly any strides; a vendor's library takes matrices in lines or turned, in even
+// batches. For a library that takes the product a copy is worth its time, for our own it is not. Halves are rounded
+// after each of these steps.
 #include "tenon/sdk/walk/einsum_shape.h"
 
 #include <optional>
@@ -21,7 +22,8 @@ using Strides = EinsumShape::Strides;
 
 int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
 
-// Strides of labels that lie in that order, but for those that stay where they are in `like`; gives how many elements there are.
+// Strides of labels that lie in that order, but for those that stay where they are in `like`; gives how many elements
+// there are.
 int64_t LayOut(const EinsumShape& e, const Labels& order, const Strides& like, Strides* out) {
   int64_t step = 1;
   for (size_t i = order.size(); i-- > 0;) {
@@ -32,7 +34,8 @@ int64_t LayOut(const EinsumShape& e, const Labels& order, const Strides& like, S
   return step;
 }
 
-Moving MovingOf(const EinsumShape& e, const Labels& order, const Strides& from, const Strides& to, uint32_t dtype, Shapes& s) {
+Moving MovingOf(const EinsumShape& e, const Labels& order, const Strides& from, const Strides& to, uint32_t dtype,
+                Shapes& s) {
   Walk walk;
   Labels seen;
   for (int label : order) {
@@ -74,11 +77,14 @@ class Summing {
     const int64_t outputs = LayOut(e, kept, *strides, &left);
     *strides = left;
     if (place) sum_at_ = s.Workspace(sdk::Multiply(outputs, BytesOf(dtype)));
-    sum_.emplace(s, sdk::ReduceShape(dims, axes.data(), TENON_DT_INT64, static_cast<int64_t>(axes.size())), "Sum", dtype);
+    sum_.emplace(s, sdk::ReduceShape(dims, axes.data(), TENON_DT_INT64, static_cast<int64_t>(axes.size())), "Sum",
+                 dtype);
   }
 
   bool sums() const { return sum_.has_value(); }
-  const char* Launch(Launcher& on, const char* x) const { return sums() ? LaunchTo(on, x, on.Workspace<char>(sum_at_)) : x; }
+  const char* Launch(Launcher& on, const char* x) const {
+    return sums() ? LaunchTo(on, x, on.Workspace<char>(sum_at_)) : x;
+  }
   const char* LaunchTo(Launcher& on, const char* x, char* out) const {
     if (diagonal_.has_value()) {
       diagonal_->Launch(on, x, on.Workspace<char>(diagonal_at_));
@@ -197,7 +203,8 @@ class TwoPlan {
 
  private:
   Labels OrderOf(const EinsumShape& e, size_t i) const {
-    return i < 2 ? EinsumShape::Chain({&e.batch, &e.free[i], &e.contracted}) : EinsumShape::Chain({&e.batch, &e.free[left_], &e.free[1 - left_]});
+    return i < 2 ? EinsumShape::Chain({&e.batch, &e.free[i], &e.contracted})
+                 : EinsumShape::Chain({&e.batch, &e.free[left_], &e.free[1 - left_]});
   }
   static bool Fits(const EinsumShape& e, size_t i, const Strides& strides, Reader reader) {
     const auto lines = RunsOf(e, e.free[i], strides), depth = RunsOf(e, e.contracted, strides);
@@ -262,14 +269,16 @@ class TwoPlan {
   // What was the innermost dim becomes one of the outer ones.
   static void Push(ProductBatches* b) {
     if (b->rank == kMostBatchDims) {
-      sdk::Fail(TENON_UNIMPLEMENTED, "GPUs multiply matrices over at most ", kMostBatchDims + 1, " alternations of dims; these have more");
+      sdk::Fail(TENON_UNIMPLEMENTED, "GPUs multiply matrices over at most ", kMostBatchDims + 1,
+                " alternations of dims; these have more");
     }
     b->dims[b->rank] = b->inner;
     b->left_strides[b->rank] = b->left_step;
     b->right_strides[b->rank++] = b->right_step;
   }
 
-  void Copy(const EinsumShape& e, size_t i, const Labels& order, const Strides& from, const Strides& to, uint32_t dtype, Shapes& s) {
+  void Copy(const EinsumShape& e, size_t i, const Labels& order, const Strides& from, const Strides& to, uint32_t dtype,
+            Shapes& s) {
     int64_t count = 1;
     for (int label : OrderOf(e, i)) count = sdk::Multiply(count, laid_[i].at(label) == 0 ? 1 : e.size(label));
     at_[i] = s.Workspace(sdk::Multiply(count, BytesOf(dtype)));
@@ -309,7 +318,8 @@ struct EinsumKernel {
 
 }  // namespace
 
-TENON_GPU_KERNEL(Einsum) = Kernel<EinsumKernel>(
-    "Einsum", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+TENON_GPU_KERNEL(Einsum) = Kernel<EinsumKernel>("Einsum",
+                                                {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list,
+                                                 .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 
 }  // namespace tenon::gpu

@@ -21,8 +21,11 @@ template <sdk::FixedString kCode, CodeType kType = SameType>
 struct Unary {
   explicit Unary(sdk::CreateContext& c) : alpha(AlphaOf(c)) {}
   struct Plan {
-    Plan(const Unary& kernel, Shapes& s) : count(sdk::Count(s.in(0))), alpha(kernel.alpha), code(s.Code(kCode.data, kType(s.dtype(0)))) {}
-    void Launch(Launcher& on, char* const* at) const { on(code, Flat(count, 4), UnaryParams{at[0], at[1], count, alpha}); }
+    Plan(const Unary& kernel, Shapes& s)
+        : count(sdk::Count(s.in(0))), alpha(kernel.alpha), code(s.Code(kCode.data, kType(s.dtype(0)))) {}
+    void Launch(Launcher& on, char* const* at) const {
+      on(code, Flat(count, 4), UnaryParams{at[0], at[1], count, alpha});
+    }
     int64_t count;
     float alpha;
     Function code;
@@ -35,7 +38,8 @@ inline constexpr char kNegativePower[] = "Integers to negative integer powers ar
 
 inline BinaryParams ParamsOf(const sdk::Broadcast<2>& shape, float alpha) {
   if (shape.rank > kMostOuterDims) {
-    sdk::Fail(TENON_UNIMPLEMENTED, "GPUs broadcast over at most ", kMostOuterDims + 1, " alternations of dims; these have ", shape.rank + 1);
+    sdk::Fail(TENON_UNIMPLEMENTED, "GPUs broadcast over at most ", kMostOuterDims + 1,
+              " alternations of dims; these have ", shape.rank + 1);
   }
   BinaryParams p = {};
   p.total = shape.total;
@@ -58,7 +62,8 @@ struct Binary {
   explicit Binary(sdk::CreateContext& c) : alpha(AlphaOf(c)) {}
   struct Plan {
     Plan(const Binary& kernel, Shapes& s) : Plan(sdk::Broadcast<2>({s.in(0), s.in(1)}, s.out(0)), kernel.alpha, s) {}
-    Plan(const sdk::Broadcast<2>& shape, float alpha, Shapes& s) : params(ParamsOf(shape, alpha)), code(s.Code(kCode.data, kType(s.dtype(0)))) {
+    Plan(const sdk::Broadcast<2>& shape, float alpha, Shapes& s)
+        : params(ParamsOf(shape, alpha)), code(s.Code(kCode.data, kType(s.dtype(0)))) {
       const bool power = std::string_view(kCode.data) == "Pow";
       site = s.Site(TENON_INVALID_ARGUMENT, power ? kNegativePower : kByZero);
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements by index: Gather, GatherNd, ScatterNd, TensorScatter..., UnsortedSegment...; and rows and slices of variables.
+// Elements by index: Gather, GatherNd, ScatterNd, TensorScatter..., UnsortedSegment...; and rows and slices of
+// variables.
 //
-// Indices are in device memory: one that is outside is reported late, reads as zero and writes nothing. Sums into one element
-// come in any order; of several values that are put into one place the last one stays, as on the CPU.
+// Indices are in device memory: one that is outside is reported late, reads as zero and writes nothing. Sums into one
+// element come in any order; of several values that are put into one place the last one stays, as on the CPU.
 #include <cstring>
 #include <limits>
 
@@ -40,7 +41,8 @@ View ReadVariable(sdk::RunContext c) {
   View params = {};
   sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
   if (params.dtype != c.output_view(0).dtype) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ", sdk::TypeName(c.output_view(0).dtype));
+    sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ",
+              sdk::TypeName(c.output_view(0).dtype));
   }
   return params;
 }
@@ -58,7 +60,8 @@ struct GatherWork {
                 " do not give the output's shape ", sdk::DimsOf(output));
     }
   }
-  void Launch(Launcher& on, const UnitCode& code, uint64_t site, const char* params, const char* indices, char* out) const {
+  void Launch(Launcher& on, const UnitCode& code, uint64_t site, const char* params, const char* indices,
+              char* out) const {
     const int64_t unit = UnitCode::Dividing(code.For(params, out), shape.inner);
     GatherParams p = {};
     p.params = params;
@@ -78,13 +81,16 @@ struct GatherWork {
 
 template <int32_t kAxis>
 struct GatherKernel {
-  explicit GatherKernel(sdk::CreateContext& c) : batch_dims(kAxis >= 0 && c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  explicit GatherKernel(sdk::CreateContext& c)
+      : batch_dims(kAxis >= 0 && c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
   struct Plan {
     Plan(const GatherKernel& kernel, Shapes& s)
         : work(s.input(0), s.input(1), s.output(0), kAxis < 0 ? 0 : s.Integer(kAxis), kernel.batch_dims),
           code("Gather", 16, s),
           site(s.Site(TENON_INVALID_ARGUMENT, kRowText)) {}
-    void Launch(Launcher& on, char* const* at) const { work.Launch(on, code, site, at[0], at[1], at[kAxis < 0 ? 2 : 3]); }
+    void Launch(Launcher& on, char* const* at) const {
+      work.Launch(on, code, site, at[0], at[1], at[kAxis < 0 ? 2 : 3]);
+    }
     GatherWork work;
     UnitCode code;
     uint64_t site;
@@ -97,7 +103,8 @@ struct GatherV2Kernel : GatherKernel<2> {
 };
 
 struct ResourceGatherKernel : NamedKernel {
-  explicit ResourceGatherKernel(sdk::CreateContext& c) : NamedKernel(c), batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  explicit ResourceGatherKernel(sdk::CreateContext& c)
+      : NamedKernel(c), batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
   struct Plan : ReadPlan<"Gather"> {
     Plan(const ResourceGatherKernel& kernel, sdk::PrepareContext& c) : ReadPlan(kernel, c, kRowText) {}
   };
@@ -106,7 +113,9 @@ struct ResourceGatherKernel : NamedKernel {
     const View &indices = c.input_view(1), &out = c.output_view(0);
     const int64_t batch = batch_dims < 0 ? batch_dims + indices.dl.ndim : batch_dims;
     const GatherWork work(params, indices, out, batch, batch_dims);
-    SubmitTo(*c.frame(), [&](Launcher& on) { work.Launch(on, plan.code, plan.site, AddressOf(params), AddressOf(indices), AddressOf(out)); });
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      work.Launch(on, plan.code, plan.site, AddressOf(params), AddressOf(indices), AddressOf(out));
+    });
   }
   int64_t batch_dims;
 };
@@ -133,10 +142,12 @@ struct GatherNdWork {
       sdk::Fail(TENON_INTERNAL, "indices give ", total, " elements, the output has the shape ", sdk::DimsOf(output));
     }
     if (shape.count > 0 && sdk::Count(params) == 0) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
+      sdk::Fail(TENON_INVALID_ARGUMENT,
+                "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
     }
   }
-  void Launch(Launcher& on, const UnitCode& code, uint64_t site, const char* params, const char* indices, char* out) const {
+  void Launch(Launcher& on, const UnitCode& code, uint64_t site, const char* params, const char* indices,
+              char* out) const {
     const int64_t unit = UnitCode::Dividing(code.For(params, out), width);
     GatherNdParams p = {shape.At(indices, on.Site(site)), params, out, 0, DimOf(width / unit)};
     p.total = shape.count * p.inner.size;
@@ -149,7 +160,9 @@ struct GatherNdKernel : Policy {
   using Policy::Policy;
   struct Plan {
     Plan(const GatherNdKernel& kernel, Shapes& s)
-        : work(s.input(0), s.input(1), s.output(0), kernel.bad), code("GatherNd", 16, s), site(s.Site(TENON_INVALID_ARGUMENT, kSliceText)) {}
+        : work(s.input(0), s.input(1), s.output(0), kernel.bad),
+          code("GatherNd", 16, s),
+          site(s.Site(TENON_INVALID_ARGUMENT, kSliceText)) {}
     void Launch(Launcher& on, char* const* at) const { work.Launch(on, code, site, at[0], at[1], at[2]); }
     GatherNdWork work;
     UnitCode code;
@@ -165,7 +178,9 @@ struct ResourceGatherNdKernel : NamedKernel, Policy {
     const View params = ReadVariable(c);
     const View &indices = c.input_view(1), &out = c.output_view(0);
     const GatherNdWork work(params, indices, out, bad);
-    SubmitTo(*c.frame(), [&](Launcher& on) { work.Launch(on, plan.code, plan.site, AddressOf(params), AddressOf(indices), AddressOf(out)); });
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      work.Launch(on, plan.code, plan.site, AddressOf(params), AddressOf(indices), AddressOf(out));
+    });
   }
 };
 
@@ -176,14 +191,14 @@ SliceShape Checked(const View& indices, const View& updates, const View& output,
   const Dims dims = sdk::DimsOf(output);
   const SliceShape shape(indices, dims, bad);
   if (sdk::Multiply(shape.count, shape.width) != sdk::Count(updates)) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ", sdk::DimsOf(indices),
-              " into a tensor of shape ", dims);
+    sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ",
+              sdk::DimsOf(indices), " into a tensor of shape ", dims);
   }
   // Nothing is put into nothing, or something into something.
   const bool nothing = sdk::Count(indices) == 0;
   if (nothing != (sdk::Count(updates) == 0) || (!nothing && sdk::Count(output) == 0)) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", sdk::DimsOf(indices), " and updates of shape ", sdk::DimsOf(updates),
-              " into a tensor of shape ", dims, ": some are empty and others are not");
+    sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", sdk::DimsOf(indices), " and updates of shape ",
+              sdk::DimsOf(updates), " into a tensor of shape ", dims, ": some are empty and others are not");
   }
   return shape;
 }
@@ -239,7 +254,9 @@ struct UnsortedSegmentKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("num_segments"), 2}};
   struct Plan {
     Plan(const UnsortedSegmentKernel&, Shapes& s)
-        : shape(Checked(s)), bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))), changing(s.dtype(0), shape.count, kSegmentText, s) {
+        : shape(Checked(s)),
+          bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))),
+          changing(s.dtype(0), shape.count, kSegmentText, s) {
       if constexpr (kChange != Change::kAdd) {
         fill = s.Code(sdk::Concat("Fill_", BytesOf(s.dtype(0))));
         first.count = sdk::Count(s.out(0));
@@ -294,11 +311,13 @@ struct VariableScatterKernel : NamedKernel {
     const int64_t row = sdk::Count(dims.subspan(1));
     const bool one_for_all = updates.dl.ndim == 0;
     if (!one_for_all && sdk::Count(updates) != sdk::Multiply(count, row)) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit ", count, " rows of a variable of shape ", dims);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit ", count,
+                " rows of a variable of shape ", dims);
     }
     const SliceShape shape(indices, dims[0], row, BadIndices::kReported);
     SubmitTo(*c.frame(), [&](Launcher& on) {
-      plan.changing.Launch(on, shape, one_for_all, AddressOf(indices), AddressOf(updates), AddressOf(update.new_view()));
+      plan.changing.Launch(on, shape, one_for_all, AddressOf(indices), AddressOf(updates),
+                           AddressOf(update.new_view()));
     });
     update.Commit();
     if (kReference) *c.output<tenon_resource*>(0) = handle;
@@ -346,7 +365,8 @@ constexpr tenon_kernel_registration Plain(std::string_view op) {
 constexpr auto& kNumbers = sdk::Constraints<Numbers::Constraint<"T">>::list;
 template <Change kChange>
 constexpr tenon_kernel_registration Summed(std::string_view op) {
-  return Kernel<TensorScatterKernel<kChange>>(op, {.constraints = kNumbers, .in_place = sdk::kInPlaceFirst, .flags = kAnyOrder});
+  return Kernel<TensorScatterKernel<kChange>>(
+      op, {.constraints = kNumbers, .in_place = sdk::kInPlaceFirst, .flags = kAnyOrder});
 }
 template <bool kReference, Change kChange>
 constexpr tenon_kernel_registration Scatter(std::string_view op) {
@@ -362,14 +382,16 @@ constexpr tenon_kernel_registration Scatter(std::string_view op) {
         op, {.constraints = sdk::Constraints<sdk::PlainConstraint<kAttr>, sdk::Indices::Constraint<"Tindices">>::list});
   } else {
     return PlainKernel<VariableScatterKernel<kReference, kChange>>(
-        op, {.constraints = sdk::Constraints<Numbers::Constraint<kAttr>, sdk::Indices::Constraint<"Tindices">>::list, .flags = kAnyOrder});
+        op, {.constraints = sdk::Constraints<Numbers::Constraint<kAttr>, sdk::Indices::Constraint<"Tindices">>::list,
+             .flags = kAnyOrder});
   }
 }
 
 template <bool kReference, Change kChange>
 constexpr tenon_kernel_registration ScatterSlices(std::string_view op) {
   if constexpr (kChange == Change::kPut) {
-    return PlainKernel<VariableScatterNdKernel<kReference, kChange>>(op, {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list});
+    return PlainKernel<VariableScatterNdKernel<kReference, kChange>>(
+        op, {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list});
   } else {
     return PlainKernel<VariableScatterNdKernel<kReference, kChange>>(op, {.constraints = kNumbers, .flags = kAnyOrder});
   }
@@ -380,21 +402,30 @@ constexpr tenon_kernel_registration ScatterSlices(std::string_view op) {
 TENON_GPU_KERNEL(Gather) = Plain<GatherKernel<-1>, "Tparams">("Gather");
 TENON_GPU_KERNEL(GatherV2) = Plain<GatherV2Kernel, "Tparams">("GatherV2");
 TENON_GPU_KERNEL(GatherNd) = Plain<GatherNdKernel, "Tparams">("GatherNd");
-TENON_GPU_KERNEL(ResourceGather) =
-    PlainKernel<ResourceGatherKernel>("ResourceGather", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
-TENON_GPU_KERNEL(ResourceGatherNd) =
-    PlainKernel<ResourceGatherNdKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
+TENON_GPU_KERNEL(ResourceGather) = PlainKernel<ResourceGatherKernel>(
+    "ResourceGather", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
+TENON_GPU_KERNEL(ResourceGatherNd) = PlainKernel<ResourceGatherNdKernel>(
+    "ResourceGatherNd", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
 TENON_GPU_KERNEL(ScatterNd) = Kernel<ScatterNdKernel>("ScatterNd", {.constraints = kNumbers, .flags = kAnyOrder});
 TENON_GPU_KERNEL(TensorScatterUpdate) = Kernel<TensorScatterKernel<Change::kPut>>(
-    "TensorScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .in_place = sdk::kInPlaceFirst});
+    "TensorScatterUpdate",
+    {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .in_place = sdk::kInPlaceFirst});
 TENON_GPU_KERNEL(TensorScatterAdd) = Summed<Change::kAdd>("TensorScatterAdd");
 TENON_GPU_KERNEL(TensorScatterSub) = Summed<Change::kSubtract>("TensorScatterSub");
 TENON_GPU_KERNEL(TensorScatterMin) = Summed<Change::kLeast>("TensorScatterMin");
 TENON_GPU_KERNEL(TensorScatterMax) = Summed<Change::kLargest>("TensorScatterMax");
-TENON_GPU_KERNEL(UnsortedSegmentProd) = Kernel<UnsortedSegmentKernel<Change::kMultiply>>("UnsortedSegmentProd", {.constraints = kNumbers, .flags = kAnyOrder});
-TENON_GPU_KERNEL(UnsortedSegmentMax) = Kernel<UnsortedSegmentKernel<Change::kMaximum>>("UnsortedSegmentMax", {.constraints = kNumbers, .flags = kAnyOrder});
-TENON_GPU_KERNEL(UnsortedSegmentMin) = Kernel<UnsortedSegmentKernel<Change::kMinimum>>("UnsortedSegmentMin", {.constraints = kNumbers, .flags = kAnyOrder});
-TENON_GPU_KERNEL(UnsortedSegmentSum) = Kernel<UnsortedSegmentKernel<Change::kAdd>>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentProd) = Kernel<UnsortedSegmentKernel<Change::kMultiply>>("UnsortedSegmentProd",
+                                                                                         {.constraints = kNumbers,
+                                                                                          .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentMax) = Kernel<UnsortedSegmentKernel<Change::kMaximum>>("UnsortedSegmentMax",
+                                                                                       {.constraints = kNumbers,
+                                                                                        .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentMin) = Kernel<UnsortedSegmentKernel<Change::kMinimum>>("UnsortedSegmentMin",
+                                                                                       {.constraints = kNumbers,
+                                                                                        .flags = kAnyOrder});
+TENON_GPU_KERNEL(UnsortedSegmentSum) = Kernel<UnsortedSegmentKernel<Change::kAdd>>("UnsortedSegmentSum",
+                                                                                   {.constraints = kNumbers,
+                                                                                    .flags = kAnyOrder});
 TENON_GPU_KERNEL(ScatterAdd) = Scatter<true, Change::kAdd>("ScatterAdd");
 TENON_GPU_KERNEL(ScatterSub) = Scatter<true, Change::kSubtract>("ScatterSub");
 TENON_GPU_KERNEL(ScatterUpdate) = Scatter<true, Change::kPut>("ScatterUpdate");

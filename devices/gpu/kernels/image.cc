@@ -38,9 +38,11 @@ struct BatchKernel {
       int64_t places = 1;
       for (int64_t i = 0; i < count; ++i) places = sdk::Multiply(places, Block(s, i));
       if (sdk::Multiply(image[0], places) != apart[0]) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", image[0], " and ", apart[0], " do not go with ", places, " places");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", image[0], " and ", apart[0], " do not go with ", places,
+                  " places");
       }
-      for (int64_t i = 0; i < count; ++i) Add(s, i, image[static_cast<size_t>(i + 1)], apart[static_cast<size_t>(i + 1)]);
+      for (int64_t i = 0; i < count; ++i)
+        Add(s, i, image[static_cast<size_t>(i + 1)], apart[static_cast<size_t>(i + 1)]);
       const auto spatial = static_cast<size_t>(count);
       params.images = DimOf(image[0]);
       params.spatial = DimOf(sdk::Count(to.subspan(1, spatial)));
@@ -60,10 +62,11 @@ struct BatchKernel {
     void Add(const Shapes& s, int64_t i, int64_t image, int64_t apart) {
       const int64_t block = Block(s, i), before = s.Integer(2, 2 * i), after = s.Integer(2, 2 * i + 1);
       if (before < 0 || after < 0 || image + before + after != apart * block) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "dims ", image, " and ", apart, " do not go with blocks of ", block, " and ", before, " and ", after,
-                  " at the ends");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "dims ", image, " and ", apart, " do not go with blocks of ", block, " and ",
+                  before, " and ", after, " at the ends");
       }
-      if (params.rank == kMostBlockDims) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs have blocks of up to ", kMostBlockDims, " dims");
+      if (params.rank == kMostBlockDims)
+        sdk::Fail(TENON_UNIMPLEMENTED, "GPUs have blocks of up to ", kMostBlockDims, " dims");
       const int32_t at = params.rank++;
       params.dims[at] = DimOf(kToBatch ? apart : image);
       params.blocks[at] = DimOf(block);
@@ -89,16 +92,19 @@ struct ReverseSequenceKernel {
   explicit ReverseSequenceKernel(sdk::CreateContext& c) : sequence(c.Int("seq_dim")), batch(c.Int("batch_dim")) {}
   struct Plan {
     Plan(const ReverseSequenceKernel& kernel, Shapes& s)
-        : dims(s.in(0).begin(), s.in(0).end()), site(s.Site(TENON_INVALID_ARGUMENT, "seq_lengths[{0}] = {1} is not in [0, {2}]")) {
+        : dims(s.in(0).begin(), s.in(0).end()),
+          site(s.Site(TENON_INVALID_ARGUMENT, "seq_lengths[{0}] = {1} is not in [0, {2}]")) {
       const auto rank = static_cast<int64_t>(dims.size());
-      if (kernel.sequence < 0 || kernel.sequence >= rank || kernel.batch < 0 || kernel.batch >= rank || kernel.sequence == kernel.batch) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "batch_dim ", kernel.batch, " and seq_dim ", kernel.sequence, " must be two dims of shape ", Dims(dims));
+      if (kernel.sequence < 0 || kernel.sequence >= rank || kernel.batch < 0 || kernel.batch >= rank ||
+          kernel.sequence == kernel.batch) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "batch_dim ", kernel.batch, " and seq_dim ", kernel.sequence,
+                  " must be two dims of shape ", Dims(dims));
       }
       sequence = static_cast<size_t>(kernel.sequence);
       batch = static_cast<size_t>(kernel.batch);
       if (sdk::Count(s.in(1)) != dims[batch]) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "Length of seq_lengths != input.dims(", kernel.batch, "), (", sdk::Count(s.in(1)), " vs. ", dims[batch],
-                  ")");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Length of seq_lengths != input.dims(", kernel.batch, "), (",
+                  sdk::Count(s.in(1)), " vs. ", dims[batch], ")");
       }
       kind = KindOf(s.dtype(1));
       bytes = sdk::Multiply(sdk::Count(s.in(0)), BytesOf(s.dtype(0)));
@@ -111,8 +117,11 @@ struct ReverseSequenceKernel {
     void Launch(Launcher& on, char* const* at) const {
       const int64_t unit = code.For(at[0], at[2]);
       const auto units = [&](size_t dim) { return DimOf(After(dim) * element / unit); };
-      const ReverseParams p = {at[0],         at[2],           {at[1], kind},        bytes / unit, units(sequence), DimOf(dims[sequence]),
-                               units(batch), DimOf(dims[batch]), on.Site(site)};
+      const ReverseParams p = {at[0],           at[2],
+                               {at[1], kind},   bytes / unit,
+                               units(sequence), DimOf(dims[sequence]),
+                               units(batch),    DimOf(dims[batch]),
+                               on.Site(site)};
       on(code[unit], Flat(p.total), p);
     }
     std::vector<int64_t> dims;
@@ -128,7 +137,8 @@ struct ReverseSequenceKernel {
 // ---- Sizes ----
 
 struct Sampling {
-  explicit Sampling(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
+  explicit Sampling(sdk::CreateContext& c)
+      : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
     if (align_corners && half_pixel_centers) c.Invalid("If half_pixel_centers is True, align_corners must be False.");
   }
   // Original pixels a resized one.
@@ -146,7 +156,8 @@ ResizeParams ParamsOf(const Sampling& sampling, const Shapes& s, bool needs_pixe
   if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3]) {
     sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
   }
-  if (!kGradient && a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
+  if (!kGradient && a[3] <= 0)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
   if (needs_pixels && (a[1] <= 0 || a[2] <= 0)) {
     sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
   }
@@ -173,7 +184,8 @@ constexpr HostInput kSize[] = {{TENON_SPAN("size"), 1}};
 template <sdk::FixedString kCode, bool kGradient, bool kNeedsPixels, bool kTypeIsTheOutputs = false>
 struct ResizePlan {
   ResizePlan(const Sampling& sampling, Shapes& s)
-      : params(ParamsOf<kGradient>(sampling, s, kNeedsPixels)), code(s.Code(kCode.data, kTypeIsTheOutputs ? s.output(0).dtype : s.dtype(0))) {}
+      : params(ParamsOf<kGradient>(sampling, s, kNeedsPixels)),
+        code(s.Code(kCode.data, kTypeIsTheOutputs ? s.output(0).dtype : s.dtype(0))) {}
   void Launch(Launcher& on, char* const* at) const {
     ResizeParams p = params;
     p.x = at[0];
@@ -235,6 +247,7 @@ TENON_GPU_KERNEL(ReverseSequence) = Kernel<ReverseSequenceKernel>("ReverseSequen
 TENON_GPU_KERNEL(ResizeBilinear) = Kernel<BilinearKernel>("ResizeBilinear", {.constraints = kT<Numbers::And<uint8_t>>});
 TENON_GPU_KERNEL(ResizeBilinearGrad) = Kernel<BilinearGradKernel>("ResizeBilinearGrad", {.constraints = kT<Floats>});
 TENON_GPU_KERNEL(ResizeNearestNeighbor) = Kernel<NearestKernel>("ResizeNearestNeighbor", {.constraints = kT<Pictures>});
-TENON_GPU_KERNEL(ResizeNearestNeighborGrad) = Kernel<NearestGradKernel>("ResizeNearestNeighborGrad", {.constraints = kT<Numbers::And<uint8_t>>});
+TENON_GPU_KERNEL(ResizeNearestNeighborGrad) = Kernel<NearestGradKernel>("ResizeNearestNeighborGrad",
+                                                                        {.constraints = kT<Numbers::And<uint8_t>>});
 
 }  // namespace tenon::gpu

@@ -38,11 +38,14 @@ Function Shapes::Code(std::string_view name) const {
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
   return function;
 }
-Function Shapes::Code(std::string_view name, uint32_t dtype) const { return Code(sdk::Concat(name, "_", Suffix(dtype))); }
+Function Shapes::Code(std::string_view name, uint32_t dtype) const {
+  return Code(sdk::Concat(name, "_", Suffix(dtype)));
+}
 
 int64_t Shapes::Workspace(int64_t bytes) {
   const int64_t offset = workspace_bytes_;
-  if (bytes < 0 || bytes > (INT64_C(1) << 60) - offset) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "a workspace of ", bytes, " bytes");
+  if (bytes < 0 || bytes > (INT64_C(1) << 60) - offset)
+    sdk::Fail(TENON_RESOURCE_EXHAUSTED, "a workspace of ", bytes, " bytes");
   workspace_bytes_ = (offset + bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
   return offset;
 }
@@ -70,7 +73,8 @@ void SubmitTo(const tenon_frame& frame, char* workspace, void (*launch)(void* ar
 }
 
 char* AlignedWorkspace(const tenon_frame& frame) {
-  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(frame.workspace) + kDeviceAlignment - 1) & ~uintptr_t{kDeviceAlignment - 1});
+  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(frame.workspace) + kDeviceAlignment - 1) &
+                                 ~uintptr_t{kDeviceAlignment - 1});
 }
 
 void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspace) {
@@ -92,9 +96,11 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
   SubmitTo(frame, workspace.data(), launch);
 }
 
-RunMemory::RunMemory(const tenon_frame& frame, int64_t bytes) : device_(RequireOwn(frame.device)), queue_(Queue::Of(frame.queue)) {
+RunMemory::RunMemory(const tenon_frame& frame, int64_t bytes)
+    : device_(RequireOwn(frame.device)), queue_(Queue::Of(frame.queue)) {
   void* data = nullptr;
-  const Outcome outcome = device_.Allocate(kDeviceKind, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), kDeviceAlignment, queue_, &data);
+  const Outcome outcome = device_.Allocate(kDeviceKind, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)),
+                                           kDeviceAlignment, queue_, &data);
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
   data_ = static_cast<char*>(data);
 }
@@ -102,7 +108,8 @@ RunMemory::~RunMemory() { device_.Free(kDeviceKind, data_, queue_); }
 
 void ReadBack(const sdk::RunContext& c, const int64_t* words, std::span<int64_t> out) {
   const tenon_frame& frame = *c.frame();
-  const Outcome outcome = Queue::Of(frame.queue)->Read(Timeline::Of(frame.timeline), words, out, [&] { return c.cancelled(); });
+  const Outcome outcome =
+      Queue::Of(frame.queue)->Read(Timeline::Of(frame.timeline), words, out, [&] { return c.cancelled(); });
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
 }
 

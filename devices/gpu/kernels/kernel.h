@@ -4,8 +4,9 @@
 //   struct Scale {
 //     explicit Scale(sdk::CreateContext& c) : factor(c.Float("factor")) {}     // attributes; optional
 //     struct Plan {                                                            // what shapes and host arguments decide
-//       Plan(const Scale& kernel, Shapes& s) : count(sdk::Count(s.in(0))), factor(kernel.factor), code(s.Code("Scale", s.dtype(0))) {}
-//       void Launch(Launcher& on, char* const* at) const {                      // at[0] is the input, at[1] the output
+//       Plan(const Scale& kernel, Shapes& s) : count(sdk::Count(s.in(0))), factor(kernel.factor), code(s.Code("Scale",
+//       s.dtype(0))) {} void Launch(Launcher& on, char* const* at) const {                      // at[0] is the input,
+//       at[1] the output
 //         on(code, Flat(count), ScaleParams{As<const float>(at[0]), As<float>(at[1]), count, factor});
 //       }
 //       int64_t count;
@@ -15,11 +16,11 @@
 //   };
 //   TENON_GPU_KERNEL(Scale) = Kernel<Scale>("Scale", {.constraints = ...});
 //
-// Rules. kHostInputs names the arguments that stay on the host: Plan reads their values (s.Integer), their address in Launch is
-// NULL. Where they are not constant, every run plans anew. Launch only gives work to the stream: no wait, no allocation, the
-// same calls for the same plan, so that it can be captured. Device memory beyond operands is asked for in Plan (s.Workspace).
-// Grids may not be empty: Flat(0) launches nothing. Bad data is reported by the device code (Report, with a FaultSite from
-// on.Site); the code keeps within its operands whatever the data.
+// Rules. kHostInputs names the arguments that stay on the host: Plan reads their values (s.Integer), their address in
+// Launch is NULL. Where they are not constant, every run plans anew. Launch only gives work to the stream: no wait, no
+// allocation, the same calls for the same plan, so that it can be captured. Device memory beyond operands is asked for
+// in Plan (s.Workspace). Grids may not be empty: Flat(0) launches nothing. Bad data is reported by the device code
+// (Report, with a FaultSite from on.Site); the code keeps within its operands whatever the data.
 #ifndef TENON_DEVICES_GPU_KERNELS_KERNEL_H_
 #define TENON_DEVICES_GPU_KERNELS_KERNEL_H_
 
@@ -41,7 +42,8 @@ using sdk::Tag;
 using sdk::Types;
 using View = tenon_tensor_view;
 
-// dtypes that most device code has. Code(name, dtype) is `name` with a suffix: Add_f32, Add_f64, Add_f16, Add_bf16, Add_i32, ...
+// dtypes that most device code has. Code(name, dtype) is `name` with a suffix: Add_f32, Add_f64, Add_f16, Add_bf16,
+// Add_i32, ...
 using Floats = sdk::Reals;    // f32 f64 f16 bf16
 using Numbers = Types<float, double, sdk::Half, sdk::Bfloat16, int32_t, int64_t>;
 std::string_view Suffix(uint32_t dtype);
@@ -64,9 +66,13 @@ inline FlatGrid Flat(int64_t count, int64_t items = 1) { return {count, items}; 
 // What a plan knows while it is made.
 class Shapes : public sdk::OperandShapes {
  public:
-  Shapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count, uint64_t host_inputs,
-         Device& device, uint32_t precision, std::string_view op, std::string_view node)
-      : OperandShapes(inputs, input_count, outputs, output_count, host_inputs), device_(device), precision_(precision), op_(op), node_(node) {}
+  Shapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count,
+         uint64_t host_inputs, Device& device, uint32_t precision, std::string_view op, std::string_view node)
+      : OperandShapes(inputs, input_count, outputs, output_count, host_inputs),
+        device_(device),
+        precision_(precision),
+        op_(op),
+        node_(node) {}
 
   Device& device() const { return device_; }
   const CardFacts& facts() const { return device_.facts(); }
@@ -80,7 +86,9 @@ class Shapes : public sdk::OperandShapes {
   int64_t Workspace(int64_t bytes);
   int64_t workspace_bytes() const { return workspace_bytes_; }
   // For Launcher::Site. The text may hold {0}, {1}, {2}: position, value, limit.
-  uint64_t Site(uint32_t code, std::string_view text) const { return device_.AddSite(std::string(node_), op_, {code, std::string(text)}); }
+  uint64_t Site(uint32_t code, std::string_view text) const {
+    return device_.AddSite(std::string(node_), op_, {code, std::string(text)});
+  }
 
  private:
   Device& device_;
@@ -156,7 +164,8 @@ class Launcher {
   Grid ToGrid(FlatGrid flat) const {
     const int64_t per_block = static_cast<int64_t>(kFlatThreads) * flat.items;
     const int64_t most = static_cast<int64_t>(card().facts().processors) * 16;
-    return {{static_cast<uint32_t>(std::clamp<int64_t>((flat.count + per_block - 1) / per_block, 1, most)), 1, 1}, kFlatThreads};
+    return {{static_cast<uint32_t>(std::clamp<int64_t>((flat.count + per_block - 1) / per_block, 1, most)), 1, 1},
+            kFlatThreads};
   }
   [[noreturn]] void Refuse(Outcome outcome) const;
 
@@ -190,7 +199,9 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
 void SubmitTo(const tenon_frame& frame, char* workspace, void (*launch)(void* argument, Launcher& on), void* argument);
 template <class Launch>
 void SubmitTo(const tenon_frame& frame, char* workspace, const Launch& launch) {
-  SubmitTo(frame, workspace, [](void* argument, Launcher& on) { (*static_cast<const Launch*>(argument))(on); }, const_cast<Launch*>(&launch));
+  SubmitTo(
+      frame, workspace, [](void* argument, Launcher& on) { (*static_cast<const Launch*>(argument))(on); },
+      const_cast<Launch*>(&launch));
 }
 template <class Launch>
 void SubmitTo(const tenon_frame& frame, const Launch& launch) {
@@ -212,9 +223,9 @@ class RunMemory {
   char* data_ = nullptr;
 };
 
-// What the queue's work so far leaves in device memory: for outputs whose sizes depend on data. Waits until it is there. Fails with
-// what failed the timeline, bad data of the kernels so far among it, when the step ends, and when the GPU is lost. A kernel that
-// reads back is registered with PlainKernel and its dynamic_outputs, and cannot be captured.
+// What the queue's work so far leaves in device memory: for outputs whose sizes depend on data. Waits until it is
+// there. Fails with what failed the timeline, bad data of the kernels so far among it, when the step ends, and when the
+// GPU is lost. A kernel that reads back is registered with PlainKernel and its dynamic_outputs, and cannot be captured.
 void ReadBack(const sdk::RunContext& c, const int64_t* words, std::span<int64_t> out);
 
 // What a kernel with a Run of its own plans with: make(Shapes&) in prepare().
@@ -240,12 +251,12 @@ struct Launched {
 
   struct Plan final : PreparedWork {
     Plan(const Launched& launched, sdk::PrepareContext& c)
-        : Plan(launched, c.args().inputs, c.args().input_count, c.args().outputs, c.args().output_count, RequireOwn(c.args().device),
-               c.args().precision) {
+        : Plan(launched, c.args().inputs, c.args().input_count, c.args().outputs, c.args().output_count,
+               RequireOwn(c.args().device), c.args().precision) {
       if (workspace_bytes > 0) c.Workspace(workspace_bytes + kDeviceAlignment);
     }
-    Plan(const Launched& launched, const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count,
-         Device& on, uint32_t given_precision) {
+    Plan(const Launched& launched, const View* const* inputs, int32_t input_count, const View* const* outputs,
+         int32_t output_count, Device& on, uint32_t given_precision) {
       device = &on;
       precision = given_precision;
       host_inputs = sdk::HostInputBits<K>(input_count);

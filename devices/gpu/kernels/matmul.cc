@@ -19,7 +19,8 @@ ProductProblem MatrixProblem(bool transpose_a, bool transpose_b, bool batches, c
   p.rows = left[transpose_a ? 1 : 0];
   p.depth = left[transpose_a ? 0 : 1];
   p.columns = right[transpose_b ? 0 : 1];
-  if (right[transpose_b ? 1 : 0] != p.depth) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
+  if (right[transpose_b ? 1 : 0] != p.depth)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
   if (out.size() < 2 || out[out.size() - 2] != p.rows || out.back() != p.columns) {
     sdk::Fail(TENON_INTERNAL, "the output's shape ", out, " does not fit the product of ", a, " and ", b);
   }
@@ -31,7 +32,8 @@ ProductProblem MatrixProblem(bool transpose_a, bool transpose_b, bool batches, c
 
   const sdk::Broadcast<2> batch({a.first(a.size() - 2), b.first(b.size() - 2)}, out.first(out.size() - 2));
   if (batch.rank > kMostBatchDims) {
-    sdk::Fail(TENON_UNIMPLEMENTED, "GPUs broadcast matrices over at most ", kMostBatchDims + 1, " alternations of dims; these have ", batch.rank + 1);
+    sdk::Fail(TENON_UNIMPLEMENTED, "GPUs broadcast matrices over at most ", kMostBatchDims + 1,
+              " alternations of dims; these have ", batch.rank + 1);
   }
   const int64_t a_count = sdk::Multiply(p.rows, p.depth), b_count = sdk::Multiply(p.depth, p.columns);
   p.batches.count = batch.total;
@@ -54,9 +56,11 @@ namespace {
 template <bool kBatches>
 struct MatMulKernel {
   explicit MatMulKernel(sdk::CreateContext& c)
-      : transpose_a(c.Bool(kBatches ? "adj_x" : "transpose_a")), transpose_b(c.Bool(kBatches ? "adj_y" : "transpose_b")) {}
+      : transpose_a(c.Bool(kBatches ? "adj_x" : "transpose_a")),
+        transpose_b(c.Bool(kBatches ? "adj_y" : "transpose_b")) {}
   struct Plan {
-    Plan(const MatMulKernel& kernel, Shapes& s) : product(MatrixProblem(kernel.transpose_a, kernel.transpose_b, kBatches, s), s) {}
+    Plan(const MatMulKernel& kernel, Shapes& s)
+        : product(MatrixProblem(kernel.transpose_a, kernel.transpose_b, kBatches, s), s) {}
     void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[0], at[1], at[2]); }
     ProductPlan product;
   };
@@ -69,8 +73,9 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Numbers::Constr
 // Out: of the sums as they are, where it is another type.
 template <class T, class Out = T>
 constexpr tenon_kernel_registration OneType() {
-  using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
-                                typename Types<Out>::template Constraint<"Tout">>;
+  using List =
+      sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
+                       typename Types<Out>::template Constraint<"Tout">>;
   return Kernel<MatMulKernel<true>>("BatchMatMulV3", {.constraints = List::list, .flags = kFlags});
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements: slices, transposes, pads, concatenations, fills.
 //
-// What is moved is bytes: a plan finds rows of them that lie together on both sides, and a run moves these by the widest unit
-// that the rows and the addresses allow.
+// What is moved is bytes: a plan finds rows of them that lie together on both sides, and a run moves these by the
+// widest unit that the rows and the addresses allow.
 #include "kernels/move.h"
 
 #include <cmath>
@@ -31,11 +31,13 @@ Moving::Moving(const Walk& walk, int64_t element_bytes, Shapes& s)
     target_strides_[at] = walk.target_strides_[at] * element_bytes;
   }
   const auto last = static_cast<size_t>(std::max(rank_ - 1, 0));
-  if (rank_ > 0 && source_strides_[last] == width_ && target_strides_[last] == width_) width_ *= dims_[static_cast<size_t>(--rank_)];
+  if (rank_ > 0 && source_strides_[last] == width_ && target_strides_[last] == width_)
+    width_ *= dims_[static_cast<size_t>(--rank_)];
   rows_ = sdk::Multiply(total_, element_bytes) / width_;
   if (rank_ == 0 || PlanSwap(walk, element_bytes, s)) return;
   int64_t most = UnitCode::Dividing(width_);
-  for (size_t d = 0; d < static_cast<size_t>(rank_); ++d) most = UnitCode::Dividing(most, source_strides_[d], target_strides_[d]);
+  for (size_t d = 0; d < static_cast<size_t>(rank_); ++d)
+    most = UnitCode::Dividing(most, source_strides_[d], target_strides_[d]);
   code_ = UnitCode("Move", most, s);
 }
 
@@ -147,7 +149,8 @@ template <class Builder, int32_t kSource = 0>
 struct BuiltKernel {
   static constexpr auto& kHostInputs = Host<Builder>::list;
   BuiltKernel() requires std::is_default_constructible_v<Builder> = default;
-  explicit BuiltKernel(sdk::CreateContext& c) requires std::is_constructible_v<Builder, sdk::CreateContext&> : builder(c) {}
+  explicit BuiltKernel(sdk::CreateContext& c) requires std::is_constructible_v<Builder, sdk::CreateContext&>
+      : builder(c) {}
 
   struct Plan {
     Plan(const BuiltKernel& kernel, Shapes& s) : output(s.input_count()) {
@@ -157,7 +160,8 @@ struct BuiltKernel {
       if constexpr (requires { Builder::kPartial; }) {
         zeros = walk.total() == count ? 0 : sdk::Multiply(count, bytes);
       } else if (walk.total() != count) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "the op's arguments give ", walk.total(), " elements; the output has ", count);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the op's arguments give ", walk.total(), " elements; the output has ",
+                  count);
       }
       moving = Moving(walk, bytes, s);
     }
@@ -176,7 +180,8 @@ struct BuiltKernel {
 struct DynamicUpdateKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("indices"), 2}};
   struct Plan {
-    Plan(const DynamicUpdateKernel&, Shapes& s) : bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))) {
+    Plan(const DynamicUpdateKernel&, Shapes& s)
+        : bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))) {
       Walk walk;
       sdk::DynamicUpdateSliceBuilder().Build(s.inputs(), s.output(0), &walk);
       moving = Moving(walk, BytesOf(s.output(0).dtype), s);
@@ -212,7 +217,8 @@ struct PadLayout {
       outers.push_back(outer[d]);
     }
     if (sizes.size() > kMostMoveDims)
-      sdk::Fail(TENON_UNIMPLEMENTED, "a pad of ", sizes.size(), " dims that cannot be merged; GPUs have ", kMostMoveDims);
+      sdk::Fail(TENON_UNIMPLEMENTED, "a pad of ", sizes.size(), " dims that cannot be merged; GPUs have ",
+                kMostMoveDims);
     params.rank = static_cast<int32_t>(sizes.size());
     int64_t stride = 1;
     for (int32_t at = params.rank; at-- > 0;) {
@@ -259,7 +265,9 @@ struct PadKernel {
     void Launch(Launcher& on, char* const* at) const {
       char* const target = at[kValue ? 3 : 2];
       const int64_t unit = kValue ? code.For(at[0], target, at[2]) : code.For(at[0], target);
-      if (unit < whole_element) sdk::Fail(TENON_INVALID_ARGUMENT, "elements of ", whole_element, " bytes at an address that is no multiple of it");
+      if (unit < whole_element)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "elements of ", whole_element,
+                  " bytes at an address that is no multiple of it");
       PadParams p = layout.For(unit, at[0], target);
       if (kValue) p.value = at[2];
       on(code[unit], Flat(p.total, kMoveItems), p);
@@ -274,13 +282,15 @@ struct PadKernel {
 void CheckMirror(Dims inner, Dims outer, const View& paddings, bool reflect) {
   sdk::CheckRank(inner);
   sdk::CheckCount(paddings, 2 * inner.size(), "paddings");
-  if (inner.size() != outer.size()) sdk::Fail(TENON_INVALID_ARGUMENT, "paddings do not take shape ", inner, " to ", outer);
+  if (inner.size() != outer.size())
+    sdk::Fail(TENON_INVALID_ARGUMENT, "paddings do not take shape ", inner, " to ", outer);
   for (size_t d = 0; d < inner.size(); ++d) {
-    const int64_t before = sdk::ValueAt(paddings, static_cast<int64_t>(2 * d)), after = sdk::ValueAt(paddings, static_cast<int64_t>(2 * d + 1));
+    const int64_t before = sdk::ValueAt(paddings, static_cast<int64_t>(2 * d)),
+                  after = sdk::ValueAt(paddings, static_cast<int64_t>(2 * d + 1));
     const int64_t limit = inner[d] - (reflect ? 1 : 0);
     if (before < 0 || after < 0 || before > limit || after > limit || before + inner[d] + after != outer[d]) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "paddings ", before, " and ", after, " of dim ", static_cast<int64_t>(d), " must be ",
-                reflect ? "less than" : "no greater than", " its ", inner[d], " elements");
+      sdk::Fail(TENON_INVALID_ARGUMENT, "paddings ", before, " and ", after, " of dim ", static_cast<int64_t>(d),
+                " must be ", reflect ? "less than" : "no greater than", " its ", inner[d], " elements");
     }
   }
 }
@@ -290,7 +300,8 @@ struct MirrorPadKernel {
   explicit MirrorPadKernel(sdk::CreateContext& c) : reflect(c.String("mode") == "REFLECT") {}
   struct Plan {
     Plan(const MirrorPadKernel& kernel, Shapes& s)
-        : layout(Checked(kernel, s), s.out(0), s.input(1), BytesOf(s.output(0).dtype)), code("MirrorPad", UnitCode::Dividing(layout.row), s) {
+        : layout(Checked(kernel, s), s.out(0), s.input(1), BytesOf(s.output(0).dtype)),
+          code("MirrorPad", UnitCode::Dividing(layout.row), s) {
       layout.params.overlap = kernel.reflect ? 1 : 0;
     }
     static Dims Checked(const MirrorPadKernel& kernel, Shapes& s) {
@@ -335,7 +346,8 @@ struct MirrorPadGradKernel {
 // ---- Tensors side by side ----
 
 int64_t AxisOf(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " is outside [", -rank, ", ", rank, ")");
+  if (axis < -rank || axis >= rank)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " is outside [", -rank, ", ", rank, ")");
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -358,13 +370,15 @@ class PartsPlan {
     for (const Part& part : parts) {
       const int64_t bytes = sdk::Multiply(sdk::Count(*part.view), element), width = outer_ == 0 ? 0 : bytes / outer_;
       if (width * outer_ != bytes || width > row_ - at) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "a part of shape ", sdk::DimsOf(*part.view), " does not fit ", dims, " along axis ", given_axis);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a part of shape ", sdk::DimsOf(*part.view), " does not fit ", dims,
+                  " along axis ", given_axis);
       }
       most = UnitCode::Dividing(most, width);
       if (width > 0) pieces_.push_back({part.operand, at, width});
       at += width;
     }
-    if (at != row_ && outer_ != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "the parts do not fill ", dims, " along axis ", given_axis);
+    if (at != row_ && outer_ != 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the parts do not fill ", dims, " along axis ", given_axis);
     code_ = UnitCode(kJoins ? "Join" : "Part", most, s);
   }
   static std::vector<Part> Inputs(const Shapes& s, int32_t first, int32_t count) {
@@ -413,14 +427,16 @@ class PartsPlan {
 // kAxis: 0 of Concat, -1 of ConcatV2.
 template <int32_t kAxis>
 struct ConcatKernel {
-  static constexpr HostInput kHostInputs[] = {{kAxis == 0 ? tenon_span TENON_SPAN("concat_dim") : tenon_span TENON_SPAN("axis"), kAxis}};
+  static constexpr HostInput kHostInputs[] = {
+      {kAxis == 0 ? tenon_span TENON_SPAN("concat_dim") : tenon_span TENON_SPAN("axis"), kAxis}};
   struct Plan : PartsPlan<true> {
     Plan(const ConcatKernel&, Shapes& s) {
       const int32_t n = s.input_count() - 1, first = kAxis == 0 ? 1 : 0;
       const Dims out = s.out(0);
       const int32_t axis_input = kAxis == 0 ? 0 : n;
       // Of so many inputs the last one is not known to be the host's, so that nobody waits for its value.
-      if (s.input(axis_input).dl.data == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs put ", n, " tensors together along a constant axis alone");
+      if (s.input(axis_input).dl.data == nullptr)
+        sdk::Fail(TENON_UNIMPLEMENTED, "GPUs put ", n, " tensors together along a constant axis alone");
       const int64_t given = s.Integer(axis_input);
       const auto axis = static_cast<size_t>(AxisOf(given, static_cast<int64_t>(out.size())));
       for (int32_t i = 0; i < n; ++i) {
@@ -428,7 +444,9 @@ struct ConcatKernel {
         const Dims in = s.in(first + i);
         bool fits = in.size() == out.size() || (in.empty() && axis == 0);
         for (size_t d = 0; fits && d < in.size(); ++d) fits = d == axis || in[d] == out[d];
-        if (!fits) sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", in, " does not fit output ", out, " along axis ", axis);
+        if (!fits)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", in, " does not fit output ", out, " along axis ",
+                    axis);
       }
       Join(Inputs(s, first, n), {s.input_count(), &s.output(0)}, given, s);
     }
@@ -438,7 +456,9 @@ struct ConcatKernel {
 struct PackKernel {
   explicit PackKernel(sdk::CreateContext& c) : axis(c.Int("axis")) {}
   struct Plan : PartsPlan<true> {
-    Plan(const PackKernel& kernel, Shapes& s) { Join(Inputs(s, 0, s.input_count()), {s.input_count(), &s.output(0)}, kernel.axis, s); }
+    Plan(const PackKernel& kernel, Shapes& s) {
+      Join(Inputs(s, 0, s.input_count()), {s.input_count(), &s.output(0)}, kernel.axis, s);
+    }
   };
   int64_t axis;
 };
@@ -467,8 +487,11 @@ struct SplitVKernel {
 struct FillKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("dims"), 0}};
   struct Plan {
-    Plan(const FillKernel&, Shapes& s) : count(sdk::Count(s.out(0))), code(s.Code(sdk::Concat("Fill_", BytesOf(s.output(0).dtype)))) {}
-    void Launch(Launcher& on, char* const* at) const { on(code, Flat(count, kMoveItems), FillParams{at[1], {}, at[2], count}); }
+    Plan(const FillKernel&, Shapes& s)
+        : count(sdk::Count(s.out(0))), code(s.Code(sdk::Concat("Fill_", BytesOf(s.output(0).dtype)))) {}
+    void Launch(Launcher& on, char* const* at) const {
+      on(code, Flat(count, kMoveItems), FillParams{at[1], {}, at[2], count});
+    }
     int64_t count;
     Function code;
   };
@@ -505,7 +528,8 @@ struct BitcastKernel {
   struct Plan {
     Plan(const BitcastKernel&, Shapes& s) : bytes(static_cast<int64_t>(s.output(0).byte_size)) {
       if (s.input(0).byte_size != s.output(0).byte_size) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "a tensor of ", s.input(0).byte_size, " bytes is no tensor of ", s.output(0).byte_size);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a tensor of ", s.input(0).byte_size, " bytes is no tensor of ",
+                  s.output(0).byte_size);
       }
     }
     void Launch(Launcher& on, char* const* at) const { on.Copy(at[1], at[0], bytes); }
@@ -516,12 +540,14 @@ struct BitcastKernel {
 // By repeated addition, as the CPU does it: the host adds, and says where each run of elements starts.
 using RangeTypes = Types<int64_t, float, double, sdk::Half, sdk::Bfloat16>;
 struct RangeKernel {
-  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("start"), 0}, {TENON_SPAN("limit"), 1}, {TENON_SPAN("delta"), 2}};
+  static constexpr HostInput kHostInputs[] = {
+      {TENON_SPAN("start"), 0}, {TENON_SPAN("limit"), 1}, {TENON_SPAN("delta"), 2}};
   struct Plan {
     Plan(const RangeKernel&, Shapes& s) : count(sdk::Count(s.out(0))) {
       RangeTypes::Dispatch(s.output(0).dtype, [&]<class T>(Tag<T>) {
         using A = sdk::Wide<T>;
-        const A start = *sdk::Data<const T>(s.input(0)), limit = *sdk::Data<const T>(s.input(1)), delta = *sdk::Data<const T>(s.input(2));
+        const A start = *sdk::Data<const T>(s.input(0)), limit = *sdk::Data<const T>(s.input(1)),
+                delta = *sdk::Data<const T>(s.input(2));
         Check(start, limit, delta);
         if constexpr (std::is_integral_v<A>) {
           code = s.Code("RangeWhole_i64");
@@ -542,18 +568,21 @@ struct RangeKernel {
     void Check(A start, A limit, A delta) const {
       if (delta == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Requires delta != 0");
       if (delta > 0 ? start > limit : start < limit) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "Requires ", delta > 0 ? "start <= limit when delta > 0" : "start >= limit when delta < 0", ": ", start,
-                  "/", limit);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Requires ",
+                  delta > 0 ? "start <= limit when delta > 0" : "start >= limit when delta < 0", ": ", start, "/",
+                  limit);
       }
       if (Length(start, limit, delta) != count) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "a range of ", Length(start, limit, delta), " elements; the output has ", count);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a range of ", Length(start, limit, delta), " elements; the output has ",
+                  count);
       }
     }
     template <class A>
     static int64_t Length(A start, A limit, A delta) {
       if constexpr (std::is_integral_v<A>) {
         using U = uint64_t;
-        const U span = delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
+        const U span =
+            delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
         const U step = delta > 0 ? static_cast<U>(delta) : U{0} - static_cast<U>(delta);
         return span == 0 ? 0 : static_cast<int64_t>((span - 1) / step + 1);
       } else {
@@ -592,9 +621,12 @@ struct LinSpaceKernel {
   struct Plan {
     Plan(const LinSpaceKernel&, Shapes& s) : count(s.Integer(2)), code(s.Code("LinSpace", s.output(0).dtype)) {
       if (count < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Requires num > 0: ", count);
-      if (count != sdk::Count(s.out(0))) sdk::Fail(TENON_INTERNAL, "num is ", count, ", the output has the shape ", s.out(0));
+      if (count != sdk::Count(s.out(0)))
+        sdk::Fail(TENON_INTERNAL, "num is ", count, ", the output has the shape ", s.out(0));
     }
-    void Launch(Launcher& on, char* const* at) const { on(code, Flat(count), LinSpaceParams{at[0], at[1], at[3], count}); }
+    void Launch(Launcher& on, char* const* at) const {
+      on(code, Flat(count), LinSpaceParams{at[0], at[1], at[3], count});
+    }
     int64_t count;
     Function code;
   };
@@ -612,7 +644,8 @@ TENON_GPU_KERNEL(StridedSlice) = Plain<BuiltKernel<sdk::StridedSliceBuilder>>("S
 TENON_GPU_KERNEL(StridedSliceGrad) = Plain<BuiltKernel<sdk::StridedSliceGradBuilder, 4>>("StridedSliceGrad");
 TENON_GPU_KERNEL(XlaDynamicSlice) = Plain<BuiltKernel<sdk::DynamicSliceBuilder>>("XlaDynamicSlice");
 TENON_GPU_KERNEL(XlaDynamicUpdateSlice) = Kernel<DynamicUpdateKernel>(
-    "XlaDynamicUpdateSlice", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .in_place = sdk::kInPlaceFirst});
+    "XlaDynamicUpdateSlice",
+    {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .in_place = sdk::kInPlaceFirst});
 TENON_GPU_KERNEL(ReverseV2) = Plain<BuiltKernel<sdk::ReverseBuilder>>("ReverseV2");
 TENON_GPU_KERNEL(Transpose) = Plain<BuiltKernel<sdk::TransposeBuilder>>("Transpose");
 TENON_GPU_KERNEL(Tile) = Plain<BuiltKernel<sdk::TileBuilder>>("Tile");
@@ -622,7 +655,8 @@ TENON_GPU_KERNEL(DepthToSpace) = Plain<BuiltKernel<sdk::DepthBuilder<false>>>("D
 TENON_GPU_KERNEL(Pad) = Plain<PadKernel<false>>("Pad");
 TENON_GPU_KERNEL(PadV2) = Plain<PadKernel<true>>("PadV2");
 TENON_GPU_KERNEL(MirrorPad) = Plain<MirrorPadKernel>("MirrorPad");
-TENON_GPU_KERNEL(MirrorPadGrad) = Kernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
+TENON_GPU_KERNEL(MirrorPadGrad) =
+    Kernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
 TENON_GPU_KERNEL(Concat) = Plain<ConcatKernel<0>>("Concat");
 TENON_GPU_KERNEL(ConcatV2) = Plain<ConcatKernel<-1>>("ConcatV2");
 TENON_GPU_KERNEL(Pack) = Plain<PackKernel>("Pack");
@@ -632,8 +666,11 @@ TENON_GPU_KERNEL(SplitV) = Plain<SplitVKernel>("SplitV");
 TENON_GPU_KERNEL(Fill) = Plain<FillKernel>("Fill");
 TENON_GPU_KERNEL(Bitcast) = Plain<BitcastKernel>("Bitcast");
 TENON_GPU_KERNEL(ZerosLike) = Plain<ZerosLikeKernel>("ZerosLike");
-TENON_GPU_KERNEL(OnesLike) = Kernel<OnesLikeKernel>("OnesLike", {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
-TENON_GPU_KERNEL(Range) = Kernel<RangeKernel>("Range", {.constraints = sdk::Constraints<RangeTypes::Constraint<"Tidx">>::list});
-TENON_GPU_KERNEL(LinSpace) = Kernel<LinSpaceKernel>("LinSpace", {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
+TENON_GPU_KERNEL(OnesLike) = Kernel<OnesLikeKernel>("OnesLike",
+                                                    {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
+TENON_GPU_KERNEL(Range) = Kernel<RangeKernel>("Range",
+                                              {.constraints = sdk::Constraints<RangeTypes::Constraint<"Tidx">>::list});
+TENON_GPU_KERNEL(LinSpace) =
+    Kernel<LinSpaceKernel>("LinSpace", {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
 
 }  // namespace tenon::gpu

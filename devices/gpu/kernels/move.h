@@ -13,13 +13,15 @@
 
 namespace tenon::gpu {
 
-// A kernel's code for units of 1, 2, 4, 8 and 16 bytes. What is moved is first all in bytes; the addresses of a run decide.
+// A kernel's code for units of 1, 2, 4, 8 and 16 bytes. What is moved is first all in bytes; the addresses of a run
+// decide.
 class UnitCode {
  public:
   UnitCode() = default;
   // Adds nothing that is not a multiple of the largest unit.
   UnitCode(std::string_view name, int64_t most, Shapes& s) : most_(most) {
-    for (int64_t unit = 1, i = 0; unit <= most; unit *= 2, ++i) code_[static_cast<size_t>(i)] = s.Code(sdk::Concat(name, "_", unit));
+    for (int64_t unit = 1, i = 0; unit <= most; unit *= 2, ++i)
+      code_[static_cast<size_t>(i)] = s.Code(sdk::Concat(name, "_", unit));
   }
   // The largest unit, up to 16, that divides every one of these.
   template <class... Numbers>
@@ -32,7 +34,9 @@ class UnitCode {
   int64_t For(Addresses... addresses) const {
     return Dividing(most_, reinterpret_cast<uintptr_t>(addresses)...);
   }
-  Function operator[](int64_t unit) const { return code_[static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(unit)))]; }
+  Function operator[](int64_t unit) const {
+    return code_[static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(unit)))];
+  }
 
  private:
   int64_t most_ = 1;
@@ -42,7 +46,8 @@ class UnitCode {
 // As Flat(count, items), for grids that get another dim.
 inline Grid GridOver(const Launcher& on, int64_t count, int64_t items) {
   const int64_t per_block = kFlatThreads * items, most = static_cast<int64_t>(on.card().facts().processors) * 16;
-  return {{static_cast<uint32_t>(std::clamp<int64_t>((count + per_block - 1) / per_block, 1, most)), 1, 1}, kFlatThreads};
+  return {{static_cast<uint32_t>(std::clamp<int64_t>((count + per_block - 1) / per_block, 1, most)), 1, 1},
+          kFlatThreads};
 }
 
 // Of indices in device memory.

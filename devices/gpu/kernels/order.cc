@@ -12,8 +12,8 @@ namespace tenon::gpu {
 namespace {
 
 struct TopK {
-  // In which order TensorFlow leaves them then is what one thread does after the other: the CPU's kernel does it, so that a sampler draws the same
-  // elements wherever the model runs.
+  // In which order TensorFlow leaves them then is what one thread does after the other: the CPU's kernel does it, so
+  // that a sampler draws the same elements wherever the model runs.
   static void Supports(sdk::KernelQuery& query) {
     if (!query.Bool("sorted")) query.Fail(TENON_UNIMPLEMENTED, "sorted = false; the GPU's kernel sorts");
   }
@@ -28,11 +28,15 @@ struct TopK {
       p.rows = sdk::Count(dims.first(dims.size() - 1));
       p.k = s.Integer(1);
       p.place_bytes = static_cast<int32_t>(sdk::ElementSize(index_type));
-      if (p.columns > std::numeric_limits<int32_t>::max() || (index_type == TENON_DT_INT16 && p.columns > std::numeric_limits<int16_t>::max())) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "rows of ", p.columns, " elements are longer than index_type ", sdk::TypeName(index_type), " counts");
+      if (p.columns > std::numeric_limits<int32_t>::max() ||
+          (index_type == TENON_DT_INT16 && p.columns > std::numeric_limits<int16_t>::max())) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "rows of ", p.columns, " elements are longer than index_type ",
+                  sdk::TypeName(index_type), " counts");
       }
-      if (p.k < 0 || p.k > p.columns) sdk::Fail(TENON_INVALID_ARGUMENT, "input must have at least k columns. Had ", p.columns, ", needed ", p.k);
-      if (s.out(0).empty() || s.out(0).back() != p.k) sdk::Fail(TENON_INTERNAL, "outputs of shape ", s.out(0), " for k = ", p.k);
+      if (p.k < 0 || p.k > p.columns)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "input must have at least k columns. Had ", p.columns, ", needed ", p.k);
+      if (s.out(0).empty() || s.out(0).back() != p.k)
+        sdk::Fail(TENON_INTERNAL, "outputs of shape ", s.out(0), " for k = ", p.k);
       if (p.rows == 0 || p.k == 0) return;
       p.sorted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(p.k)));
       const bool large = p.sorted > kSortedInBlock;
@@ -65,7 +69,7 @@ using IndexTypes = Types<int16_t, int32_t, int64_t>;
 
 }  // namespace
 
-TENON_GPU_KERNEL(TopKV2) =
-    Kernel<TopK>("TopKV2", {.constraints = sdk::Constraints<Numbers::Constraint<"T">, IndexTypes::Constraint<"index_type">>::list});
+TENON_GPU_KERNEL(TopKV2) = Kernel<TopK>(
+    "TopKV2", {.constraints = sdk::Constraints<Numbers::Constraint<"T">, IndexTypes::Constraint<"index_type">>::list});
 
 }  // namespace tenon::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DynamicPartition, by a stable sort of the parts; DynamicStitch, where the last row that names a place owns it; InvertPermutation.
-// Of these two int32 is the host's (shape.cc).
+// DynamicPartition, by a stable sort of the parts; DynamicStitch, where the last row that names a place owns it;
+// InvertPermutation. Of these two int32 is the host's (shape.cc).
 #include "code/partition.h"
 
 #include <limits>
@@ -62,7 +62,8 @@ struct DynamicPartitionKernel : NamedKernel {
     char* const memory = c.workspace<char>();
     auto* const words = c.workspace<int64_t>(plan.bounds_at);
     SubmitTo(*c.frame(), [&](Launcher& on) {
-      on(plan.keys, Flat(plan.count), PartitionParams{c.input<int32_t>(1), plan.sorting.input(memory), plan.count, plan.parts, on.Site(plan.site)});
+      on(plan.keys, Flat(plan.count),
+         PartitionParams{c.input<int32_t>(1), plan.sorting.input(memory), plan.count, plan.parts, on.Site(plan.site)});
       plan.sorting.Launch(on, memory);
       plan.sorting.FindBounds(on, memory, words, plan.parts + 1);
     });
@@ -103,7 +104,8 @@ struct DynamicStitchKernel : NamedKernel {
           total += counts.back();
           sites.push_back(s.Site(TENON_INVALID_ARGUMENT, sdk::Concat("indices[", k, "][{0}] = {1} is negative")));
         }
-        if (total > std::numeric_limits<int32_t>::max()) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs stitch at most 2^31 - 1 rows; these are ", total);
+        if (total > std::numeric_limits<int32_t>::max())
+          sdk::Fail(TENON_UNIMPLEMENTED, "GPUs stitch at most 2^31 - 1 rows; these are ", total);
         rows_at = s.Workspace(8);
         rows = s.Code("StitchRows");
         claim = s.Code("StitchClaim");
@@ -123,7 +125,8 @@ struct DynamicStitchKernel : NamedKernel {
     if (plan.total > 0) {
       SubmitTo(*c.frame(), [&](Launcher& on) {
         on.Fill(c.workspace<void>(plan.rows_at), 0, 8);
-        ForEach(plan, c, 0, nullptr, on, [&](const StitchParams& p, int32_t) { on(plan.rows, GridOver(on, p.count, 8), p); });
+        ForEach(plan, c, 0, nullptr, on,
+                [&](const StitchParams& p, int32_t) { on(plan.rows, GridOver(on, p.count, 8), p); });
       });
       ReadBack(c, c.workspace<int64_t>(plan.rows_at), {&rows, 1});
     }
@@ -141,12 +144,14 @@ struct DynamicStitchKernel : NamedKernel {
 
  private:
   template <class Visit>
-  static void ForEach(const Plan& plan, const sdk::RunContext& c, int64_t rows, uint32_t* owners, Launcher& on, const Visit& visit) {
+  static void ForEach(const Plan& plan, const sdk::RunContext& c, int64_t rows, uint32_t* owners, Launcher& on,
+                      const Visit& visit) {
     int64_t first = 1;
     for (int32_t k = 0; k < plan.n; ++k) {
       const auto at = static_cast<size_t>(k);
-      const StitchParams p = {c.input<int32_t>(k), plan.counts[at], c.workspace<uint64_t>(plan.rows_at), owners, rows, static_cast<uint32_t>(first),
-                              on.Site(plan.sites[at])};
+      const StitchParams p = {
+          c.input<int32_t>(k),          plan.counts[at],        c.workspace<uint64_t>(plan.rows_at), owners, rows,
+          static_cast<uint32_t>(first), on.Site(plan.sites[at])};
       if (p.count > 0) visit(p, k);
       first += p.count;
     }
@@ -156,7 +161,8 @@ struct DynamicStitchKernel : NamedKernel {
     auto* const out = c.output<char>(0);
     const int64_t unit = UnitCode::Dividing(plan.put.For(data, out), plan.width);
     const Dim inner = DimOf(plan.width / unit);
-    on(plan.put[unit], Flat(of.count * inner.size), StitchPutParams{of.indices, of.owners, data, out, of.count * inner.size, of.owner_count, inner, of.first});
+    on(plan.put[unit], Flat(of.count * inner.size),
+       StitchPutParams{of.indices, of.owners, data, out, of.count * inner.size, of.owner_count, inner, of.first});
   }
 };
 
@@ -172,7 +178,8 @@ struct InvertPermutationKernel {
           code(s.Code("InvertPermutation")) {}
     void Launch(Launcher& on, char* const* at) const {
       on.Fill(at[1], 0xff, bytes);
-      on(code, Flat(count), InvertParams{As<const int64_t>(at[0]), As<uint64_t>(at[1]), count, on.Site(outside), on.Site(repeated)});
+      on(code, Flat(count),
+         InvertParams{As<const int64_t>(at[0]), As<uint64_t>(at[1]), count, on.Site(outside), on.Site(repeated)});
     }
     int64_t count, bytes;
     uint64_t outside, repeated;
@@ -184,10 +191,12 @@ constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
 
 }  // namespace
 
-TENON_GPU_KERNEL(DynamicPartition) =
-    PlainKernel<DynamicPartitionKernel>("DynamicPartition", {.constraints = kPlain, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_GPU_KERNEL(DynamicStitch) = PlainKernel<DynamicStitchKernel>("DynamicStitch", {.constraints = kPlain, .dynamic_outputs = 1});
-TENON_GPU_KERNEL(InvertPermutation) =
-    Kernel<InvertPermutationKernel>("InvertPermutation", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_INT64>>::list});
+TENON_GPU_KERNEL(DynamicPartition) = PlainKernel<DynamicPartitionKernel>("DynamicPartition",
+                                                                         {.constraints = kPlain,
+                                                                          .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_GPU_KERNEL(DynamicStitch) = PlainKernel<DynamicStitchKernel>("DynamicStitch",
+                                                                   {.constraints = kPlain, .dynamic_outputs = 1});
+TENON_GPU_KERNEL(InvertPermutation) = Kernel<InvertPermutationKernel>(
+    "InvertPermutation", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_INT64>>::list});
 
 }  // namespace tenon::gpu

@@ -13,7 +13,8 @@ using sdk::Dims;
 // What kernels compute places of a window in has 32 bits.
 PoolDim DimOf(const sdk::WindowDim& w) {
   constexpr int64_t kMost = INT64_C(1) << 30;
-  if (w.input > kMost || w.size > kMost) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs pool images and windows of at most ", kMost, " rows or columns");
+  if (w.input > kMost || w.size > kMost)
+    sdk::Fail(TENON_UNIMPLEMENTED, "GPUs pool images and windows of at most ", kMost, " rows or columns");
   const auto narrow = [](int64_t value) { return static_cast<int32_t>(value); };
   return {narrow(w.input), narrow(w.output), narrow(w.size), narrow(w.stride), narrow(w.before)};
 }
@@ -43,7 +44,8 @@ template <sdk::FixedString kCode>
 struct Pool : Pooling {
   using Pooling::Pooling;
   struct Plan : PoolOf {
-    Plan(const Pool& kernel, Shapes& s) : PoolOf(kernel.attributes, s.in(0), s.out(0)), code(s.Code(kCode.data, s.dtype(0))) {}
+    Plan(const Pool& kernel, Shapes& s)
+        : PoolOf(kernel.attributes, s.in(0), s.out(0)), code(s.Code(kCode.data, s.dtype(0))) {}
     void Launch(Launcher& on, char* const* at) const {
       PoolParams p = params;
       p.in = at[0];
@@ -60,11 +62,14 @@ struct MaxPoolGrad : Pooling {
   using Pooling::Pooling;
   struct Plan : PoolOf {
     Plan(const MaxPoolGrad& kernel, Shapes& s)
-        : PoolOf(kernel.attributes, s.in(0), s.in(1)), find(s.Code("MaxPoolPlaces", s.dtype(0))), gather(s.Code("MaxPoolGrad", s.dtype(0))) {
+        : PoolOf(kernel.attributes, s.in(0), s.in(1)),
+          find(s.Code("MaxPoolPlaces", s.dtype(0))),
+          gather(s.Code("MaxPoolGrad", s.dtype(0))) {
       if (sdk::Count(s.in(2)) != out.count() || sdk::Count(s.out(0)) != in.count()) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", s.in(2), " for a result of shape ", s.in(1));
       }
-      if (in.pixels() > INT32_MAX) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs count the pixels of an image in 32 bits; it has ", in.pixels());
+      if (in.pixels() > INT32_MAX)
+        sdk::Fail(TENON_UNIMPLEMENTED, "GPUs count the pixels of an image in 32 bits; it has ", in.pixels());
       places = s.Workspace(sdk::Multiply(out.count(), sizeof(int32_t)));
     }
     void Launch(Launcher& on, char* const* at) const {
@@ -104,7 +109,8 @@ struct AvgPoolGrad : Pooling {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("orig_input_shape"), 0}};
   using Pooling::Pooling;
   struct Plan : PoolOf {
-    Plan(const AvgPoolGrad& kernel, Shapes& s) : PoolOf(kernel.attributes, s.out(0), s.in(1)), code(s.Code("AvgPoolGrad", s.dtype(1))) {}
+    Plan(const AvgPoolGrad& kernel, Shapes& s)
+        : PoolOf(kernel.attributes, s.out(0), s.in(1)), code(s.Code("AvgPoolGrad", s.dtype(1))) {}
     void Launch(Launcher& on, char* const* at) const {
       PoolParams p = params;
       p.d = at[1];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product as the host knows it, and the plan of how it is computed: by the vendor's library where it takes it (library.h), else by
-// our own code.
+// A product as the host knows it, and the plan of how it is computed: by the vendor's library where it takes it
+// (library.h), else by our own code.
 //
 //   ProductProblem problem = {.dtype = ..., .rows = m, .columns = n, .depth = k};
 //   problem.left = {.line = {k}, .depth = {1}};  problem.right = {.line = {1}, .depth = {n}};  problem.out_row = {n};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, with a state and without: the streams of tenon/sdk/kernel/random.h, which are the same on every device. A run of an
-// op with a state takes its part of the stream when it is run on the device.
+// Random numbers, with a state and without: the streams of tenon/sdk/kernel/random.h, which are the same on every
+// device. A run of an op with a state takes its part of the stream when it is run on the device.
 #include "code/random.h"
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace {
 
 // ---- With a state ----
 
-// How many blocks of a stream were taken: a word of the device's memory, which kernels move on, so that work that is kept and done again draws other
-// numbers each time.
+// How many blocks of a stream were taken: a word of the device's memory, which kernels move on, so that work that is
+// kept and done again draws other numbers each time.
 class Position {
  public:
   explicit Position(Device& device) : device_(device.weak_from_this()) {
@@ -76,8 +76,10 @@ struct StreamKernel {
     if (n == 0) return;
     SubmitTo(*c.frame(), AlignedWorkspace(*c.frame()), [&](Launcher& on) {
       auto* const taken = on.Workspace<uint64_t>(0);
-      on(plan.take, Flat(1), TakeParams{plan.position->word(), taken, static_cast<uint64_t>(n) * sdk::kReservedPerOutput});
-      on(plan.code, Flat((n + 1) / 2), RandomParams{sdk::Philox(stream.seed[0], stream.seed[1]), taken, sdk::Data<void>(view), n, low, range});
+      on(plan.take, Flat(1),
+         TakeParams{plan.position->word(), taken, static_cast<uint64_t>(n) * sdk::kReservedPerOutput});
+      on(plan.code, Flat((n + 1) / 2),
+         RandomParams{sdk::Philox(stream.seed[0], stream.seed[1]), taken, sdk::Data<void>(view), n, low, range});
     });
   }
   const sdk::Stream stream;
@@ -110,7 +112,9 @@ struct RandomIntKernel : StreamKernel {
 struct Seeded {
   Seeded(std::string_view code, Shapes& s, const sdk::Philox& base)
       : base(base), count(sdk::Count(s.out(0))), code(s.Code(code, s.output(0).dtype)) {}
-  void Launch(Launcher& on, void* out) const { on(code, Flat((count + 1) / 2), RandomParams{base, nullptr, out, count, 0, 0}); }
+  void Launch(Launcher& on, void* out) const {
+    on(code, Flat((count + 1) / 2), RandomParams{base, nullptr, out, count, 0, 0});
+  }
   sdk::Philox base;
   int64_t count;
   Function code;
@@ -127,13 +131,15 @@ struct SeededKernel {
 
 template <sdk::FixedString kCode>
 struct KeyedKernel {
-  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("shape"), 0}, {TENON_SPAN("key"), 1}, {TENON_SPAN("counter"), 2}, {TENON_SPAN("alg"), 3}};
+  static constexpr HostInput kHostInputs[] = {
+      {TENON_SPAN("shape"), 0}, {TENON_SPAN("key"), 1}, {TENON_SPAN("counter"), 2}, {TENON_SPAN("alg"), 3}};
   struct Plan : Seeded {
     Plan(const KeyedKernel&, Shapes& s) : Seeded(kCode.data, s, Generator(s)) {}
     void Launch(Launcher& on, char* const* at) const { Seeded::Launch(on, at[4]); }
     static sdk::Philox Generator(const Shapes& s) {
       if (sdk::Count(s.input(1)) != 1 || sdk::Count(s.input(2)) < 2) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "Philox needs a key of 1 number and a counter of 2; the shapes are ", s.in(1), " and ", s.in(2));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Philox needs a key of 1 number and a counter of 2; the shapes are ", s.in(1),
+                  " and ", s.in(2));
       }
       const auto* counter = sdk::Data<const uint64_t>(s.input(2));
       const sdk::Philox generator = sdk::KeyedPhilox(*sdk::Data<const uint64_t>(s.input(1)), counter[0], counter[1]);
@@ -162,7 +168,8 @@ constexpr uint32_t kFlags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL |
 constexpr tenon_span kShape[] = {TENON_SPAN("shape")};
 constexpr tenon_span kShapeAndBounds[] = {TENON_SPAN("shape"), TENON_SPAN("minval"), TENON_SPAN("maxval")};
 constexpr tenon_span kSeedAndAnswers[] = {TENON_SPAN("seed"), TENON_SPAN("key"), TENON_SPAN("counter")};
-constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Floats::Constraint<"dtype">>::list, .host_memory = kShape, .flags = kFlags};
+constexpr sdk::Traits kTraits = {
+    .constraints = sdk::Constraints<Floats::Constraint<"dtype">>::list, .host_memory = kShape, .flags = kFlags};
 constexpr sdk::Traits kStateless = {.constraints = sdk::Constraints<Floats::Constraint<"dtype">>::list};
 
 }  // namespace
@@ -171,13 +178,17 @@ TENON_GPU_KERNEL(RandomUniform) = PlainKernel<RandomKernel<"Uniform">>("RandomUn
 TENON_GPU_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<"Normal">>("RandomStandardNormal", kTraits);
 TENON_GPU_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<"Truncated">>("TruncatedNormal", kTraits);
 TENON_GPU_KERNEL(RandomUniformInt) = PlainKernel<RandomIntKernel>(
-    "RandomUniformInt", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tout">>::list, .host_memory = kShapeAndBounds, .flags = kFlags});
+    "RandomUniformInt", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tout">>::list,
+                         .host_memory = kShapeAndBounds,
+                         .flags = kFlags});
 TENON_GPU_KERNEL(StatelessRandomUniform) = Kernel<SeededKernel<"Uniform">>("StatelessRandomUniform", kStateless);
 TENON_GPU_KERNEL(StatelessRandomNormal) = Kernel<SeededKernel<"Normal">>("StatelessRandomNormal", kStateless);
 TENON_GPU_KERNEL(StatelessTruncatedNormal) = Kernel<SeededKernel<"Truncated">>("StatelessTruncatedNormal", kStateless);
 TENON_GPU_KERNEL(StatelessRandomUniformV2) = Kernel<KeyedKernel<"Uniform">>("StatelessRandomUniformV2", kStateless);
 TENON_GPU_KERNEL(StatelessRandomNormalV2) = Kernel<KeyedKernel<"Normal">>("StatelessRandomNormalV2", kStateless);
-TENON_GPU_KERNEL(StatelessTruncatedNormalV2) = Kernel<KeyedKernel<"Truncated">>("StatelessTruncatedNormalV2", kStateless);
-TENON_GPU_KERNEL(StatelessRandomGetKeyCounter) = PlainKernel<KeyCounterKernel>("StatelessRandomGetKeyCounter", {.host_memory = kSeedAndAnswers});
+TENON_GPU_KERNEL(StatelessTruncatedNormalV2) = Kernel<KeyedKernel<"Truncated">>("StatelessTruncatedNormalV2",
+                                                                                kStateless);
+TENON_GPU_KERNEL(StatelessRandomGetKeyCounter) = PlainKernel<KeyCounterKernel>("StatelessRandomGetKeyCounter",
+                                                                               {.host_memory = kSeedAndAnswers});
 
 }  // namespace tenon::gpu

@@ -15,10 +15,14 @@ struct Reduce {
   static constexpr bool kMean = std::string_view(kCode.data) == "Mean";
   struct Plan {
     Plan(const Reduce&, Shapes& s)
-        : Plan(s, sdk::ReduceShape(s.in(0), sdk::Data<const void>(s.input(1)), s.input(1).dtype, sdk::Count(s.input(1)))) {}
-    Plan(Shapes& s, const sdk::ReduceShape& shape) : inputs(shape.inputs), bytes(shape.outputs * static_cast<int64_t>(sdk::ElementSize(s.dtype(0)))) {
+        : Plan(s,
+               sdk::ReduceShape(s.in(0), sdk::Data<const void>(s.input(1)), s.input(1).dtype, sdk::Count(s.input(1)))) {
+    }
+    Plan(Shapes& s, const sdk::ReduceShape& shape)
+        : inputs(shape.inputs), bytes(shape.outputs * static_cast<int64_t>(sdk::ElementSize(s.dtype(0)))) {
       if (shape.outputs != sdk::Count(s.out(0))) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "the axes leave ", shape.outputs, " elements; the output has ", sdk::Count(s.out(0)));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the axes leave ", shape.outputs, " elements; the output has ",
+                  sdk::Count(s.out(0)));
       }
       const uint32_t dtype = s.dtype(0);
       const bool whole = dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64;
@@ -53,14 +57,17 @@ struct L2Loss {
 };
 
 struct BiasAddGrad {
-  explicit BiasAddGrad(sdk::CreateContext& c) : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
+  explicit BiasAddGrad(sdk::CreateContext& c)
+      : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
   struct Plan {
     Plan(const BiasAddGrad& kernel, Shapes& s) : Plan(s, Summed(kernel, s.in(0))) {}
-    Plan(Shapes& s, const sdk::ReduceShape& shape) : bytes(shape.outputs * static_cast<int64_t>(sdk::ElementSize(s.dtype(0)))) {
+    Plan(Shapes& s, const sdk::ReduceShape& shape)
+        : bytes(shape.outputs * static_cast<int64_t>(sdk::ElementSize(s.dtype(0)))) {
       if (shape.inputs != 1) sum.emplace(s, shape, "Sum", s.dtype(0));
     }
     static sdk::ReduceShape Summed(const BiasAddGrad& kernel, Dims in) {
-      if (in.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", in, "; BiasAddGrad needs rank 2 or more");
+      if (in.size() < 2)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", in, "; BiasAddGrad needs rank 2 or more");
       return AllBut(in, kernel.channels_first ? 1 : in.size() - 1);
     }
     void Launch(Launcher& on, char* const* at) const {
@@ -78,7 +85,8 @@ struct Arg {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("dimension"), 1}};
   struct Plan {
     Plan(const Arg&, Shapes& s)
-        : place_bytes(static_cast<int32_t>(sdk::ElementSize(s.output(0).dtype))), reduction(s, Shape(s), kCode.data, s.dtype(0)) {}
+        : place_bytes(static_cast<int32_t>(sdk::ElementSize(s.output(0).dtype))),
+          reduction(s, Shape(s), kCode.data, s.dtype(0)) {}
     static sdk::ReduceShape Shape(Shapes& s) {
       const Dims in = s.in(0);
       const auto rank = static_cast<int64_t>(in.size());
@@ -88,9 +96,11 @@ struct Arg {
       }
       const sdk::ReduceShape shape(in, &axis, TENON_DT_INT64, 1);
       if (sdk::Count(s.out(0)) != shape.outputs) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "dimension ", given, " of shape ", in, " does not give the output's shape ", s.out(0));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "dimension ", given, " of shape ", in, " does not give the output's shape ",
+                  s.out(0));
       }
-      if (shape.inputs == 0 && shape.outputs != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Reduction axis ", given, " is empty in shape ", in);
+      if (shape.inputs == 0 && shape.outputs != 0)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Reduction axis ", given, " is empty in shape ", in);
       return shape;
     }
     void Launch(Launcher& on, char* const* at) const { reduction(on, ArgParams{{}, at[0], at[2], place_bytes}); }
@@ -103,7 +113,8 @@ struct CheckNumerics {
   explicit CheckNumerics(sdk::CreateContext& c) : message(c.String("message")) {}
   struct Plan {
     Plan(const CheckNumerics& kernel, Shapes& s)
-        : bytes(static_cast<int64_t>(sdk::ElementSize(s.dtype(0))) * sdk::Count(s.in(0))), check(s, Whole(sdk::Count(s.in(0))), "Check", s.dtype(0)) {
+        : bytes(static_cast<int64_t>(sdk::ElementSize(s.dtype(0))) * sdk::Count(s.in(0))),
+          check(s, Whole(sdk::Count(s.in(0))), "Check", s.dtype(0)) {
       const auto site = [&](const char* what) {
         return s.Site(TENON_INVALID_ARGUMENT, sdk::Concat(kernel.message, " : Tensor had ", what, " values"));
       };
@@ -124,7 +135,8 @@ struct CheckNumerics {
 
 struct AddN {
   struct Plan {
-    Plan(const AddN&, Shapes& s) : count(sdk::Count(s.out(0))), inputs(s.input_count()), code(s.Code("AddN", s.output(0).dtype)) {
+    Plan(const AddN&, Shapes& s)
+        : count(sdk::Count(s.out(0))), inputs(s.input_count()), code(s.Code("AddN", s.output(0).dtype)) {
       for (int32_t i = 0; i < inputs; ++i) {
         if (sdk::Count(s.in(i)) != count) {
           sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of AddN has shape ", s.in(i), "; the sum's is ", s.out(0));
@@ -153,7 +165,8 @@ struct AddN {
 
 template <sdk::FixedString kCode>
 constexpr tenon_kernel_registration OfNumbers(std::string_view op) {
-  return Kernel<Reduce<kCode>>(op, {.constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tidx">>::list});
+  return Kernel<Reduce<kCode>>(
+      op, {.constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tidx">>::list});
 }
 template <sdk::FixedString kCode>
 constexpr tenon_kernel_registration OfBools(std::string_view op) {
@@ -163,7 +176,8 @@ using Comparable = Numbers::And<bool>;
 using Places = Types<int32_t, int64_t, int16_t, uint16_t>;
 template <sdk::FixedString kCode>
 constexpr tenon_kernel_registration OfComparable(std::string_view op) {
-  return Kernel<Arg<kCode>>(op, {.constraints = sdk::Constraints<Comparable::Constraint<"T">, Places::Constraint<"output_type">>::list});
+  return Kernel<Arg<kCode>>(
+      op, {.constraints = sdk::Constraints<Comparable::Constraint<"T">, Places::Constraint<"output_type">>::list});
 }
 template <class Set>
 constexpr auto& kT = sdk::Constraints<typename Set::template Constraint<"T">>::list;
@@ -181,7 +195,8 @@ TENON_GPU_KERNEL(L2Loss) = Kernel<L2Loss>("L2Loss", {.constraints = kT<Floats>})
 TENON_GPU_KERNEL(BiasAddGrad) = Kernel<BiasAddGrad>("BiasAddGrad", {.constraints = kT<Numbers>});
 TENON_GPU_KERNEL(ArgMax) = OfComparable<"ArgMax">("ArgMax");
 TENON_GPU_KERNEL(ArgMin) = OfComparable<"ArgMin">("ArgMin");
-TENON_GPU_KERNEL(CheckNumerics) = Kernel<CheckNumerics>("CheckNumerics", {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(CheckNumerics) = Kernel<CheckNumerics>("CheckNumerics",
+                                                        {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
 TENON_GPU_KERNEL(AddN) = Kernel<AddN>("AddN", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
 
 }  // namespace tenon::gpu

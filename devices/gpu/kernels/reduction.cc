@@ -15,14 +15,17 @@ constexpr int64_t kShare = 4096;           // elements, before blocks share a ro
 
 int64_t Quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 uint32_t Blocks(int64_t wanted, int64_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, most)); }
-// Results side by side in a block of columns: a warp's worth where there are so many, more where there is little to sum.
+// Results side by side in a block of columns: a warp's worth where there are so many, more where there is little to
+// sum.
 uint32_t ColumnsFor(int64_t outputs, int64_t inputs) {
-  int64_t columns = outputs >= 32 ? 32 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(outputs, 1))));
+  int64_t columns =
+      outputs >= 32 ? 32 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(outputs, 1))));
   while (columns < kThreads && columns < outputs && kThreads / columns > inputs) columns *= 2;
   return static_cast<uint32_t>(columns);
 }
 Grid ColumnGrid(const CardFacts& facts, int64_t outputs, uint32_t columns, int64_t splits) {
-  return {{Blocks(Quotient(outputs, columns), int64_t{facts.processors} * 64), static_cast<uint32_t>(splits), 1}, kFlatThreads};
+  return {{Blocks(Quotient(outputs, columns), int64_t{facts.processors} * 64), static_cast<uint32_t>(splits), 1},
+          kFlatThreads};
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 
 namespace tenon::gpu {
 
-// Threads of a group, of blocks of kFlatThreads, that walk along `count` elements: few for few, a warp up to `most_of_warp`, the
-// block for more.
+// Threads of a group, of blocks of kFlatThreads, that walk along `count` elements: few for few, a warp up to
+// `most_of_warp`, the block for more.
 uint32_t LanesFor(int64_t count, int64_t most_of_warp = 1024);
-// The same for rows that are walked along by packs (code/row.h): a pack for each thread while a warp has them; then so many that the row stays in
-// registers, as long as it fits those of a block. Few rows are given a block each.
+// The same for rows that are walked along by packs (code/row.h): a pack for each thread while a warp has them; then so
+// many that the row stays in registers, as long as it fits those of a block. Few rows are given a block each.
 uint32_t LanesForPacks(const CardFacts& facts, int64_t rows, int64_t width, uint32_t dtype);
 // Blocks of groups for so many items, not more than fill the GPU many times over.
 Grid GroupGrid(const CardFacts& facts, int64_t items, uint32_t lanes);

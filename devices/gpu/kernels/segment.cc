@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SegmentSum and SegmentMean; SparseSegmentSum, ...Mean, ...SqrtN and their gradients. All are sums of rows that stand together; the gradients sort
-// first, by the row that is added to.
+// SegmentSum and SegmentMean; SparseSegmentSum, ...Mean, ...SqrtN and their gradients. All are sums of rows that stand
+// together; the gradients sort first, by the row that is added to.
 #include <limits>
 
 #include "kernels/move.h"
@@ -35,7 +35,8 @@ class SegmentCheck {
     auto* const word = c.workspace<int64_t>(rows_at_);
     const View& ids = c.input_view(input);
     SubmitTo(*c.frame(), [&](Launcher& on) {
-      on(code_, Flat(count), SegmentCheckParams{IndicesOf(ids), count, word, on.Site(first_), on.Site(order_), on.Site(last_)});
+      on(code_, Flat(count),
+         SegmentCheckParams{IndicesOf(ids), count, word, on.Site(first_), on.Site(order_), on.Site(last_)});
     });
     ReadBack(c, word, {&rows, 1});
     return rows;
@@ -104,7 +105,9 @@ struct SparseSegmentKernel : NamedKernel {
     if constexpr (kNumbered) {
       const int64_t segments = sdk::IndexAt(c.input<void>(3), c.input_view(3).dtype, 0);
       if (segments < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments is ", segments, "; it must not be negative");
-      if (p.out_rows > segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids has ", p.out_rows - 1, ", which is not below num_segments, ", segments);
+      if (p.out_rows > segments)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids has ", p.out_rows - 1, ", which is not below num_segments, ",
+                  segments);
       p.out_rows = segments;
     }
     sdk::AllocRows(c, 0, p.out_rows, sdk::DimsOf(data).subspan(1));
@@ -159,10 +162,20 @@ class SortedGradient {
     const IndexTensor ids = {segment_ids, id_kind_};
     auto* const counts = reinterpret_cast<uint32_t*>(memory + counts_at_);
     on.Fill(counts, 0, 4 * segments_);
-    on(keys_code_, Flat(count_), SegmentKeyParams{{indices, index_kind_}, ids, count_, rows_, segments_, sorting_.input(memory), counts, on.Site(index_), on.Site(id_)});
+    on(keys_code_, Flat(count_),
+       SegmentKeyParams{{indices, index_kind_},
+                        ids,
+                        count_,
+                        rows_,
+                        segments_,
+                        sorting_.input(memory),
+                        counts,
+                        on.Site(index_),
+                        on.Site(id_)});
     sorting_.Launch(on, memory);
     auto* const rows = reinterpret_cast<int64_t*>(memory + rows_at_);
-    on(rows_code_, Flat(count_), SegmentGradParams{sorting_.places(memory), ids, counts, count_, segments_, rows, memory + scales_at_, over_});
+    on(rows_code_, Flat(count_),
+       SegmentGradParams{sorting_.places(memory), ids, counts, count_, segments_, rows, memory + scales_at_, over_});
   }
   void Sum(Launcher& on, const void* grad, const void* ids, void* out, int64_t out_rows, char* memory) const {
     SegmentSumParams p = {};
@@ -234,7 +247,13 @@ struct SegmentGradV2Kernel : NamedKernel {
     if (all_rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_output_dim0 is ", all_rows, "; it must not be negative");
     char* const memory = c.workspace<char>();
     const SortedGradient gradient = plan.gradient.WithRows(all_rows);
-    SegmentNamedParams p = {gradient.keys(memory), gradient.count(), all_rows, plan.choosing.sums(memory), c.workspace<int64_t>(plan.ids_at), nullptr, 0};
+    SegmentNamedParams p = {gradient.keys(memory),
+                            gradient.count(),
+                            all_rows,
+                            plan.choosing.sums(memory),
+                            c.workspace<int64_t>(plan.ids_at),
+                            nullptr,
+                            0};
     int64_t rows = 0;
     if (p.count > 0) {
       SubmitTo(*c.frame(), [&](Launcher& on) {
@@ -257,8 +276,8 @@ struct SegmentGradV2Kernel : NamedKernel {
 };
 
 template <class Set>
-constexpr auto& kSegments =
-    sdk::Constraints<typename Set::template Constraint<"T">, sdk::Indices::Constraint<"Tidx">, sdk::Indices::Constraint<"Tsegmentids">>::list;
+constexpr auto& kSegments = sdk::Constraints<typename Set::template Constraint<"T">, sdk::Indices::Constraint<"Tidx">,
+                                             sdk::Indices::Constraint<"Tsegmentids">>::list;
 template <Over kOver, class Set>
 constexpr tenon_kernel_registration Sums(std::string_view op) {
   return PlainKernel<SparseSegmentKernel<kOver, false>>(op, {.constraints = kSegments<Set>, .dynamic_outputs = 1});
@@ -266,7 +285,8 @@ constexpr tenon_kernel_registration Sums(std::string_view op) {
 constexpr tenon_span kNumber[] = {TENON_SPAN("num_segments")};
 template <Over kOver, class Set>
 constexpr tenon_kernel_registration NumberedSums(std::string_view op) {
-  return PlainKernel<SparseSegmentKernel<kOver, true>>(op, {.constraints = kSegments<Set>, .host_memory = kNumber, .dynamic_outputs = 1});
+  return PlainKernel<SparseSegmentKernel<kOver, true>>(
+      op, {.constraints = kSegments<Set>, .host_memory = kNumber, .dynamic_outputs = 1});
 }
 template <Over kOver>
 constexpr tenon_kernel_registration Grads(std::string_view op) {
@@ -275,21 +295,29 @@ constexpr tenon_kernel_registration Grads(std::string_view op) {
 constexpr tenon_span kRowsArgument[] = {TENON_SPAN("dense_output_dim0")};
 template <Over kOver>
 constexpr tenon_kernel_registration NamedGrads(std::string_view op) {
-  return PlainKernel<SegmentGradV2Kernel<kOver>>(op, {.constraints = kSegments<Floats>, .host_memory = kRowsArgument, .dynamic_outputs = 0b11});
+  return PlainKernel<SegmentGradV2Kernel<kOver>>(
+      op, {.constraints = kSegments<Floats>, .host_memory = kRowsArgument, .dynamic_outputs = 0b11});
 }
 
 }  // namespace
 
 TENON_GPU_KERNEL(SegmentSum) = PlainKernel<SegmentSumKernel<Over::kOne>>(
-    "SegmentSum", {.constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list, .dynamic_outputs = 1});
+    "SegmentSum",
+    {.constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list,
+     .dynamic_outputs = 1});
 TENON_GPU_KERNEL(SegmentMean) = PlainKernel<SegmentSumKernel<Over::kCount>>(
-    "SegmentMean", {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list, .dynamic_outputs = 1});
+    "SegmentMean",
+    {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list,
+     .dynamic_outputs = 1});
 TENON_GPU_KERNEL(SparseSegmentSum) = Sums<Over::kOne, Numbers>("SparseSegmentSum");
 TENON_GPU_KERNEL(SparseSegmentMean) = Sums<Over::kCount, Floats>("SparseSegmentMean");
 TENON_GPU_KERNEL(SparseSegmentSqrtN) = Sums<Over::kRoot, Floats>("SparseSegmentSqrtN");
-TENON_GPU_KERNEL(SparseSegmentSumWithNumSegments) = NumberedSums<Over::kOne, Numbers>("SparseSegmentSumWithNumSegments");
-TENON_GPU_KERNEL(SparseSegmentMeanWithNumSegments) = NumberedSums<Over::kCount, Floats>("SparseSegmentMeanWithNumSegments");
-TENON_GPU_KERNEL(SparseSegmentSqrtNWithNumSegments) = NumberedSums<Over::kRoot, Floats>("SparseSegmentSqrtNWithNumSegments");
+TENON_GPU_KERNEL(SparseSegmentSumWithNumSegments) =
+    NumberedSums<Over::kOne, Numbers>("SparseSegmentSumWithNumSegments");
+TENON_GPU_KERNEL(SparseSegmentMeanWithNumSegments) =
+    NumberedSums<Over::kCount, Floats>("SparseSegmentMeanWithNumSegments");
+TENON_GPU_KERNEL(SparseSegmentSqrtNWithNumSegments) =
+    NumberedSums<Over::kRoot, Floats>("SparseSegmentSqrtNWithNumSegments");
 TENON_GPU_KERNEL(SparseSegmentSumGrad) = Grads<Over::kOne>("SparseSegmentSumGrad");
 TENON_GPU_KERNEL(SparseSegmentMeanGrad) = Grads<Over::kCount>("SparseSegmentMeanGrad");
 TENON_GPU_KERNEL(SparseSegmentSqrtNGrad) = Grads<Over::kRoot>("SparseSegmentSqrtNGrad");

@@ -18,7 +18,10 @@ class SegmentSumming {
   SegmentSumming() = default;
   // Of `count` rows of `width` elements.
   SegmentSumming(int64_t count, int64_t width, uint32_t dtype, Shapes& s)
-      : width_(width), element_(static_cast<int64_t>(sdk::ElementSize(dtype))), first_(s.Code("SegmentSum", dtype)), next_(s.Code("SegmentSumNext", dtype)) {
+      : width_(width),
+        element_(static_cast<int64_t>(sdk::ElementSize(dtype))),
+        first_(s.Code("SegmentSum", dtype)),
+        next_(s.Code("SegmentSumNext", dtype)) {
     for (int64_t chunk = kFirstChunk; count > 0; chunk = kNextChunk) {
       Level level = {count, chunk, (count + chunk - 1) / chunk};
       if (level.chunks > 1) {

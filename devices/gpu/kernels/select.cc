@@ -14,14 +14,17 @@ namespace {
 
 using sdk::Dims;
 
-std::string Sized(std::string_view name, uint32_t dtype) { return sdk::Concat(name, "_", static_cast<int64_t>(sdk::ElementSize(dtype))); }
+std::string Sized(std::string_view name, uint32_t dtype) {
+  return sdk::Concat(name, "_", static_cast<int64_t>(sdk::ElementSize(dtype)));
+}
 
 struct SelectV2Kernel {
   struct Plan {
     Plan(const SelectV2Kernel&, Shapes& s) : Plan(sdk::Broadcast<3>({s.in(0), s.in(1), s.in(2)}, s.out(0)), s) {}
     Plan(const sdk::Broadcast<3>& shape, Shapes& s) : code(s.Code(Sized("Select", s.output(0).dtype))) {
       if (shape.rank > kMostSelectDims) {
-        sdk::Fail(TENON_UNIMPLEMENTED, "GPUs broadcast over at most ", kMostSelectDims + 1, " alternations of dims; these have ", shape.rank + 1);
+        sdk::Fail(TENON_UNIMPLEMENTED, "GPUs broadcast over at most ", kMostSelectDims + 1,
+                  " alternations of dims; these have ", shape.rank + 1);
       }
       params.total = shape.total;
       params.inner = DimOf(shape.inner);
@@ -52,7 +55,8 @@ struct SelectKernel {
       if (!std::equal(t.begin(), t.end(), e.begin(), e.end())) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "'then' of shape ", t, " and 'else' of shape ", e, " must have one shape");
       }
-      if (condition.empty() || std::equal(condition.begin(), condition.end(), t.begin(), t.end())) return sdk::Broadcast<3>({condition, t, e}, t);
+      if (condition.empty() || std::equal(condition.begin(), condition.end(), t.begin(), t.end()))
+        return sdk::Broadcast<3>({condition, t, e}, t);
       if (condition.size() != 1 || t.empty() || condition[0] != t[0]) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "a condition of shape ", condition, " does not choose from shape ", t);
       }
@@ -106,10 +110,12 @@ struct BandKernel {
       const int64_t rows = dims[dims.size() - 2], columns = dims.back();
       params = {nullptr, nullptr, sdk::Count(dims), DimOf(rows), DimOf(columns), s.Integer(1), s.Integer(2)};
       if (params.lower > rows) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "num_lower must be negative or less or equal to number of rows (", rows, ") got: ", params.lower);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "num_lower must be negative or less or equal to number of rows (", rows,
+                  ") got: ", params.lower);
       }
       if (params.upper > columns) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "num_upper must be negative or less or equal to number of columns (", columns, ") got: ", params.upper);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "num_upper must be negative or less or equal to number of columns (", columns,
+                  ") got: ", params.upper);
       }
     }
     void Launch(Launcher& on, char* const* at) const {
@@ -129,10 +135,13 @@ struct CastKernel {
   struct Plan {
     Plan(const CastKernel& kernel, Shapes& s) : count(sdk::Count(s.in(0))) {
       const uint32_t from = s.dtype(0), to = s.output(0).dtype;
-      const bool cuts = kernel.truncate && (from == TENON_DT_FLOAT || from == TENON_DT_DOUBLE) && (to == TENON_DT_HALF || to == TENON_DT_BFLOAT16);
+      const bool cuts = kernel.truncate && (from == TENON_DT_FLOAT || from == TENON_DT_DOUBLE) &&
+                        (to == TENON_DT_HALF || to == TENON_DT_BFLOAT16);
       code = s.Code(sdk::Concat(cuts ? "Cut_" : "Cast_", Suffix(from), "_", Suffix(to)));
     }
-    void Launch(Launcher& on, char* const* at) const { on(code, Flat(count, kMoveItems), CastParams{at[0], at[1], count}); }
+    void Launch(Launcher& on, char* const* at) const {
+      on(code, Flat(count, kMoveItems), CastParams{at[0], at[1], count});
+    }
     int64_t count;
     Function code = nullptr;
   };
@@ -142,13 +151,16 @@ struct CastKernel {
 // Casts of float32 to 16 bits, as many in a launch as its parameters hold.
 struct CastNKernel {
   struct Plan {
-    Plan(const CastNKernel&, Shapes& s) : code(s.Code(sdk::Concat("CastMany_f32_", Suffix(s.output(0).dtype)))), most_blocks(int64_t{s.facts().processors} * 8) {
+    Plan(const CastNKernel&, Shapes& s)
+        : code(s.Code(sdk::Concat("CastMany_f32_", Suffix(s.output(0).dtype)))),
+          most_blocks(int64_t{s.facts().processors} * 8) {
       for (int32_t i = 0; i < s.input_count(); ++i) counts.push_back(sdk::Count(s.in(i)));
     }
     void Launch(Launcher& on, char* const* at) const {
       CastManyParams p = {};
       const auto submit = [&] {
-        if (p.items > 0) on(code, Grid{{static_cast<uint32_t>(std::min(p.chunks, most_blocks)), 1, 1}, kCastThreads}, p);
+        if (p.items > 0)
+          on(code, Grid{{static_cast<uint32_t>(std::min(p.chunks, most_blocks)), 1, 1}, kCastThreads}, p);
         p = {};
       };
       for (size_t i = 0; i < counts.size(); ++i) {
@@ -173,9 +185,11 @@ constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
 TENON_GPU_KERNEL(Select) = Kernel<SelectKernel>("Select", {.constraints = kPlain, .in_place = kInPlaceThenElse});
 TENON_GPU_KERNEL(SelectV2) = Kernel<SelectV2Kernel>("SelectV2", {.constraints = kPlain, .in_place = kInPlaceThenElse});
 TENON_GPU_KERNEL(OneHot) = Kernel<OneHotKernel>("OneHot", {.constraints = kPlain});
-TENON_GPU_KERNEL(MatrixBandPart) = Kernel<BandKernel>("MatrixBandPart", {.constraints = kPlain, .in_place = sdk::kInPlaceFirst});
-TENON_GPU_KERNEL(CastN) = Kernel<CastNKernel>("Tenon>CastN", {.constraints = sdk::Constraints<Types<sdk::Half, sdk::Bfloat16>::Constraint<"DstT">>::list});
-TENON_GPU_KERNEL(Cast) =
-    Kernel<CastKernel>("Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
+TENON_GPU_KERNEL(MatrixBandPart) = Kernel<BandKernel>("MatrixBandPart",
+                                                      {.constraints = kPlain, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(CastN) = Kernel<CastNKernel>(
+    "Tenon>CastN", {.constraints = sdk::Constraints<Types<sdk::Half, sdk::Bfloat16>::Constraint<"DstT">>::list});
+TENON_GPU_KERNEL(Cast) = Kernel<CastKernel>(
+    "Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
 
 }  // namespace tenon::gpu

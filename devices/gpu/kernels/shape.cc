@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work. What graphs compute with shapes, on
-// the host too; of DynamicStitch and InvertPermutation int32, which shapes and permutations are of. And the views.
+// Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work. What graphs compute with
+// shapes, on the host too; of DynamicStitch and InvertPermutation int32, which shapes and permutations are of. And the
+// views.
 #include "tenon/sdk/kernel/shape_kernels.h"
 
 #include "kernels/kernel.h"
@@ -30,7 +31,10 @@ constexpr tenon_span kDimArgument[] = {TENON_SPAN("dim")};
 constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
 constexpr sdk::Traits kTraits = {.constraints = kPlain, .host_memory = kOutput};
 constexpr sdk::Traits ViewTraits(std::span<const tenon_span> host) {
-  return {.constraints = kPlain, .in_place = sdk::kInPlaceFirst, .host_memory = host, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
+  return {.constraints = kPlain,
+          .in_place = sdk::kInPlaceFirst,
+          .host_memory = host,
+          .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
 }
 
 }  // namespace
@@ -39,14 +43,17 @@ TENON_GPU_KERNEL(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
 TENON_GPU_KERNEL(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
 TENON_GPU_KERNEL(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
 TENON_GPU_KERNEL(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
-TENON_GPU_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
-TENON_GPU_KERNEL(BroadcastGradientArgs) =
-    PlainKernel<sdk::BroadcastGradientArgsKernel>("BroadcastGradientArgs", {.host_memory = kGradientArgs, .dynamic_outputs = 3});
+TENON_GPU_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape",
+                                                                        {.host_memory = kOutput, .dynamic_outputs = 1});
+TENON_GPU_KERNEL(BroadcastGradientArgs) = PlainKernel<sdk::BroadcastGradientArgsKernel>("BroadcastGradientArgs",
+                                                                                        {.host_memory = kGradientArgs,
+                                                                                         .dynamic_outputs = 3});
 TENON_GPU_KERNEL(ConcatOffset) = PlainKernel<sdk::ConcatOffsetKernel>("ConcatOffset", {.host_memory = kConcatArgs});
 TENON_GPU_KERNEL(DynamicStitchOnHost) = PlainKernel<sdk::DynamicStitchKernel>(
     "DynamicStitch", {.constraints = kInt32, .host_memory = kStitchArgs, .dynamic_outputs = 1, .priority = 1});
-TENON_GPU_KERNEL(InvertPermutationOnHost) =
-    PlainKernel<sdk::InvertPermutationKernel>("InvertPermutation", {.constraints = kInt32, .host_memory = kPermutations});
+TENON_GPU_KERNEL(InvertPermutationOnHost) = PlainKernel<sdk::InvertPermutationKernel>("InvertPermutation",
+                                                                                      {.constraints = kInt32,
+                                                                                       .host_memory = kPermutations});
 TENON_GPU_KERNEL(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewTraits(kShapeArgument));
 TENON_GPU_KERNEL(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewTraits(kDimArgument));
 TENON_GPU_KERNEL(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewTraits({}));

@@ -17,9 +17,11 @@ struct SliceShape {
     if (shape.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "indices must be at least a vector");
     const int64_t depth = shape.back();
     if (depth > static_cast<int64_t>(dims.size())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " name ", depth, " dims of a tensor of shape ", dims);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " name ", depth, " dims of a tensor of shape ",
+                dims);
     }
-    if (depth > kMostIndexDepth) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs index into at most ", kMostIndexDepth, " dims; these are ", depth);
+    if (depth > kMostIndexDepth)
+      sdk::Fail(TENON_UNIMPLEMENTED, "GPUs index into at most ", kMostIndexDepth, " dims; these are ", depth);
     count = sdk::Count(shape.first(shape.size() - 1));
     width = sdk::Count(dims.subspan(static_cast<size_t>(depth)));
     slices.indices.kind = KindOf(indices.dtype);
@@ -46,8 +48,9 @@ struct SliceShape {
 
 enum class Change { kAdd, kSubtract, kLeast, kLargest, kPut, kMultiply, kDivide, kDivideByAny, kMinimum, kMaximum };
 constexpr std::string_view NameOf(Change change) {
-  constexpr std::string_view kNames[] = {"ScatterAdd", "ScatterSub", "ScatterMin", "ScatterMax", "ScatterPut",
-                                         "ScatterMul", "ScatterDiv", "ScatterAnyDiv", "ScatterMinimum", "ScatterMaximum"};
+  constexpr std::string_view kNames[] = {"ScatterAdd",     "ScatterSub",    "ScatterMin", "ScatterMax",
+                                         "ScatterPut",     "ScatterMul",    "ScatterDiv", "ScatterAnyDiv",
+                                         "ScatterMinimum", "ScatterMaximum"};
   return kNames[static_cast<size_t>(change)];
 }
 
@@ -56,7 +59,8 @@ template <Change kChange>
 class Changing {
  public:
   Changing() = default;
-  Changing(uint32_t dtype, int64_t updates, const char* text, Shapes& s) : element_(static_cast<int64_t>(sdk::ElementSize(dtype))), site_(s.Site(TENON_INVALID_ARGUMENT, text)) {
+  Changing(uint32_t dtype, int64_t updates, const char* text, Shapes& s)
+      : element_(static_cast<int64_t>(sdk::ElementSize(dtype))), site_(s.Site(TENON_INVALID_ARGUMENT, text)) {
     if constexpr (kChange == Change::kPut) {
       put_ = UnitCode(NameOf(kChange), 16, s);
       code_ = s.Code("ScatterClaim");
@@ -73,7 +77,8 @@ class Changing {
       bad_value_ = s.Site(TENON_INVALID_ARGUMENT, whole ? "Integer division by zero" : "updates must not contain 0");
     }
   }
-  void Launch(Launcher& on, const SliceShape& shape, bool one_for_all, const char* indices, const char* updates, char* out) const {
+  void Launch(Launcher& on, const SliceShape& shape, bool one_for_all, const char* indices, const char* updates,
+              char* out) const {
     if (shape.count == 0 || shape.width == 0) return;
     const Slices slices = shape.At(indices, on.Site(site_));
     if constexpr (kChange == Change::kPut) {
@@ -83,13 +88,16 @@ class Changing {
       on.Fill(keys, 0xff, bytes);
       on.Fill(last, 0, bytes);
       on(code_, Flat(shape.count), ClaimParams{slices, shape.count, table_ - 1, keys, last, slots});
-      const int64_t width = shape.width * element_, unit = UnitCode::Dividing(put_.For(updates, out), one_for_all ? element_ : width);
+      const int64_t width = shape.width * element_,
+                    unit = UnitCode::Dividing(put_.For(updates, out), one_for_all ? element_ : width);
       const Dim inner = DimOf(width / unit);
       on(put_[unit], Flat(shape.count * inner.size),
-         PutParams{keys, last, slots, updates, out, shape.count * inner.size, one_for_all ? element_ / unit : 0, inner});
+         PutParams{keys, last, slots, updates, out, shape.count * inner.size, one_for_all ? element_ / unit : 0,
+                   inner});
     } else {
       const int64_t total = shape.count * shape.width;
-      on(code_, Flat(total), ScatterParams{slices, updates, out, total, DimOf(shape.width), one_for_all ? 1 : 0, on.Site(bad_value_)});
+      on(code_, Flat(total),
+         ScatterParams{slices, updates, out, total, DimOf(shape.width), one_for_all ? 1 : 0, on.Site(bad_value_)});
     }
   }
 

@@ -43,7 +43,8 @@ struct CrossEntropy {
       }
       for (size_t d = 0; d < 2; ++d) {
         if ((x[d] != out[d] && x[d] != 1) || (y[d] != out[d] && y[d] != 1)) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, " do not broadcast to ", out);
+          sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, " do not broadcast to ",
+                    out);
         }
       }
       CrossEntropyParams& p = params;
@@ -76,7 +77,8 @@ struct SparseCrossEntropy {
     Plan(const SparseCrossEntropy&, Shapes& s) {
       const Dims x = s.in(0), y = s.in(1);
       if (x.size() != 2 || y.size() != 1 || x[0] != y[0]) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, "; they must be [batch, classes] and [batch]");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y,
+                  "; they must be [batch, classes] and [batch]");
       }
       if (x[1] == 0 && x[0] != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Must have at least one class; logits are ", x);
       SparseCrossEntropyParams& p = params;
@@ -86,7 +88,8 @@ struct SparseCrossEntropy {
       p.wide_labels = s.dtype(1) == TENON_DT_INT64 ? 1 : 0;
       grid = GroupGrid(s.facts(), p.rows, p.lanes);
       code = s.Code("SparseCrossEntropy", s.dtype(0));
-      site = s.Site(TENON_INVALID_ARGUMENT, "Received a label value of {1} which is outside the valid range of [0, {2}); it is label {0}");
+      site = s.Site(TENON_INVALID_ARGUMENT,
+                    "Received a label value of {1} which is outside the valid range of [0, {2}); it is label {0}");
     }
     void Launch(Launcher& on, char* const* at) const {
       SparseCrossEntropyParams p = params;
@@ -131,18 +134,21 @@ struct InTopK {
   };
 };
 
-constexpr sdk::Traits kInPlace = {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list, .in_place = sdk::kInPlaceFirst};
+constexpr sdk::Traits kInPlace = {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list,
+                                  .in_place = sdk::kInPlaceFirst};
 constexpr tenon_in_place kInPlaceBackprop[] = {{0, 1}};
 
 }  // namespace
 
 TENON_GPU_KERNEL(Softmax) = Kernel<Softmax<"Softmax">>("Softmax", kInPlace);
 TENON_GPU_KERNEL(LogSoftmax) = Kernel<Softmax<"LogSoftmax">>("LogSoftmax", kInPlace);
-TENON_GPU_KERNEL(SoftmaxCrossEntropyWithLogits) =
-    Kernel<CrossEntropy>("SoftmaxCrossEntropyWithLogits", {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list});
+TENON_GPU_KERNEL(SoftmaxCrossEntropyWithLogits) = Kernel<CrossEntropy>(
+    "SoftmaxCrossEntropyWithLogits", {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list});
 TENON_GPU_KERNEL(SparseSoftmaxCrossEntropyWithLogits) = Kernel<SparseCrossEntropy>(
     "SparseSoftmaxCrossEntropyWithLogits",
-    {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tlabels">>::list, .in_place = kInPlaceBackprop});
-TENON_GPU_KERNEL(InTopKV2) = Kernel<InTopK>("InTopKV2", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"T">>::list});
+    {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tlabels">>::list,
+     .in_place = kInPlaceBackprop});
+TENON_GPU_KERNEL(InTopKV2) = Kernel<InTopK>("InTopKV2",
+                                            {.constraints = sdk::Constraints<sdk::Indices::Constraint<"T">>::list});
 
 }  // namespace tenon::gpu

@@ -24,7 +24,8 @@ class Sorting {
         tiles_((count + kSortTile - 1) / kSortTile),
         passes_(PassesFor(limit)),
         blocks_(static_cast<uint32_t>(std::clamp<int64_t>(tiles_, 1, int64_t{s.facts().processors} * 16))) {
-    if (count > std::numeric_limits<int32_t>::max()) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs sort at most 2^31 - 1 numbers; these are ", count);
+    if (count > std::numeric_limits<int32_t>::max())
+      sdk::Fail(TENON_UNIMPLEMENTED, "GPUs sort at most 2^31 - 1 numbers; these are ", count);
     for (int k = 0; k < 2; ++k) {
       keys_[k] = s.Workspace(sdk::Multiply(count, 8));
       places_[k] = s.Workspace(sdk::Multiply(count, 4));
@@ -48,8 +49,14 @@ class Sorting {
     auto* const sums = reinterpret_cast<int64_t*>(memory + sums_);
     for (int pass = 0; pass < passes_; ++pass) {
       const int from = pass % 2, to = 1 - from;
-      const SortParams p = {Keys(memory, from), pass == 0 ? nullptr : Places(memory, from), Keys(memory, to), Places(memory, to),
-                            count_, tiles_, sums, pass * kSortBits};
+      const SortParams p = {Keys(memory, from),
+                            pass == 0 ? nullptr : Places(memory, from),
+                            Keys(memory, to),
+                            Places(memory, to),
+                            count_,
+                            tiles_,
+                            sums,
+                            pass * kSortBits};
       on(count_code_, grid, p);
       ScanSums(on, scan_code_, sums, tiles_ * kSortDigits);
       on(put_code_, grid, p);
@@ -61,7 +68,9 @@ class Sorting {
   }
 
  private:
-  static int PassesFor(uint64_t limit) { return std::max(1, (static_cast<int>(std::bit_width(limit)) + kSortBits - 1) / kSortBits); }
+  static int PassesFor(uint64_t limit) {
+    return std::max(1, (static_cast<int>(std::bit_width(limit)) + kSortBits - 1) / kSortBits);
+  }
   uint64_t* Keys(char* memory, int k) const { return reinterpret_cast<uint64_t*>(memory + keys_[k]); }
   uint32_t* Places(char* memory, int k) const { return reinterpret_cast<uint32_t*>(memory + places_[k]); }
 

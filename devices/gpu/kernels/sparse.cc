@@ -24,7 +24,8 @@ struct SparseToDenseKernel {
         sdk::Fail(TENON_INVALID_ARGUMENT, "sparse_values of shape ", s.in(2), " for ", shape.count, " indices");
       }
       const auto site = [&](const char* what) {
-        return s.Site(TENON_INVALID_ARGUMENT, sdk::Concat("indices[{0}] is ", what, ". Many sparse ops require sorted indices."));
+        return s.Site(TENON_INVALID_ARGUMENT,
+                      sdk::Concat("indices[{0}] is ", what, ". Many sparse ops require sorted indices."));
       };
       out_of_order = site("out of order");
       repeated = site("repeated");
@@ -33,14 +34,21 @@ struct SparseToDenseKernel {
       const sdk::Dims indices = s.in(0), out = s.out(0);
       const int64_t rank = indices.size() > 1 ? indices[1] : 1;
       if (rank != static_cast<int64_t>(out.size())) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "output_shape has ", static_cast<int64_t>(out.size()), " numbers, the indices of shape ", indices, " have ", rank);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "output_shape has ", static_cast<int64_t>(out.size()),
+                  " numbers, the indices of shape ", indices, " have ", rank);
       }
-      return indices.size() > 1 ? SliceShape(s.input(0), out, BadIndices::kReported) : SliceShape(s.input(0), out[0], 1, BadIndices::kReported);
+      return indices.size() > 1 ? SliceShape(s.input(0), out, BadIndices::kReported)
+                                : SliceShape(s.input(0), out[0], 1, BadIndices::kReported);
     }
     void Launch(Launcher& on, char* const* at) const {
       on(fill, Flat(dense, kMoveItems), FillParams{at[3], {}, at[4], dense});
       if (validate && shape.count > 1) {
-        on(order, Flat(shape.count), SparseOrderParams{{at[0], shape.slices.indices.kind}, shape.count, shape.slices.depth, on.Site(out_of_order), on.Site(repeated)});
+        on(order, Flat(shape.count),
+           SparseOrderParams{{at[0], shape.slices.indices.kind},
+                             shape.count,
+                             shape.slices.depth,
+                             on.Site(out_of_order),
+                             on.Site(repeated)});
       }
       changing.Launch(on, shape, one_for_all, at[0], at[2], at[4]);
     }
@@ -62,7 +70,9 @@ struct SparseReshapeKernel : NamedKernel {
     Plan(const SparseReshapeKernel& kernel, sdk::PrepareContext& c) {
       kernel.Prepare(c, [&](Shapes& s) {
         for (const int32_t input : {1, 2}) {
-          if (sdk::Count(s.in(input)) > kMostSparseDims) sdk::Fail(TENON_UNIMPLEMENTED, "indices into ", sdk::Count(s.in(input)), " dims; GPUs take up to ", kMostSparseDims);
+          if (sdk::Count(s.in(input)) > kMostSparseDims)
+            sdk::Fail(TENON_UNIMPLEMENTED, "indices into ", sdk::Count(s.in(input)), " dims; GPUs take up to ",
+                      kMostSparseDims);
         }
         code = s.Code("SparseReshape");
         site = s.Site(TENON_INVALID_ARGUMENT, sdk::kSparseIndexText);
@@ -119,7 +129,9 @@ struct FillEmptyRowsKernel : NamedKernel {
     p.rank = c.input_view(0).dl.shape[1];
     p.rows = c.input<int64_t>(2)[0];
     if (p.rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_shape[0] is ", p.rows);
-    if (p.rows == 0 && p.count != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", p.count);
+    if (p.rows == 0 && p.count != 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT,
+                "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", p.count);
     c.AllocOutput(2, sdk::Dims(&p.rows, 1));
     p.is_empty = c.output<bool>(2);
     const int64_t words = p.rows + 1;
@@ -166,10 +178,12 @@ constexpr tenon_span kReshapeArgs[] = {TENON_SPAN("input_shape"), TENON_SPAN("ne
 }  // namespace
 
 TENON_GPU_KERNEL(SparseToDense) = Kernel<SparseToDenseKernel>(
-    "SparseToDense", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, sdk::Indices::Constraint<"Tindices">>::list});
+    "SparseToDense",
+    {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, sdk::Indices::Constraint<"Tindices">>::list});
 TENON_GPU_KERNEL(SparseReshape) = PlainKernel<SparseReshapeKernel>("SparseReshape", {.host_memory = kReshapeArgs});
 TENON_GPU_KERNEL(SparseFillEmptyRows) = PlainKernel<FillEmptyRowsKernel>(
-    "SparseFillEmptyRows",
-    {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .host_memory = kDenseShape, .dynamic_outputs = TENON_DYNAMIC_ALL});
+    "SparseFillEmptyRows", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list,
+                            .host_memory = kDenseShape,
+                            .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 }  // namespace tenon::gpu

@@ -11,15 +11,22 @@ using Multiplied = Types<float, double, int32_t, sdk::Half, sdk::Bfloat16>;
 
 struct SparseProductKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("a_shape"), 2}};
-  explicit SparseProductKernel(sdk::CreateContext& c) : adjoint_a(c.Bool("adjoint_a")), adjoint_b(c.Bool("adjoint_b")) {}
+  explicit SparseProductKernel(sdk::CreateContext& c)
+      : adjoint_a(c.Bool("adjoint_a")), adjoint_b(c.Bool("adjoint_b")) {}
   struct Plan {
     Plan(const SparseProductKernel& kernel, Shapes& s)
-        : count(sdk::Count(s.in(1))), rows(s.Integer(2, kernel.adjoint_a ? 1 : 0)), inner(s.Integer(2, kernel.adjoint_a ? 0 : 1)),
-          turned(kernel.adjoint_a ? 1 : 0), kind(KindOf(s.dtype(0))) {
+        : count(sdk::Count(s.in(1))),
+          rows(s.Integer(2, kernel.adjoint_a ? 1 : 0)),
+          inner(s.Integer(2, kernel.adjoint_a ? 0 : 1)),
+          turned(kernel.adjoint_a ? 1 : 0),
+          kind(KindOf(s.dtype(0))) {
       const sdk::Dims b = s.in(3), out = s.out(0);
       const int64_t depth = b[kernel.adjoint_b ? 1 : 0];
-      if (depth != inner) sdk::Fail(TENON_INVALID_ARGUMENT, "Cannot multiply A and B because inner dimension does not match: ", inner, " vs. ", depth);
-      if (sdk::Count(s.in(0)) != 2 * count || out[0] != rows) sdk::Fail(TENON_INVALID_ARGUMENT, "a_indices of shape ", s.in(0), " for ", count, " values");
+      if (depth != inner)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Cannot multiply A and B because inner dimension does not match: ", inner,
+                  " vs. ", depth);
+      if (sdk::Count(s.in(0)) != 2 * count || out[0] != rows)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a_indices of shape ", s.in(0), " for ", count, " values");
       const uint32_t dtype = s.dtype(1);
       const auto element = static_cast<int64_t>(sdk::ElementSize(dtype));
       sorting = Sorting(count, static_cast<uint64_t>(rows), s);
@@ -28,7 +35,8 @@ struct SparseProductKernel {
       keys_code = s.Code("SparseProductKeys");
       rows_code = s.Code("SparseProductRows", dtype);
       row = s.Site(TENON_INVALID_ARGUMENT, sdk::Concat("m ({1}) from index[{0},", turned, "] out of bounds (>={2})"));
-      deep = s.Site(TENON_INVALID_ARGUMENT, sdk::Concat("k ({1}) from index[{0},", 1 - turned, "] out of bounds (>={2})"));
+      deep =
+          s.Site(TENON_INVALID_ARGUMENT, sdk::Concat("k ({1}) from index[{0},", 1 - turned, "] out of bounds (>={2})"));
       if (kernel.adjoint_b) {
         Walk walk;
         walk.Add(inner, 1, out[1]);
@@ -43,9 +51,12 @@ struct SparseProductKernel {
       char* const memory = on.Workspace<char>(0);
       auto* const row_of = on.Workspace<int64_t>(rows_at);
       if (count > 0) {
-        on(keys_code, Flat(count), SparseKeyParams{{at[0], kind}, count, rows, inner, turned, sorting.input(memory), on.Site(row), on.Site(deep)});
+        on(keys_code, Flat(count),
+           SparseKeyParams{
+               {at[0], kind}, count, rows, inner, turned, sorting.input(memory), on.Site(row), on.Site(deep)});
         sorting.Launch(on, memory);
-        on(rows_code, Flat(count), SparseRowParams{sorting.places(memory), {at[0], kind}, at[1], count, turned, row_of, memory + scales_at});
+        on(rows_code, Flat(count),
+           SparseRowParams{sorting.places(memory), {at[0], kind}, at[1], count, turned, row_of, memory + scales_at});
         if (turns) turning.Launch(on, at[3], memory + turned_at);
       }
       SegmentSumParams p = {};
@@ -75,6 +86,7 @@ struct SparseProductKernel {
 }  // namespace
 
 TENON_GPU_KERNEL(SparseTensorDenseMatMul) = Kernel<SparseProductKernel>(
-    "SparseTensorDenseMatMul", {.constraints = sdk::Constraints<Multiplied::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list});
+    "SparseTensorDenseMatMul",
+    {.constraints = sdk::Constraints<Multiplied::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list});
 
 }  // namespace tenon::gpu

@@ -16,7 +16,8 @@ struct Betainc {
       for (int i = 0; i < 3; ++i) {
         const sdk::Dims dims = s.in(i);
         if (!dims.empty() && !std::equal(dims.begin(), dims.end(), out.begin(), out.end())) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", dims, " is no scalar, and does not have the shape ", out);
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", dims,
+                    " is no scalar, and does not have the shape ", out);
         }
         params.steps[i] = dims.empty() ? 0 : 1;
       }
@@ -36,9 +37,12 @@ using Wide = Types<float, double>;
 
 }  // namespace
 
-#define TENON_GPU_ONE(Name) TENON_GPU_KERNEL(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
-#define TENON_GPU_TWO(Name) TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceEither});
-#define TENON_GPU_TWO_WIDE(Name) TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Wide>, .in_place = sdk::kInPlaceEither});
+#define TENON_GPU_ONE(Name) \
+  TENON_GPU_KERNEL(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
+#define TENON_GPU_TWO(Name) \
+  TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceEither});
+#define TENON_GPU_TWO_WIDE(Name) \
+  TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Wide>, .in_place = sdk::kInPlaceEither});
 TENON_GPU_SPECIAL_OF_ONE(TENON_GPU_ONE)
 TENON_GPU_SPECIAL_OF_TWO(TENON_GPU_TWO)
 TENON_GPU_SPECIAL_OF_TWO_WIDE(TENON_GPU_TWO_WIDE)

@@ -24,7 +24,8 @@ TurnedFilter::~TurnedFilter() {
   {
     All& all = All::The();
     const std::lock_guard lock(all.mutex);
-    if (const auto own = all.filters.find(key_); own != all.filters.end() && own->second.expired()) all.filters.erase(own);
+    if (const auto own = all.filters.find(key_); own != all.filters.end() && own->second.expired())
+      all.filters.erase(own);
   }
   const auto let_go = [buffer = buffer_] { tenon_plugin_host->buffer_release(buffer); };
   queue_->HasReached(mark_) || queue_->device().is_lost() ? let_go() : queue_->FreeLater(let_go);
@@ -32,7 +33,8 @@ TurnedFilter::~TurnedFilter() {
 
 std::shared_ptr<TurnedFilter> TurnedFilter::New(Queue& queue, const Key& key) {
   void* memory = nullptr;
-  if (!queue.device().Allocate(kDeviceKind, key.layout.bytes(), kDeviceAlignment, &queue, &memory, false).ok()) return nullptr;
+  if (!queue.device().Allocate(kDeviceKind, key.layout.bytes(), kDeviceAlignment, &queue, &memory, false).ok())
+    return nullptr;
   return std::shared_ptr<TurnedFilter>(new TurnedFilter(queue.shared_from_this(), key, static_cast<char*>(memory)));
 }
 
@@ -58,7 +60,8 @@ std::shared_ptr<TurnedFilter> TurnedFilter::OfLasting(Queue& queue, const View& 
 std::shared_ptr<TurnedFilter> TurnedFilter::InCapture(Queue& capture, const View& value, const FilterLayout& layout) {
   const Key key = {&capture, value.buffer, sdk::Data<const void>(value), layout};
   for (const auto& kept : capture.kept()) {
-    if (auto filter = std::dynamic_pointer_cast<TurnedFilter>(kept); filter != nullptr && filter->key_ == key) return filter;
+    if (auto filter = std::dynamic_pointer_cast<TurnedFilter>(kept); filter != nullptr && filter->key_ == key)
+      return filter;
   }
   auto made = New(*capture.parent(), key);
   if (made != nullptr) capture.Keep(made);
@@ -68,8 +71,8 @@ std::shared_ptr<TurnedFilter> TurnedFilter::InCapture(Queue& capture, const View
 namespace {
 
 constexpr uint32_t kLongestPause = 1024;
-// How many runs a value has to serve so that the next one is held at once. A new value is a new graph, which costs about as much as it saves
-// in so many launches.
+// How many runs a value has to serve so that the next one is held at once. A new value is a new graph, which costs
+// about as much as it saves in so many launches.
 constexpr uint64_t kLong = 64;
 
 }  // namespace
@@ -85,7 +88,8 @@ std::shared_ptr<TurnedFilter> FilterKeeper::Find(const tenon_frame& frame, const
     if (found != nullptr) return found;
   }
   // Read-only values with buffers are there from the beginning of the captured work to its end.
-  return parent != nullptr && (value.flags & TENON_VIEW_READ_ONLY) != 0 ? TurnedFilter::InCapture(queue, value, layout_) : nullptr;
+  return parent != nullptr && (value.flags & TENON_VIEW_READ_ONLY) != 0 ? TurnedFilter::InCapture(queue, value, layout_)
+                                                                        : nullptr;
 }
 
 std::shared_ptr<TurnedFilter> FilterKeeper::FindLasting(const View& value, Queue& queue, bool in_capture) {

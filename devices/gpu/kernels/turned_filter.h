@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters in the layout of the vendor's library, which are turned once for each value and not once for each launch.
 //
-// Who has turned a constant or a variable's value (tenon/ext/draft/lasting_view.h) holds the value: nobody changes it then, and no other
-// takes its place in memory. Captured work that reads a turned filter holds it for as long as there is the graph: the addresses with which a
-// graph is launched are those of the value that it holds, so that it is never an old one. A variable that is given another value has
-// other memory then, and so another graph.
-// What changes in every step (the value is not lasting: the captured work updates it in place) is turned in each launch, once for all
+// Who has turned a constant or a variable's value (tenon/ext/draft/lasting_view.h) holds the value: nobody changes it
+// then, and no other takes its place in memory. Captured work that reads a turned filter holds it for as long as there
+// is the graph: the addresses with which a graph is launched are those of the value that it holds, so that it is never
+// an old one. A variable that is given another value has other memory then, and so another graph. What changes in every
+// step (the value is not lasting: the captured work updates it in place) is turned in each launch, once for all
 // convolutions of the captured work that read it.
 //
-// A turned filter is of one queue, in whose order it is made, read and freed. Where there is no memory for it the filter is turned in each
-// launch, into the run's workspace. Threads: any.
+// A turned filter is of one queue, in whose order it is made, read and freed. Where there is no memory for it the
+// filter is turned in each launch, into the run's workspace. Threads: any.
 #ifndef TENON_DEVICES_GPU_KERNELS_TURNED_FILTER_H_
 #define TENON_DEVICES_GPU_KERNELS_TURNED_FILTER_H_
 
@@ -63,7 +63,8 @@ class TurnedFilter final : public Kept {
     auto operator<=>(const Key&) const = default;
   };
   struct All;
-  TurnedFilter(std::shared_ptr<Queue> queue, const Key& key, char* memory) : queue_(std::move(queue)), key_(key), memory_(memory) {}
+  TurnedFilter(std::shared_ptr<Queue> queue, const Key& key, char* memory)
+      : queue_(std::move(queue)), key_(key), memory_(memory) {}
   static std::shared_ptr<TurnedFilter> New(Queue& queue, const Key& key);
   template <class Turn>
   void MakeNow(Launcher& on, const Turn& turn) {
@@ -85,15 +86,19 @@ class TurnedFilter final : public Kept {
 // What a plan of a convolution knows of its filter from run to run: whether it is worth holding.
 class FilterKeeper {
  public:
-  FilterKeeper(const FilterLayout& layout, bool is_constant) : layout_(layout), is_constant_(is_constant), wait_(is_constant ? 0 : kFirstWait) {}
+  FilterKeeper(const FilterLayout& layout, bool is_constant)
+      : layout_(layout), is_constant_(is_constant), wait_(is_constant ? 0 : kFirstWait) {}
   // The turned filter that a run is to read; NULL: none, it turns its own.
   std::shared_ptr<TurnedFilter> Find(const tenon_frame& frame, const View& value);
 
  private:
-  // Runs of plain queues before the first value is held: what is captured soon tells by then whether it updates the filter itself.
+  // Runs of plain queues before the first value is held: what is captured soon tells by then whether it updates the
+  // filter itself.
   static constexpr uint32_t kFirstWait = 8;
   std::shared_ptr<TurnedFilter> FindLasting(const View& value, Queue& queue, bool in_capture);
-  bool IsSame(const View& value) const { return !held_.empty() && buffer_ == value.buffer && data_ == sdk::Data<const void>(value); }
+  bool IsSame(const View& value) const {
+    return !held_.empty() && buffer_ == value.buffer && data_ == sdk::Data<const void>(value);
+  }
   bool IsWorthATry(bool in_capture);
 
   const FilterLayout layout_;
@@ -103,7 +108,8 @@ class FilterKeeper {
   const tenon_buffer* buffer_ = nullptr;             // that value's
   const void* data_ = nullptr;
   uint64_t runs_ = 0;        // that read it
-  uint32_t pause_ = 1, wait_;  // runs that are passed over after a value that changed soon, and how many of them are left
+  uint32_t pause_ = 1,
+           wait_;  // runs that are passed over after a value that changed soon, and how many of them are left
 };
 
 }  // namespace tenon::gpu

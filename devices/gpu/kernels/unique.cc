@@ -21,7 +21,8 @@ struct UniqueKernel : NamedKernel {
     }
     void Make(Shapes& s) {
       count = sdk::Count(s.in(0));
-      if (count > std::numeric_limits<int32_t>::max() / 2) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs tell at most 2^30 elements apart; these are ", count);
+      if (count > std::numeric_limits<int32_t>::max() / 2)
+        sdk::Fail(TENON_UNIMPLEMENTED, "GPUs tell at most 2^30 elements apart; these are ", count);
       const uint32_t dtype = UnsignedType(s.dtype(0));
       slots = std::bit_ceil(static_cast<uint32_t>(2 * count + 1));
       taken_at = s.Workspace(4 * static_cast<int64_t>(slots));
@@ -83,6 +84,7 @@ constexpr auto& kTypes = sdk::Constraints<UniqueTypes::Constraint<"T">>::list;
 }  // namespace
 
 TENON_GPU_KERNEL(Unique) = PlainKernel<UniqueKernel<false>>("Unique", {.constraints = kTypes, .dynamic_outputs = 1});
-TENON_GPU_KERNEL(UniqueWithCounts) = PlainKernel<UniqueKernel<true>>("UniqueWithCounts", {.constraints = kTypes, .dynamic_outputs = 0b101});
+TENON_GPU_KERNEL(UniqueWithCounts) = PlainKernel<UniqueKernel<true>>("UniqueWithCounts",
+                                                                     {.constraints = kTypes, .dynamic_outputs = 0b101});
 
 }  // namespace tenon::gpu

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables in device memory: reads give no work to the queue, writes are one piece of work each. Also the optimizers' steps.
+// Variables in device memory: reads give no work to the queue, writes are one piece of work each. Also the optimizers'
+// steps.
 //
-// An update is ended as soon as its work is submitted; when that fails later, the host marks the variable. Slots are updated
-// together with their variable, and its scalars are read when the work runs. Old and new may be the same memory.
+// An update is ended as soon as its work is submitted; when that fails later, the host marks the variable. Slots are
+// updated together with their variable, and its scalars are read when the work runs. Old and new may be the same
+// memory.
 #include "code/variable.h"
 
 #include <algorithm>
@@ -95,7 +97,9 @@ struct AssignAddKernel : WritingKernel<kReference> {
     LateUpdate update(c, c.resource(0), this->lock, value.dtype, sdk::DimsOf(value));
     const int64_t count = sdk::Count(value) * plan.sum.elements;
     SubmitTo(*c.frame(), [&](Launcher& on) {
-      on(plan.code, Flat(count), AccumulateParams{update.template old_data<void>(), sdk::Data<const void>(value), update.template new_data<void>(), count});
+      on(plan.code, Flat(count),
+         AccumulateParams{update.template old_data<void>(), sdk::Data<const void>(value),
+                          update.template new_data<void>(), count});
     });
     update.Commit();
     this->GiveOn(c);
@@ -112,7 +116,8 @@ class BadScalars {
   explicit BadScalars(const Shapes& s) {
     if constexpr (requires { Optimizer::kBadScalars; }) {
       static_assert(std::size(Optimizer::kBadScalars) <= kMostBadScalars);
-      for (size_t i = 0; i < std::size(Optimizer::kBadScalars); ++i) sites_[i] = s.Site(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[i]);
+      for (size_t i = 0; i < std::size(Optimizer::kBadScalars); ++i)
+        sites_[i] = s.Site(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[i]);
     }
   }
   void Set(const Launcher& on, ApplyParams<Optimizer>* params) const {
@@ -187,7 +192,8 @@ struct ApplyKernel : WritingKernel<kReference> {
       if constexpr (kMayJoin<Optimizer> && !kReference) {
         using Steps = JoinedSteps<Optimizer>;
         const std::string several = sdk::Concat("ApplyMany", kernel.code.substr(std::string_view("Apply").size()));
-        joining = {s.Code(several, s.dtype(Optimizer::kGradient)), sizeof(typename Steps::Several), &Steps::Begin, &Steps::Join, &Steps::GridOf};
+        joining = {s.Code(several, s.dtype(Optimizer::kGradient)), sizeof(typename Steps::Several), &Steps::Begin,
+                   &Steps::Join, &Steps::GridOf};
       }
     }
     Function code;
@@ -195,7 +201,14 @@ struct ApplyKernel : WritingKernel<kReference> {
     Joining joining;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    Params params = {optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(Optimizer::kGradient)), {}, 0, {}, {}, {}};
+    Params params = {optimizer,
+                     sdk::Data<const void>(c.input_view(Optimizer::kGradient)),
+                     sdk::Count(c.input_view(Optimizer::kGradient)),
+                     {},
+                     0,
+                     {},
+                     {},
+                     {}};
     for (int i = 0; i < Params::kScalars; ++i) SetScalar(c.input_view(Optimizer::kScalars[i]), i, &params);
     Begin<0>(plan, c, &params);
     this->GiveOn(c);
@@ -216,7 +229,8 @@ struct ApplyKernel : WritingKernel<kReference> {
         plan.bad_scalars.Set(on, params);
         // Without elements too: the scalars may be bad.
         constexpr bool kMayBeBad = requires { Optimizer::kBadScalars; };
-        on.Joinable(plan.code, Flat(kMayBeBad ? std::max<int64_t>(params->count, 1) : params->count), *params, plan.joining);
+        on.Joinable(plan.code, Flat(kMayBeBad ? std::max<int64_t>(params->count, 1) : params->count), *params,
+                    plan.joining);
       });
     }
     update.Commit();
@@ -231,7 +245,8 @@ struct SparseApplyKernel : WritingKernel<kReference> {
   using Params = SparseApplyParams<Optimizer>;
   static constexpr int kIndices = Optimizer::kGradient + 1;
 
-  SparseApplyKernel(sdk::CreateContext& c, std::string_view code) : WritingKernel<kReference>(c), optimizer(c), code(code) {}
+  SparseApplyKernel(sdk::CreateContext& c, std::string_view code)
+      : WritingKernel<kReference>(c), optimizer(c), code(code) {}
   struct Plan {
     Plan(const SparseApplyKernel& kernel, sdk::PrepareContext& c) {
       const Shapes s = kernel.ShapesOf(c);
@@ -246,8 +261,19 @@ struct SparseApplyKernel : WritingKernel<kReference> {
     BadScalars<Optimizer> bad_scalars;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    Params params = {{optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(kIndices)), {}, 0, {}, {}, {}},
-                     sdk::Data<const void>(c.input_view(kIndices)), c.input_view(kIndices).dtype == TENON_DT_INT64, 0, 0, {}};
+    Params params = {{optimizer,
+                      sdk::Data<const void>(c.input_view(Optimizer::kGradient)),
+                      sdk::Count(c.input_view(kIndices)),
+                      {},
+                      0,
+                      {},
+                      {},
+                      {}},
+                     sdk::Data<const void>(c.input_view(kIndices)),
+                     c.input_view(kIndices).dtype == TENON_DT_INT64,
+                     0,
+                     0,
+                     {}};
     for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) {
       const int input = Optimizer::kScalars[i];
       SetScalar(c.input_view(input + (input > Optimizer::kGradient ? 1 : 0)), i, &params.dense);
@@ -281,8 +307,8 @@ struct SparseApplyKernel : WritingKernel<kReference> {
     params->rows = dims[0];
     params->row = sdk::Count(dims.subspan(1));
     if (sdk::Count(gradient) != sdk::Multiply(params->dense.count, params->row)) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", sdk::DimsOf(gradient), " does not fit ", params->dense.count,
-                " rows of a variable of shape ", dims);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", sdk::DimsOf(gradient), " does not fit ",
+                params->dense.count, " rows of a variable of shape ", dims);
     }
   }
   // Without indices too: the scalars may be bad.
@@ -308,15 +334,23 @@ template <class Optimizer>
 using TypesOf = std::conditional_t<requires { Optimizer::kWidest; }, Types<float, double>, Floats>;
 template <class Optimizer>
 constexpr sdk::Traits StepTraits(bool reference) {
-  return {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(reference)};
+  return {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">>::list,
+          .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(reference)};
 }
 template <class Optimizer>
-constexpr sdk::Traits kSparseTraits = {.constraints = sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list};
+constexpr sdk::Traits kSparseTraits = {.constraints =
+                                           sdk::Constraints<typename TypesOf<Optimizer>::template Constraint<"T">,
+                                                            sdk::Indices::Constraint<"Tindices">>::list};
 constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"T">>::list};
-constexpr sdk::Traits kResourceUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(false)};
+constexpr sdk::Traits kResourceUpdateTraits = {
+    .constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"dtype">>::list,
+    .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(false)};
 constexpr sdk::Traits kAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list};
-constexpr sdk::Traits kResourceAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(false)};
-constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_PASSIVE, .dynamic_outputs = 1};
+constexpr sdk::Traits kResourceAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list,
+                                               .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(false)};
+constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list,
+                               .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_PASSIVE,
+                               .dynamic_outputs = 1};
 
 }  // namespace
 
@@ -325,12 +359,15 @@ TENON_GPU_KERNEL(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTrai
 TENON_GPU_KERNEL(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
 TENON_GPU_KERNEL(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
 TENON_GPU_KERNEL(AssignSub) = PlainKernel<AssignAddKernel<true, true>>("AssignSub", kUpdateTraits);
-TENON_GPU_KERNEL(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdateTraits);
-TENON_GPU_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdateTraits);
+TENON_GPU_KERNEL(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp",
+                                                                                   kResourceUpdateTraits);
+TENON_GPU_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp",
+                                                                                  kResourceUpdateTraits);
 
 // Name, optimizer, whether of a reference.
-#define TENON_GPU_STEP_KERNEL(Name, Optimizer, reference) \
-  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, StepTraits<sdk::Optimizer>(reference));
+#define TENON_GPU_STEP_KERNEL(Name, Optimizer, reference)                                                  \
+  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>( \
+      #Name, StepTraits<sdk::Optimizer>(reference));
 TENON_GPU_STEP_KERNEL(ApplyGradientDescent, GradientDescent, true)
 TENON_GPU_STEP_KERNEL(ResourceApplyGradientDescent, GradientDescent, false)
 TENON_GPU_STEP_KERNEL(ApplyMomentum, Momentum, true)
@@ -366,8 +403,9 @@ TENON_GPU_STEP_KERNEL(ResourceApplyProximalAdagrad, ProximalAdagrad, false)
 TENON_GPU_STEP_KERNEL(ApplyAdagradDA, AdagradDualAveraging, true)
 TENON_GPU_STEP_KERNEL(ResourceApplyAdagradDA, AdagradDualAveraging, false)
 
-#define TENON_GPU_SPARSE_STEP_KERNEL(Name, Optimizer, reference) \
-  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<SparseApplyKernel<sdk::Optimizer, reference>, "SparseApply" #Optimizer>>(#Name, kSparseTraits<sdk::Optimizer>);
+#define TENON_GPU_SPARSE_STEP_KERNEL(Name, Optimizer, reference)                                                       \
+  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<SparseApplyKernel<sdk::Optimizer, reference>, "SparseApply" #Optimizer>>( \
+      #Name, kSparseTraits<sdk::Optimizer>);
 TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyMomentum, Momentum, true)
 TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyMomentum, Momentum, false)
 TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyKerasMomentum, KerasMomentum, false)

@@ -15,7 +15,8 @@ struct WhereKernel : NamedKernel {
     Plan(const WhereKernel& kernel, sdk::PrepareContext& c) {
       kernel.Prepare(c, [&](Shapes& s) {
         const sdk::Dims dims = s.in(0);
-        if (dims.size() > kMostWhereDims) sdk::Fail(TENON_UNIMPLEMENTED, "a tensor of rank ", dims.size(), "; GPUs take up to ", kMostWhereDims);
+        if (dims.size() > kMostWhereDims)
+          sdk::Fail(TENON_UNIMPLEMENTED, "a tensor of rank ", dims.size(), "; GPUs take up to ", kMostWhereDims);
         params.count = sdk::Count(dims);
         params.rank = static_cast<int32_t>(dims.size());
         for (size_t d = 0; d < dims.size(); ++d) params.dims[d] = DimOf(dims[d]);
@@ -51,7 +52,8 @@ struct WhereKernel : NamedKernel {
 
 }  // namespace
 
-TENON_GPU_KERNEL(Where) =
-    PlainKernel<WhereKernel>("Where", {.constraints = sdk::Constraints<WhereTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
+TENON_GPU_KERNEL(Where) = PlainKernel<WhereKernel>("Where",
+                                                   {.constraints = sdk::Constraints<WhereTypes::Constraint<"T">>::list,
+                                                    .dynamic_outputs = 1});
 
 }  // namespace tenon::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the place of device code: none, for a vendor's plugin that tests build without the vendor's compiler (tenon_gpu_plugin in images.cmake).
+// In the place of device code: none, for a vendor's plugin that tests build without the vendor's compiler
+// (tenon_gpu_plugin in images.cmake).
 #include "images.h"
 
 extern "C" {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libamdhip64.so.7 whose GPUs are the emulated ones (devices/gpu/emulation), so that the plugin tenon.rocm itself runs where there is no GPU:
-// all of it but the machine code, in whose place stand the kernels of the same names.
+// A libamdhip64.so.7 whose GPUs are the emulated ones (devices/gpu/emulation), so that the plugin tenon.rocm itself
+// runs where there is no GPU: all of it but the machine code, in whose place stand the kernels of the same names.
 //
-// It is as strict as HIP's documentation. TENON_EMULATED_HIP_WAITS: what memory streams wait for, as releases of the real one have it: "any" that the
-// runtime has allocated (where it is unset), "signal" memory alone, or "nothing"; what else they are told to wait for is an invalid value. They write into
-// any memory of the runtime, and nowhere else. TENON_EMULATED_GPUS: how many there are (1). TENON_EMULATED_LOSE_AFTER: GPU 0 is lost after so many
-// pieces of work (never).
+// It is as strict as HIP's documentation. TENON_EMULATED_HIP_WAITS: what memory streams wait for, as releases of the
+// real one have it: "any" that the runtime has allocated (where it is unset), "signal" memory alone, or "nothing"; what
+// else they are told to wait for is an invalid value. They write into any memory of the runtime, and nowhere else.
+// TENON_EMULATED_GPUS: how many there are (1). TENON_EMULATED_LOSE_AFTER: GPU 0 is lost after so many pieces of work
+// (never).
 #include <hip/hip_runtime_api.h>
 
 #include <cstdlib>
@@ -157,7 +158,8 @@ bool MayBeWaitedFor(const void* word) {
   const char* const wished = std::getenv("TENON_EMULATED_HIP_WAITS");
   const std::string_view waits = wished == nullptr ? "any" : wished;
   if (waits == "nothing") return false;
-  return TheDriver().memory.IsSignal(word) || (waits == "any" && (TheDriver().memory.Has(word) || IsDeviceMemory(word)));
+  return TheDriver().memory.IsSignal(word) ||
+         (waits == "any" && (TheDriver().memory.Has(word) || IsDeviceMemory(word)));
 }
 hipError_t AllocateHost(void** out, size_t bytes, bool is_signal) {
   TENON_TRY_HIP(ToResult(CardOf(current).AllocatePinned(bytes, out)));
@@ -182,7 +184,10 @@ hipError_t hipDriverGetVersion(int* version) {
   return hipSuccess;
 }
 const char* hipGetErrorName(hipError_t error) {
-  return error == hipErrorInvalidValue ? "hipErrorInvalidValue" : error == hipErrorOutOfMemory ? "hipErrorOutOfMemory" : error == hipErrorIllegalAddress ? "hipErrorIllegalAddress" : "another error";
+  return error == hipErrorInvalidValue     ? "hipErrorInvalidValue"
+         : error == hipErrorOutOfMemory    ? "hipErrorOutOfMemory"
+         : error == hipErrorIllegalAddress ? "hipErrorIllegalAddress"
+                                           : "another error";
 }
 const char* hipGetErrorString(hipError_t) { return "said by the emulated runtime"; }
 hipError_t hipGetDeviceCount(int* count) {
@@ -260,7 +265,8 @@ hipError_t hipFreeAsync(void* data, hipStream_t stream) {
 hipError_t hipHostMalloc(void** out, size_t bytes, unsigned int) { return AllocateHost(out, bytes, false); }
 hipError_t hipHostFree(void* data) { return FreeHost(data, false); }
 hipError_t hipExtMallocWithFlags(void** out, size_t bytes, unsigned int flags) {
-  return flags == hipMallocSignalMemory && bytes == sizeof(uint64_t) ? AllocateHost(out, bytes, true) : hipErrorInvalidValue;
+  return flags == hipMallocSignalMemory && bytes == sizeof(uint64_t) ? AllocateHost(out, bytes, true)
+                                                                     : hipErrorInvalidValue;
 }
 hipError_t hipFree(void* data) { return FreeHost(data, true); }
 hipError_t hipMemGetInfo(size_t* free, size_t* total) {
@@ -304,7 +310,8 @@ hipError_t hipStreamQuery(hipStream_t stream) {
 }
 hipError_t hipMemcpyAsync(void* target, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
   TENON_TRY_HIP(Check(stream));
-  return kind == hipMemcpyDefault ? ToResult(CardOf(current).Copy(target, source, bytes, stream->stream)) : hipErrorInvalidMemcpyDirection;
+  return kind == hipMemcpyDefault ? ToResult(CardOf(current).Copy(target, source, bytes, stream->stream))
+                                  : hipErrorInvalidMemcpyDirection;
 }
 hipError_t hipMemcpyPeerAsync(void* target, int to, const void* source, int from, size_t bytes, hipStream_t stream) {
   TENON_TRY_HIP(Check(stream));
@@ -313,9 +320,15 @@ hipError_t hipMemcpyPeerAsync(void* target, int to, const void* source, int from
   if (!CardOf(to).IsDeviceMemory(target) || !CardOf(from).IsDeviceMemory(source)) return hipErrorInvalidValue;
   return ToResult(CardOf(current).CopyBetween(target, CardOf(to), source, CardOf(from), bytes, stream->stream));
 }
-hipError_t hipMemsetD8Async(hipDeviceptr_t target, unsigned char value, size_t count, hipStream_t stream) { return Fill(target, value, 1, count, stream); }
-hipError_t hipMemsetD16Async(hipDeviceptr_t target, unsigned short value, size_t count, hipStream_t stream) { return Fill(target, value, 2, count, stream); }
-hipError_t hipMemsetD32Async(hipDeviceptr_t target, int value, size_t count, hipStream_t stream) { return Fill(target, static_cast<uint32_t>(value), 4, count, stream); }
+hipError_t hipMemsetD8Async(hipDeviceptr_t target, unsigned char value, size_t count, hipStream_t stream) {
+  return Fill(target, value, 1, count, stream);
+}
+hipError_t hipMemsetD16Async(hipDeviceptr_t target, unsigned short value, size_t count, hipStream_t stream) {
+  return Fill(target, value, 2, count, stream);
+}
+hipError_t hipMemsetD32Async(hipDeviceptr_t target, int value, size_t count, hipStream_t stream) {
+  return Fill(target, static_cast<uint32_t>(value), 4, count, stream);
+}
 hipError_t hipStreamWriteValue64(hipStream_t stream, void* word, uint64_t value, unsigned int) {
   TENON_TRY_HIP(Check(stream));
   if (!TheDriver().memory.Has(word) && !IsDeviceMemory(word)) return hipErrorInvalidValue;
@@ -344,7 +357,8 @@ hipError_t hipModuleLoadData(hipModule_t* out, const void* image) {
   } else if (std::memcmp(image, kLibrary.data(), kLibrary.size()) == 0) {
     uint64_t bytes = 0;
     std::memcpy(&bytes, static_cast<const char*>(image) + kLibrary.size(), sizeof bytes);
-    TENON_TRY_HIP(ToResult(CardOf(current).LoadModule(static_cast<const char*>(image) + kLibrary.size() + sizeof bytes, bytes, &module)));
+    TENON_TRY_HIP(ToResult(
+        CardOf(current).LoadModule(static_cast<const char*>(image) + kLibrary.size() + sizeof bytes, bytes, &module)));
   } else {
     return hipErrorInvalidImage;
   }
@@ -362,17 +376,20 @@ hipError_t hipModuleGetFunction(hipFunction_t* out, hipModule_t module, const ch
   Function function = nullptr;
   TENON_TRY_HIP(ToResult(CardOf(current).FindFunction(module->module, name, &function)));
   const std::lock_guard lock(TheDriver().mutex);
-  module->functions.push_back(std::make_unique<ihipModuleSymbol_t>(ihipModuleSymbol_t{current, reinterpret_cast<const EmulatedKernel*>(function)}));
+  module->functions.push_back(std::make_unique<ihipModuleSymbol_t>(
+      ihipModuleSymbol_t{current, reinterpret_cast<const EmulatedKernel*>(function)}));
   *out = module->functions.back().get();
   return hipSuccess;
 }
-hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int x, unsigned int y, unsigned int z, unsigned int threads, unsigned int threads_y,
-                                 unsigned int threads_z, unsigned int shared, hipStream_t stream, void** params, void** extra) {
+hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int x, unsigned int y, unsigned int z,
+                                 unsigned int threads, unsigned int threads_y, unsigned int threads_z,
+                                 unsigned int shared, hipStream_t stream, void** params, void** extra) {
   TENON_TRY_HIP(Check(function));
   TENON_TRY_HIP(Check(stream));
   if (threads_y != 1 || threads_z != 1 || shared != 0 || extra != nullptr) return hipErrorInvalidValue;
   const auto handle = reinterpret_cast<Function>(const_cast<EmulatedKernel*>(function->kernel));
-  return ToResult(CardOf(current).Launch(handle, Grid{{x, y, z}, threads}, params[0], function->kernel->params_bytes(), stream->stream));
+  return ToResult(CardOf(current).Launch(handle, Grid{{x, y, z}, threads}, params[0], function->kernel->params_bytes(),
+                                         stream->stream));
 }
 
 // ---- Events ----
@@ -421,7 +438,8 @@ hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned int
 
 hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode) {
   TENON_TRY_HIP(Check(stream));
-  return mode == hipStreamCaptureModeThreadLocal ? ToResult(CardOf(current).BeginCapture(stream->stream)) : hipErrorInvalidValue;
+  return mode == hipStreamCaptureModeThreadLocal ? ToResult(CardOf(current).BeginCapture(stream->stream))
+                                                 : hipErrorInvalidValue;
 }
 hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t* out) {
   *out = nullptr;

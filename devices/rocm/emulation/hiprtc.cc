@@ -40,9 +40,12 @@ hiprtcResult hiprtcVersion(int* major, int* minor) {
   *minor = HIP_VERSION_MINOR;
   return HIPRTC_SUCCESS;
 }
-const char* hiprtcGetErrorString(hiprtcResult result) { return result == HIPRTC_SUCCESS ? "no error" : "an error of the emulated hiprtc"; }
+const char* hiprtcGetErrorString(hiprtcResult result) {
+  return result == HIPRTC_SUCCESS ? "no error" : "an error of the emulated hiprtc";
+}
 // The headers are those of the host's compiler, from the same folders.
-hiprtcResult hiprtcCreateProgram(hiprtcProgram* out, const char* source, const char*, int headers, const char**, const char**) {
+hiprtcResult hiprtcCreateProgram(hiprtcProgram* out, const char* source, const char*, int headers, const char**,
+                                 const char**) {
   if (source == nullptr || headers <= 0) return HIPRTC_ERROR_INVALID_INPUT;
   *out = new _hiprtcProgram{source, "", ""};
   return HIPRTC_SUCCESS;
@@ -58,7 +61,8 @@ hiprtcResult hiprtcCompileProgram(hiprtcProgram program, int, const char**) {
   program->log = outcome.message;
   if (!outcome.ok()) return HIPRTC_ERROR_COMPILATION;
   const uint64_t bytes = code.size();
-  program->image = "emulated" + std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) + std::string(code.begin(), code.end());
+  program->image = "emulated" + std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes) +
+                   std::string(code.begin(), code.end());
   return HIPRTC_SUCCESS;
 }
 hiprtcResult hiprtcGetCodeSize(hiprtcProgram program, size_t* bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with MIOpen's functions that computes in the host's memory, on emulated streams (devices/gpu/emulation/stream.h), as far as
-// devices/rocm/miopen.h asks it. Of its three solutions one wants too much workspace, one cannot be compiled, one computes; a solution
-// that was not compiled does not run. For tests.
+// A library with MIOpen's functions that computes in the host's memory, on emulated streams
+// (devices/gpu/emulation/stream.h), as far as devices/rocm/miopen.h asks it. Of its three solutions one wants too much
+// workspace, one cannot be compiled, one computes; a solution that was not compiled does not run. For tests.
 #include <memory>
 #include <set>
 
@@ -64,7 +64,8 @@ Status Compile(OpenHandle handle, uint64_t id) {
   handle->compiled.insert(id);
   return 0;
 }
-Status Run(OpenHandle handle, const Convolved& c, const void* x, const void* w, const void* y, void* workspace, size_t bytes, uint64_t id) {
+Status Run(OpenHandle handle, const Convolved& c, const void* x, const void* w, const void* y, void* workspace,
+           size_t bytes, uint64_t id) {
   if (handle->compiled.count(id) == 0 || bytes < kWorkspace || workspace == nullptr) return kBadParameter;
   static_cast<tenon::gpu::EmulatedStream*>(handle->stream)->Give([=] {
     c.Compute(52, const_cast<void*>(x), const_cast<void*>(w), const_cast<void*>(y));
@@ -98,7 +99,10 @@ Status miopenDestroyTensorDescriptor(OpenTensor tensor) {
 }
 Status miopenSetTensorDescriptor(OpenTensor tensor, OpenType type, int rank, const int* dims, const int* strides) {
   if (rank != 4) return kBadParameter;
-  tensor->tensor.type = type == kOpenDouble ? Number::kDouble : type == kOpenHalf ? Number::kHalf : type == kOpenBfloat16 ? Number::kBfloat16 : Number::kFloat;
+  tensor->tensor.type = type == kOpenDouble     ? Number::kDouble
+                        : type == kOpenHalf     ? Number::kHalf
+                        : type == kOpenBfloat16 ? Number::kBfloat16
+                                                : Number::kFloat;
   tensor->tensor.dims.assign(dims, dims + rank);
   tensor->tensor.strides.assign(strides, strides + rank);
   return 0;
@@ -111,7 +115,8 @@ Status miopenDestroyConvolutionDescriptor(OpenWindow window) {
   delete window;
   return 0;
 }
-Status miopenInitConvolutionDescriptor(OpenWindow window, int mode, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w) {
+Status miopenInitConvolutionDescriptor(OpenWindow window, int mode, int pad_h, int pad_w, int stride_h, int stride_w,
+                                       int dilation_h, int dilation_w) {
   *window = {{pad_h, pad_w}, {stride_h, stride_w}, {dilation_h, dilation_w}, 1, 0};
   return mode == kOpenConvolution ? 0 : kBadParameter;
 }
@@ -125,36 +130,45 @@ Status miopenSetConvolutionAttribute(OpenWindow window, int attribute, int value
   return 0;
 }
 
-Status miopenConvolutionForwardGetSolution(OpenHandle, OpenTensor w, OpenTensor x, OpenWindow window, OpenTensor y, size_t most, size_t* count, OpenSolution* out) {
+Status miopenConvolutionForwardGetSolution(OpenHandle, OpenTensor w, OpenTensor x, OpenWindow window, OpenTensor y,
+                                           size_t most, size_t* count, OpenSolution* out) {
   return GetSolutions(ProblemOf(Convolved::kForward, x, w, y, window), window, most, count, out);
 }
-Status miopenConvolutionForwardCompileSolution(OpenHandle handle, OpenTensor, OpenTensor, OpenWindow, OpenTensor, uint64_t id) { return Compile(handle, id); }
-Status miopenConvolutionForwardImmediate(OpenHandle handle, OpenTensor w, const void* w_data, OpenTensor x, const void* x_data, OpenWindow window, OpenTensor y,
-                                         void* y_data, void* workspace, size_t bytes, uint64_t id) {
+Status miopenConvolutionForwardCompileSolution(OpenHandle handle, OpenTensor, OpenTensor, OpenWindow, OpenTensor,
+                                               uint64_t id) {
+  return Compile(handle, id);
+}
+Status miopenConvolutionForwardImmediate(OpenHandle handle, OpenTensor w, const void* w_data, OpenTensor x,
+                                         const void* x_data, OpenWindow window, OpenTensor y, void* y_data,
+                                         void* workspace, size_t bytes, uint64_t id) {
   return Run(handle, ProblemOf(Convolved::kForward, x, w, y, window), x_data, w_data, y_data, workspace, bytes, id);
 }
 
-Status miopenConvolutionBackwardDataGetSolution(OpenHandle, OpenTensor y, OpenTensor w, OpenWindow window, OpenTensor x, size_t most, size_t* count,
-                                                OpenSolution* out) {
+Status miopenConvolutionBackwardDataGetSolution(OpenHandle, OpenTensor y, OpenTensor w, OpenWindow window, OpenTensor x,
+                                                size_t most, size_t* count, OpenSolution* out) {
   return GetSolutions(ProblemOf(Convolved::kImage, x, w, y, window), window, most, count, out);
 }
-Status miopenConvolutionBackwardDataCompileSolution(OpenHandle handle, OpenTensor, OpenTensor, OpenWindow, OpenTensor, uint64_t id) {
+Status miopenConvolutionBackwardDataCompileSolution(OpenHandle handle, OpenTensor, OpenTensor, OpenWindow, OpenTensor,
+                                                    uint64_t id) {
   return Compile(handle, id);
 }
-Status miopenConvolutionBackwardDataImmediate(OpenHandle handle, OpenTensor y, const void* y_data, OpenTensor w, const void* w_data, OpenWindow window, OpenTensor x,
-                                              void* x_data, void* workspace, size_t bytes, uint64_t id) {
+Status miopenConvolutionBackwardDataImmediate(OpenHandle handle, OpenTensor y, const void* y_data, OpenTensor w,
+                                              const void* w_data, OpenWindow window, OpenTensor x, void* x_data,
+                                              void* workspace, size_t bytes, uint64_t id) {
   return Run(handle, ProblemOf(Convolved::kImage, x, w, y, window), x_data, w_data, y_data, workspace, bytes, id);
 }
 
-Status miopenConvolutionBackwardWeightsGetSolution(OpenHandle, OpenTensor y, OpenTensor x, OpenWindow window, OpenTensor w, size_t most, size_t* count,
-                                                   OpenSolution* out) {
+Status miopenConvolutionBackwardWeightsGetSolution(OpenHandle, OpenTensor y, OpenTensor x, OpenWindow window,
+                                                   OpenTensor w, size_t most, size_t* count, OpenSolution* out) {
   return GetSolutions(ProblemOf(Convolved::kFilter, x, w, y, window), window, most, count, out);
 }
-Status miopenConvolutionBackwardWeightsCompileSolution(OpenHandle handle, OpenTensor, OpenTensor, OpenWindow, OpenTensor, uint64_t id) {
+Status miopenConvolutionBackwardWeightsCompileSolution(OpenHandle handle, OpenTensor, OpenTensor, OpenWindow,
+                                                       OpenTensor, uint64_t id) {
   return Compile(handle, id);
 }
-Status miopenConvolutionBackwardWeightsImmediate(OpenHandle handle, OpenTensor y, const void* y_data, OpenTensor x, const void* x_data, OpenWindow window,
-                                                 OpenTensor w, void* w_data, void* workspace, size_t bytes, uint64_t id) {
+Status miopenConvolutionBackwardWeightsImmediate(OpenHandle handle, OpenTensor y, const void* y_data, OpenTensor x,
+                                                 const void* x_data, OpenWindow window, OpenTensor w, void* w_data,
+                                                 void* workspace, size_t bytes, uint64_t id) {
   return Run(handle, ProblemOf(Convolved::kFilter, x, w, y, window), x_data, w_data, y_data, workspace, bytes, id);
 }
 

@@ -31,14 +31,15 @@ class Geometry {
   // Steps from channel to channel in an image, and where a pixel's first channel is.
   int64_t Step(const sdk::Image& image) const { return channels_first ? image.pixels() : 1; }
   int64_t At(const sdk::Image& image, int64_t batch, int64_t pixel) const {
-    return channels_first ? batch * image.channels * image.pixels() + pixel : (batch * image.pixels() + pixel) * image.channels;
+    return channels_first ? batch * image.channels * image.pixels() + pixel
+                          : (batch * image.pixels() + pixel) * image.channels;
   }
   // Where filter channel 0 of the group stands in y, for output pixel p.
   int64_t Result(int64_t p, int64_t group) const {
     return At(y, p / y.pixels(), p % y.pixels()) + group * group_filters * Step(y);
   }
-  // function(cell, at) for the cells of pixel p's patch: its channels stand in x from `cell` on, or are padding where it is -1;
-  // in the patch from `at` on.
+  // function(cell, at) for the cells of pixel p's patch: its channels stand in x from `cell` on, or are padding where
+  // it is -1; in the patch from `at` on.
   template <class Function>
   void ForEachCell(int64_t p, int64_t group, Function&& function) const {
     const int64_t batch = p / y.pixels(), oy = p % y.pixels() / y.width, ox = p % y.width;
@@ -116,13 +117,16 @@ struct Conv2DKernel {
     }
     template <class T>
     static void Loop(const ConvPlan& p, char* const* at) {
-      std::vector<float> patches(Size(p.block, p.patch)), weights(Size(p.patch, p.group_filters)), sums(Size(p.block, p.group_filters));
+      std::vector<float> patches(Size(p.block, p.patch)), weights(Size(p.patch, p.group_filters)),
+          sums(Size(p.block, p.group_filters));
       T* out = reinterpret_cast<T*>(at[2]);
       for (int64_t g = 0; g < p.filter.groups; ++g) {
-        Fetch(reinterpret_cast<const T*>(at[1]) + g * p.group_filters, p.patch, p.group_filters, p.filter.out, 1, p.round, weights.data());
+        Fetch(reinterpret_cast<const T*>(at[1]) + g * p.group_filters, p.patch, p.group_filters, p.filter.out, 1,
+              p.round, weights.data());
         p.ForEachBlock([&](int64_t begin, int64_t count) {
           p.FetchPatches(reinterpret_cast<const T*>(at[0]), begin, count, g, patches.data());
-          MultiplyFolds({patches.data(), p.patch, 1}, weights.data(), count, p.group_filters, p.patch, p.fold, false, sums.data());
+          MultiplyFolds({patches.data(), p.patch, 1}, weights.data(), count, p.group_filters, p.patch, p.fold, false,
+                        sums.data());
           for (int64_t i = 0; i < count; ++i) {
             T* to = out + p.Result(begin + i, g);
             for (int64_t j = 0; j < p.group_filters; ++j) {
@@ -151,23 +155,28 @@ struct BackpropInputKernel {
     }
     template <class T>
     static void Loop(const ConvPlan& p, char* const* at) {
-      std::vector<float> results(Size(p.block, p.group_filters)), weights(Size(p.group_filters, p.patch)), patches(Size(p.block, p.patch));
+      std::vector<float> results(Size(p.block, p.group_filters)), weights(Size(p.group_filters, p.patch)),
+          patches(Size(p.block, p.patch));
       std::vector<float> image(static_cast<size_t>(p.x.count()));
       for (int64_t g = 0; g < p.filter.groups; ++g) {
-        Fetch(reinterpret_cast<const T*>(at[1]) + g * p.group_filters, p.group_filters, p.patch, 1, p.filter.out, p.round, weights.data());
+        Fetch(reinterpret_cast<const T*>(at[1]) + g * p.group_filters, p.group_filters, p.patch, 1, p.filter.out,
+              p.round, weights.data());
         p.ForEachBlock([&](int64_t begin, int64_t count) {
           p.FetchResults(reinterpret_cast<const T*>(at[2]), begin, count, g, results.data());
-          MultiplyFolds({results.data(), p.group_filters, 1}, weights.data(), count, p.patch, p.group_filters, p.fold, false, patches.data());
+          MultiplyFolds({results.data(), p.group_filters, 1}, weights.data(), count, p.patch, p.group_filters, p.fold,
+                        false, patches.data());
           for (int64_t i = 0; i < count; ++i) {
             p.ForEachCell(begin + i, g, [&](int64_t cell, int64_t from) {
               for (int64_t k = 0; cell >= 0 && k < p.filter.in; ++k) {
-                image[static_cast<size_t>(cell + k * p.Step(p.x))] += patches[static_cast<size_t>(i * p.patch + from + k)];
+                image[static_cast<size_t>(cell + k * p.Step(p.x))] +=
+                    patches[static_cast<size_t>(i * p.patch + from + k)];
               }
             });
           }
         });
       }
-      std::transform(image.begin(), image.end(), reinterpret_cast<T*>(at[3]), [](float value) { return static_cast<T>(value); });
+      std::transform(image.begin(), image.end(), reinterpret_cast<T*>(at[3]),
+                     [](float value) { return static_cast<T>(value); });
     }
   };
   sdk::WindowAttributes attributes;
@@ -187,18 +196,21 @@ struct BackpropFilterKernel {
     }
     template <class T>
     static void Loop(const ConvPlan& p, char* const* at) {
-      std::vector<float> patches(Size(p.block, p.patch)), results(Size(p.block, p.group_filters)), sums(Size(p.patch, p.group_filters));
+      std::vector<float> patches(Size(p.block, p.patch)), results(Size(p.block, p.group_filters)),
+          sums(Size(p.patch, p.group_filters));
       T* out = reinterpret_cast<T*>(at[3]);
       for (int64_t g = 0; g < p.filter.groups; ++g) {
         std::fill(sums.begin(), sums.end(), 0.0f);
         p.ForEachBlock([&](int64_t begin, int64_t count) {
           p.FetchPatches(reinterpret_cast<const T*>(at[0]), begin, count, g, patches.data());
           p.FetchResults(reinterpret_cast<const T*>(at[2]), begin, count, g, results.data());
-          MultiplyFolds({patches.data(), 1, p.patch}, results.data(), p.patch, p.group_filters, count, p.fold, true, sums.data());
+          MultiplyFolds({patches.data(), 1, p.patch}, results.data(), p.patch, p.group_filters, count, p.fold, true,
+                        sums.data());
         });
         for (int64_t e = 0; e < p.patch; ++e) {
           for (int64_t j = 0; j < p.group_filters; ++j) {
-            out[e * p.filter.out + g * p.group_filters + j] = static_cast<T>(sums[static_cast<size_t>(e * p.group_filters + j)]);
+            out[e * p.filter.out + g * p.group_filters + j] =
+                static_cast<T>(sums[static_cast<size_t>(e * p.group_filters + j)]);
           }
         }
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise ops on the vector unit: what they mean is tenon/sdk/kernel/elementwise.h, exp and its like stand here. Also Cast,
-// the choices, AddN and BiasAdd.
+// Element-wise ops on the vector unit: what they mean is tenon/sdk/kernel/elementwise.h, exp and its like stand here.
+// Also Cast, the choices, AddN and BiasAdd.
 #include "tenon/sdk/kernel/elementwise.h"
 
 #include <algorithm>
@@ -102,7 +102,8 @@ struct Map {
     auto* const out = reinterpret_cast<Result*>(at[kInputs]);
     if constexpr (std::is_integral_v<T> && requires { Op::Invalid(T{}); }) {
       const T* last = reinterpret_cast<const T*>(at[kInputs - 1]);
-      if (std::any_of(last, last + plan.last_count, [](T y) { return Op::Invalid(y); })) Fail(TENON_INVALID_ARGUMENT, Op::kInvalidText);
+      if (std::any_of(last, last + plan.last_count, [](T y) { return Op::Invalid(y); }))
+        Fail(TENON_INVALID_ARGUMENT, Op::kInvalidText);
     }
     const auto& step = plan.shape.inner_stride;
     const bool even = std::all_of(step.begin(), step.end(), [](int64_t s) { return s == 1; });
@@ -122,11 +123,13 @@ struct Map {
 
 template <class Op, class Set>
 constexpr tenon_kernel_registration Unary(std::string_view op) {
-  return Kernel<Map<1, Op, Set>>(op, {.constraints = Constraints<typename Set::template Constraint<"T">>::list, .in_place = kInPlaceFirst});
+  return Kernel<Map<1, Op, Set>>(
+      op, {.constraints = Constraints<typename Set::template Constraint<"T">>::list, .in_place = kInPlaceFirst});
 }
 template <class Op, class Set>
 constexpr tenon_kernel_registration Binary(std::string_view op) {
-  return Kernel<Map<2, Op, Set>>(op, {.constraints = Constraints<typename Set::template Constraint<"T">>::list, .in_place = kInPlaceEither});
+  return Kernel<Map<2, Op, Set>>(
+      op, {.constraints = Constraints<typename Set::template Constraint<"T">>::list, .in_place = kInPlaceEither});
 }
 // Results are smaller than what is compared.
 template <class Op, class Set>
@@ -197,7 +200,8 @@ struct SelectKernel {
 constexpr tenon_in_place kThenOrElse[] = {{1, 0}, {2, 0}};
 template <bool kRows>
 constexpr tenon_kernel_registration Choice(std::string_view op) {
-  return Kernel<SelectKernel<kRows>>(op, {.constraints = Constraints<PlainConstraint<"T">>::list, .in_place = kThenOrElse});
+  return Kernel<SelectKernel<kRows>>(op,
+                                     {.constraints = Constraints<PlainConstraint<"T">>::list, .in_place = kThenOrElse});
 }
 
 // In the order of the inputs; the output may be the first one's memory.
@@ -205,7 +209,8 @@ struct AddNKernel {
   struct Plan {
     Plan(const AddNKernel&, Shapes& s) : count(Count(s.out(0))), inputs(s.input_count()) {
       for (int32_t i = 0; i < inputs; ++i) {
-        if (Count(s.in(i)) != count) Fail(TENON_INVALID_ARGUMENT, "input ", i, " of AddN has shape ", s.in(i), "; the sum has ", s.out(0));
+        if (Count(s.in(i)) != count)
+          Fail(TENON_INVALID_ARGUMENT, "input ", i, " of AddN has shape ", s.in(i), "; the sum has ", s.out(0));
       }
       Numbers::Dispatch(s.output(0).dtype, [&]<class T>(Tag<T>) { function = &Loop<T>; });
       s.Vector(Multiply(count, std::max(inputs - 1, 1)));
@@ -229,7 +234,8 @@ struct AddNKernel {
 
 // A sum in which the bias broadcasts along the channels.
 struct BiasAddKernel {
-  explicit BiasAddKernel(CreateContext& c) : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
+  explicit BiasAddKernel(CreateContext& c)
+      : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
   struct Plan : Map<2, AddOp, Numbers>::Plan {
     Plan(const BiasAddKernel& kernel, Shapes& s) : Map<2, AddOp, Numbers>::Plan(AddOp(), Channels(kernel, s), s) {}
     static Broadcast<2> Channels(const BiasAddKernel& kernel, const Shapes& s) {
@@ -237,7 +243,8 @@ struct BiasAddKernel {
       if (value.size() < 2) Fail(TENON_INVALID_ARGUMENT, "a value of shape ", value, "; BiasAdd needs rank 2 or more");
       const size_t at = kernel.channels_first ? 1 : value.size() - 1;
       if (Count(s.in(1)) != value[at]) {
-        Fail(TENON_INVALID_ARGUMENT, "a bias of shape ", s.in(1), " does not fit the ", value[at], " channels of ", value);
+        Fail(TENON_INVALID_ARGUMENT, "a bias of shape ", s.in(1), " does not fit the ", value[at], " channels of ",
+             value);
       }
       std::vector<int64_t> bias(value.size(), 1);
       bias[at] = value[at];
@@ -273,8 +280,10 @@ TENON_TPU_KERNEL(Relu6) = Unary<Relu6Op, Numbers>("Relu6");
 TENON_TPU_KERNEL(Elu) = Unary<EluOp, Reals>("Elu");
 TENON_TPU_KERNEL(Softplus) = Unary<SoftplusOp, Reals>("Softplus");
 TENON_TPU_KERNEL(LeakyRelu) = Unary<LeakyReluOp, Reals>("LeakyRelu");
-TENON_TPU_KERNEL(IsFinite) = Kernel<Map<1, IsFiniteOp, Reals>>("IsFinite", {.constraints = Constraints<Reals::Constraint<"T">>::list});
-TENON_TPU_KERNEL(IsNan) = Kernel<Map<1, IsNanOp, Reals>>("IsNan", {.constraints = Constraints<Reals::Constraint<"T">>::list});
+TENON_TPU_KERNEL(IsFinite) =
+    Kernel<Map<1, IsFiniteOp, Reals>>("IsFinite", {.constraints = Constraints<Reals::Constraint<"T">>::list});
+TENON_TPU_KERNEL(IsNan) = Kernel<Map<1, IsNanOp, Reals>>("IsNan",
+                                                         {.constraints = Constraints<Reals::Constraint<"T">>::list});
 
 TENON_TPU_KERNEL(Add) = Binary<AddOp, Numbers>("Add");
 TENON_TPU_KERNEL(AddV2) = Binary<AddOp, Numbers>("AddV2");
@@ -316,7 +325,8 @@ TENON_TPU_KERNEL(Select) = Choice<true>("Select");
 TENON_TPU_KERNEL(SelectV2) = Choice<false>("SelectV2");
 TENON_TPU_KERNEL(AddN) =
     Kernel<AddNKernel>("AddN", {.constraints = Constraints<Numbers::Constraint<"T">>::list, .in_place = kInPlaceFirst});
-TENON_TPU_KERNEL(BiasAdd) =
-    Kernel<BiasAddKernel>("BiasAdd", {.constraints = Constraints<Numbers::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+TENON_TPU_KERNEL(BiasAdd) = Kernel<BiasAddKernel>("BiasAdd",
+                                                  {.constraints = Constraints<Numbers::Constraint<"T">>::list,
+                                                   .in_place = kInPlaceFirst});
 
 }  // namespace tenon::tpu_sim

@@ -8,11 +8,14 @@ int64_t Bytes(const View& view) {
   return sdk::Multiply(sdk::Count(view), static_cast<int64_t>(sdk::ElementSize(view.dtype)));
 }
 
-[[noreturn, gnu::cold]] void Misplaced(const sdk::RunContext& c, const void* data, uint64_t bytes, const char* what, int32_t index) {
+[[noreturn, gnu::cold]] void Misplaced(const sdk::RunContext& c, const void* data, uint64_t bytes, const char* what,
+                                       int32_t index) {
   const Device& device = *Device::Of(c.frame()->device);
   const std::shared_ptr<Device> owner = device.system().Owner(data);
   sdk::Fail(TENON_INVALID_ARGUMENT, what, " ", index, " of a kernel on ", device.name(), ", of ", bytes, " bytes, is ",
-            owner == nullptr ? "no device memory" : owner.get() == &device ? "in no living block" : "in the memory of " + owner->name());
+            owner == nullptr         ? "no device memory"
+            : owner.get() == &device ? "in no living block"
+                                     : "in the memory of " + owner->name());
 }
 
 }  // namespace
@@ -86,7 +89,8 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work) {
 
 void Submit(const sdk::RunContext& c, std::unique_ptr<const PreparedWork> work) {
   const PreparedWork& w = *work;
-  Submit(c, w.op, w.cost, [work = std::move(work), operands = OperandsOf(c, w.host_inputs)] { work->Work(operands.at()); });
+  Submit(c, w.op, w.cost,
+         [work = std::move(work), operands = OperandsOf(c, w.host_inputs)] { work->Work(operands.at()); });
 }
 
 }  // namespace tenon::tpu_sim

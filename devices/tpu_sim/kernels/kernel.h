@@ -2,16 +2,18 @@
 // What the kernels share: a class with a Plan becomes a kernel that submits one piece of work.
 //
 //   struct Twice {
-//     struct Plan {                                                             // what shapes and host arguments decide
+//     struct Plan {                                                             // what shapes and host arguments
+//     decide
 //       Plan(const Twice&, Shapes& s) : count(sdk::Count(s.in(0))) { s.Vector(count); }
 //       void Work(char* const* at) const { ... at[0] is the input, at[1] the output ... }  // on the queue's thread
 //       int64_t count;
 //     };
 //   };
-//   TENON_TPU_KERNEL(Twice) = Kernel<Twice>("Twice", {...});                  // TENON_TPU_PLAIN_KERNEL: PlainKernel<...>
+//   TENON_TPU_KERNEL(Twice) = Kernel<Twice>("Twice", {...});                  // TENON_TPU_PLAIN_KERNEL:
+//   PlainKernel<...>
 //
-// Rules. A class may hold attributes (a constructor from CreateContext). kHostInputs names the arguments that stay on the
-// host: Plan reads their values, Work never sees them (its pointer is NULL). Where they are not constant, every run
+// Rules. A class may hold attributes (a constructor from CreateContext). kHostInputs names the arguments that stay on
+// the host: Plan reads their values, Work never sees them (its pointer is NULL). Where they are not constant, every run
 // plans anew. Work touches nothing but its operands and the plan, which stays until it is done; it fails by sdk::Fail.
 // Plan says what the work is (Vector, Matrix); what it moves is known from the shapes; from both come its cycles.
 #ifndef TENON_DEVICES_TPU_SIM_KERNELS_KERNEL_H_
@@ -53,8 +55,8 @@ Cycles CyclesOf(const Machine& machine, const Effort& effort);
 // Shapes of a node's operands, the values of its host arguments, and what its plan says of the work.
 class Shapes : public sdk::OperandShapes {
  public:
-  Shapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count, const Device& device,
-         uint32_t precision, uint64_t host_inputs);
+  Shapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count,
+         const Device& device, uint32_t precision, uint64_t host_inputs);
 
   const Machine& machine() const { return device_.options().machine; }
   // Whether the matrix unit gets the elements of this type as bfloat16.
@@ -106,7 +108,8 @@ void Submit(const sdk::RunContext& c, const char* op, const Cycles& cost, Functi
 void Submit(const sdk::RunContext& c, const PreparedWork& work);
 void Submit(const sdk::RunContext& c, std::unique_ptr<const PreparedWork> work);
 
-// What the device's clock will say of a run: its launch, and the work that cycles(machine) gives. 0: the query names no device.
+// What the device's clock will say of a run: its launch, and the work that cycles(machine) gives. 0: the query names no
+// device.
 template <class Function>
 double SecondsOf(const sdk::KernelQuery& question, Function&& cycles) {
   if (question.query().device == nullptr) return 0;
@@ -147,7 +150,8 @@ struct Launch {
   static double Cost(sdk::KernelQuery& question) {
     const tenon_kernel_query& q = question.query();
     if (q.device == nullptr) return 0;
-    const tenon_create_args args = {TENON_HEAD(tenon_create_args), q.node_services, q.node, nullptr, nullptr, q.device, q.self};
+    const tenon_create_args args = {
+        TENON_HEAD(tenon_create_args), q.node_services, q.node, nullptr, nullptr, q.device, q.self};
     sdk::CreateContext create(args);
     try {
       const Launch launch(create);
@@ -162,7 +166,8 @@ struct Launch {
   void Run(const Plan& plan, sdk::RunContext c) const {
     if (plan.ready) [[likely]] return Submit(c, plan);
     const tenon_frame& f = *c.frame();
-    Submit(c, std::make_unique<const Plan>(*this, f.inputs, f.input_count, f.outputs, f.output_count, f.device, plan.precision));
+    Submit(c, std::make_unique<const Plan>(*this, f.inputs, f.input_count, f.outputs, f.output_count, f.device,
+                                           plan.precision));
   }
 
   static K Make(sdk::CreateContext& c) {

@@ -123,7 +123,8 @@ template <class Builder, int32_t kSource = 0, int32_t kFill = Moves::kNoFill>
 struct BuiltKernel {
   static constexpr auto& kHostInputs = Host<Builder>::list;
   BuiltKernel() requires std::is_default_constructible_v<Builder> = default;
-  explicit BuiltKernel(sdk::CreateContext& c) requires std::is_constructible_v<Builder, sdk::CreateContext&> : builder(c) {}
+  explicit BuiltKernel(sdk::CreateContext& c) requires std::is_constructible_v<Builder, sdk::CreateContext&>
+      : builder(c) {}
 
   struct Plan : Moves {
     Plan(const BuiltKernel& kernel, Shapes& s) {
@@ -131,7 +132,8 @@ struct BuiltKernel {
       kernel.builder.Build(s.inputs(), s.output(0), &walk);
       const int64_t count = sdk::Count(s.out(0));
       if (kFill == kNoFill && walk.total() != count) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "the op's arguments give ", walk.total(), " elements; the output has ", count);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the op's arguments give ", walk.total(), " elements; the output has ",
+                  count);
       }
       fill = kFill;
       filled = s.input_count();
@@ -157,7 +159,8 @@ struct DynamicUpdateKernel {
 // ---- Tensors side by side ----
 
 int64_t AxisOf(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " is outside [", -rank, ", ", rank, ")");
+  if (axis < -rank || axis >= rank)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " is outside [", -rank, ", ", rank, ")");
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -176,7 +179,8 @@ struct PartsPlan : Moves {
     for (const Part& part : parts) {
       const int64_t count = sdk::Count(*part.view), width = outer == 0 ? 0 : count / outer;
       if (width * outer != count || width > row - at) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "a part of shape ", sdk::DimsOf(*part.view), " does not fit ", dims, " along axis ", given_axis);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a part of shape ", sdk::DimsOf(*part.view), " does not fit ", dims,
+                  " along axis ", given_axis);
       }
       MoveWalk& walk = joins ? Add(part.operand, whole.operand) : Add(whole.operand, part.operand);
       walk.Offset(joins ? 0 : at, joins ? at : 0);
@@ -184,7 +188,8 @@ struct PartsPlan : Moves {
       walk.Add(width, 1, 1);
       at += width;
     }
-    if (at != row && outer != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "the parts do not fill ", dims, " along axis ", given_axis);
+    if (at != row && outer != 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the parts do not fill ", dims, " along axis ", given_axis);
     Finish(whole.view->dtype, s);
   }
   static std::vector<Part> Inputs(const Shapes& s, int32_t count) {
@@ -211,7 +216,9 @@ struct ConcatKernel {
         const Dims in = s.in(i);
         bool fits = in.size() == out.size() || (in.empty() && axis == 0);
         for (size_t d = 0; fits && d < in.size(); ++d) fits = d == axis || in[d] == out[d];
-        if (!fits) sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", in, " does not fit output ", out, " along axis ", axis);
+        if (!fits)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", in, " does not fit output ", out, " along axis ",
+                    axis);
       }
       Join(Inputs(s, n), {s.input_count(), &s.output(0)}, s.Integer(n), true, s);
     }
@@ -293,7 +300,8 @@ struct OnesLikeKernel {
 
 template <int32_t kAxis>
 struct GatherKernel {
-  explicit GatherKernel(sdk::CreateContext& c) : batch_dims(kAxis >= 0 && c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  explicit GatherKernel(sdk::CreateContext& c)
+      : batch_dims(kAxis >= 0 && c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
   struct Plan {
     Plan(const GatherKernel& kernel, Shapes& s)
         : shape(sdk::GatherShapeOf(s.input(0), s.input(1), kAxis < 0 ? 0 : s.Integer(kAxis), kernel.batch_dims)),
@@ -301,7 +309,8 @@ struct GatherKernel {
       const int64_t size = static_cast<int64_t>(sdk::ElementSize(s.output(0).dtype));
       const int64_t bytes = sdk::Multiply(sdk::Multiply(shape.batch * shape.outer, shape.indices), shape.inner);
       if (sdk::Multiply(sdk::Count(s.out(0)), size) != bytes) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "rows of params ", s.in(0), " by indices ", s.in(1), " do not give the output's shape ", s.out(0));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "rows of params ", s.in(0), " by indices ", s.in(1),
+                  " do not give the output's shape ", s.out(0));
       }
       s.effort.read_bytes = bytes;
       s.Vector(sdk::Count(s.out(0)));
@@ -314,7 +323,8 @@ struct GatherKernel {
         const int64_t row = sdk::IndexAt(at[1], index_type, position);
         sdk::CheckRow(row, position, shape.rows);
         char* to = at[kAxis < 0 ? 2 : 3] + k * shape.inner;
-        if (shape.inner > 0) std::memcpy(to, at[0] + (block * shape.rows + row) * shape.inner, static_cast<size_t>(shape.inner));
+        if (shape.inner > 0)
+          std::memcpy(to, at[0] + (block * shape.rows + row) * shape.inner, static_cast<size_t>(shape.inner));
       }
     }
     sdk::GatherShape shape;
@@ -335,7 +345,8 @@ struct OneHotKernel {
       const Dims in = s.in(0), out = s.out(0);
       const auto rank = static_cast<int64_t>(in.size());
       const int64_t at = kernel.axis == -1 ? rank : kernel.axis;
-      if (at < 0 || at > rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", kernel.axis, " does not fit indices of shape ", in);
+      if (at < 0 || at > rank)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", kernel.axis, " does not fit indices of shape ", in);
       outer = sdk::Count(in.first(static_cast<size_t>(at)));
       inner = sdk::Count(in.subspan(static_cast<size_t>(at)));
       if (depth < 0 || sdk::Multiply(outer * inner, depth) != sdk::Count(out)) {
@@ -353,7 +364,8 @@ struct OneHotKernel {
       std::fill_n(out, count * p.depth, *reinterpret_cast<const T*>(at[3]));
       for (int64_t i = 0; i < count; ++i) {
         const int64_t hot = sdk::IndexAt(at[0], p.index_type, i);
-        if (hot >= 0 && hot < p.depth) out[(i / p.inner * p.depth + hot) * p.inner + i % p.inner] = *reinterpret_cast<const T*>(at[2]);
+        if (hot >= 0 && hot < p.depth)
+          out[(i / p.inner * p.depth + hot) * p.inner + i % p.inner] = *reinterpret_cast<const T*>(at[2]);
       }
     }
     uint32_t index_type;
@@ -367,7 +379,8 @@ struct OneHotKernel {
 struct SegmentSumKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("num_segments"), 2}};
   struct Plan {
-    Plan(const SegmentSumKernel&, Shapes& s) : id_type(s.input(1).dtype), count(sdk::Count(s.in(1))), rows(s.Integer(2)) {
+    Plan(const SegmentSumKernel&, Shapes& s)
+        : id_type(s.input(1).dtype), count(sdk::Count(s.in(1))), rows(s.Integer(2)) {
       const Dims data = s.in(0), ids = s.in(1);
       if (ids.size() > data.size() || !std::equal(ids.begin(), ids.end(), data.begin())) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids of shape ", ids, " are no prefix of data's shape ", data);
@@ -387,7 +400,8 @@ struct SegmentSumKernel {
       std::fill_n(out, p.rows * p.width, T(0));
       for (int64_t i = 0; i < p.count; ++i) {
         const int64_t row = sdk::IndexAt(at[1], p.id_type, i);
-        if (row >= p.rows) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " is out of range [0, ", p.rows, ")");
+        if (row >= p.rows)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " is out of range [0, ", p.rows, ")");
         for (int64_t j = 0; row >= 0 && j < p.width; ++j) {
           T& sum = out[row * p.width + j];
           sum = sdk::AddOrSubtract<false>(sum, x[i * p.width + j]);
@@ -423,7 +437,8 @@ constexpr tenon_kernel_registration Plain(std::string_view op) {
 
 TENON_TPU_KERNEL(Slice) = Plain<BuiltKernel<sdk::SliceBuilder>>("Slice");
 TENON_TPU_KERNEL(StridedSlice) = Plain<BuiltKernel<sdk::StridedSliceBuilder>>("StridedSlice");
-TENON_TPU_KERNEL(StridedSliceGrad) = Plain<BuiltKernel<sdk::StridedSliceGradBuilder, 4, Moves::kZeros>>("StridedSliceGrad");
+TENON_TPU_KERNEL(StridedSliceGrad) =
+    Plain<BuiltKernel<sdk::StridedSliceGradBuilder, 4, Moves::kZeros>>("StridedSliceGrad");
 TENON_TPU_KERNEL(XlaDynamicSlice) = Plain<BuiltKernel<sdk::DynamicSliceBuilder>>("XlaDynamicSlice");
 TENON_TPU_KERNEL(XlaDynamicUpdateSlice) = Plain<DynamicUpdateKernel>("XlaDynamicUpdateSlice");
 TENON_TPU_KERNEL(ReverseV2) = Plain<BuiltKernel<sdk::ReverseBuilder>>("ReverseV2");
@@ -439,7 +454,8 @@ TENON_TPU_KERNEL(Split) = Plain<SplitKernel>("Split");
 TENON_TPU_KERNEL(SplitV) = Plain<SplitVKernel>("SplitV");
 TENON_TPU_KERNEL(Fill) = Plain<FillKernel>("Fill");
 TENON_TPU_KERNEL(ZerosLike) = Plain<ZerosLikeKernel>("ZerosLike");
-TENON_TPU_KERNEL(OnesLike) = Kernel<OnesLikeKernel>("OnesLike", {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
+TENON_TPU_KERNEL(OnesLike) = Kernel<OnesLikeKernel>("OnesLike",
+                                                    {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
 TENON_TPU_KERNEL(Gather) = Plain<GatherKernel<-1>, "Tparams">("Gather");
 TENON_TPU_KERNEL(GatherV2) = Plain<GatherV2Kernel, "Tparams">("GatherV2");
 TENON_TPU_KERNEL(OneHot) = Plain<OneHotKernel>("OneHot");

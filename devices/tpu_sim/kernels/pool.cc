@@ -13,7 +13,8 @@ using PoolTypes = Types<float, Bfloat16, double>;
 
 // A plan and the loop over its planes; Function(plan, at, offset of the plane in the image, in the result) for each.
 struct PlanePlan : PoolPlan {
-  PlanePlan(const sdk::WindowAttributes& attributes, Dims image, Dims result, Shapes& s) : PoolPlan(attributes, image, result) {
+  PlanePlan(const sdk::WindowAttributes& attributes, Dims image, Dims result, Shapes& s)
+      : PoolPlan(attributes, image, result) {
     s.Vector(sdk::Multiply(out.count(), y.size * x.size));
   }
   void Work(char* const* at) const { function(*this, at); }
@@ -37,7 +38,8 @@ struct PoolKernel {
       const T* in = reinterpret_cast<const T*>(at[0]);
       T* out = reinterpret_cast<T*>(at[1]);
       p.ForEachPlane([&](int64_t from, int64_t to) {
-        kMax ? sdk::MaxPlane(p, in + from, out + to, sdk::NeverEnds()) : sdk::AveragePlane(p, in + from, out + to, sdk::NeverEnds());
+        kMax ? sdk::MaxPlane(p, in + from, out + to, sdk::NeverEnds())
+             : sdk::AveragePlane(p, in + from, out + to, sdk::NeverEnds());
       });
     }
   };
@@ -61,7 +63,9 @@ struct MaxPoolGradKernel {
       const T* dy = reinterpret_cast<const T*>(at[2]);
       T* dx = reinterpret_cast<T*>(at[3]);
       std::fill_n(dx, p.in.count(), T(0));
-      p.ForEachPlane([&](int64_t from, int64_t to) { sdk::MaxGradPlane(p, in + from, out + to, dy + to, dx + from, sdk::NeverEnds()); });
+      p.ForEachPlane([&](int64_t from, int64_t to) {
+        sdk::MaxGradPlane(p, in + from, out + to, dy + to, dx + from, sdk::NeverEnds());
+      });
     }
   };
   sdk::WindowAttributes attributes;

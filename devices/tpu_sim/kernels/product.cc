@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-// Wider vectors where the machine has them: they change no sum. Sanitizers do not get along with the choice at load time.
+// Wider vectors where the machine has them: they change no sum. Sanitizers do not get along with the choice at load
+// time.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define TENON_TPU_SIM_CLONES __attribute__((target_clones("default", "avx2")))
@@ -19,7 +20,8 @@ constexpr int64_t kRows = 4, kLanes = 8, kColumns = 16;
 using Lanes [[gnu::vector_size(kLanes * sizeof(float)), gnu::aligned(alignof(float)), gnu::may_alias]] = float;
 
 template <int64_t kTileRows>
-[[gnu::always_inline]] inline void FullTile(Left left, const float* right, int64_t n, int64_t k, bool add, float* sums) {
+[[gnu::always_inline]] inline void FullTile(Left left, const float* right, int64_t n, int64_t k, bool add,
+                                            float* sums) {
   Lanes sum[kTileRows][kColumns / kLanes] = {};
   for (int64_t p = 0; p < k; ++p) {
     for (int64_t v = 0; v < kColumns / kLanes; ++v) {
@@ -36,7 +38,8 @@ template <int64_t kTileRows>
 }
 
 // Fewer columns than a tile has.
-void NarrowTile(Left left, const float* right, int64_t rows, int64_t n, int64_t k, int64_t columns, bool add, float* sums) {
+void NarrowTile(Left left, const float* right, int64_t rows, int64_t n, int64_t k, int64_t columns, bool add,
+                float* sums) {
   for (int64_t i = 0; i < rows; ++i) {
     float sum[kColumns] = {};
     for (int64_t p = 0; p < k; ++p) {
@@ -50,7 +53,8 @@ void NarrowTile(Left left, const float* right, int64_t rows, int64_t n, int64_t 
 }  // namespace
 
 TENON_TPU_SIM_CLONES
-void MultiplyFolds(Left left, const float* right, int64_t m, int64_t n, int64_t k, int64_t fold, bool add, float* sums) {
+void MultiplyFolds(Left left, const float* right, int64_t m, int64_t n, int64_t k, int64_t fold, bool add,
+                   float* sums) {
   if (k == 0 && !add) std::fill_n(sums, m * n, 0.0f);
   for (int64_t begin = 0; begin < k; begin += fold) {
     const int64_t depth = std::min(fold, k - begin);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix unit's arithmetic: products of float matrices, summed as the array sums.
 //
-// Within a fold a column adds its products from the first row to the last, and the accumulator adds the folds in order, all
-// in float32. In bfloat16 both factors are rounded first, and their products are exact in float32.
+// Within a fold a column adds its products from the first row to the last, and the accumulator adds the folds in order,
+// all in float32. In bfloat16 both factors are rounded first, and their products are exact in float32.
 #ifndef TENON_DEVICES_TPU_SIM_KERNELS_PRODUCT_H_
 #define TENON_DEVICES_TPU_SIM_KERNELS_PRODUCT_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: the streams of tenon/sdk/kernel/random.h, which are the
-// same on every device. A run takes its part of the stream when it is submitted.
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: the streams of tenon/sdk/kernel/random.h,
+// which are the same on every device. A run takes its part of the stream when it is submitted.
 #include "tenon/sdk/kernel/random.h"
 
 #include "kernels/kernel.h"
@@ -60,7 +60,8 @@ constexpr sdk::Traits kRandomTraits = {
 }  // namespace
 
 TENON_TPU_PLAIN_KERNEL(RandomUniform) = PlainKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kRandomTraits);
-TENON_TPU_PLAIN_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kRandomTraits);
+TENON_TPU_PLAIN_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal",
+                                                                                      kRandomTraits);
 TENON_TPU_PLAIN_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kRandomTraits);
 TENON_TPU_PLAIN_KERNEL(RandomUniformInt) = PlainKernel<RandomIntKernel>(
     "RandomUniformInt", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tout">>::list,

@@ -69,7 +69,8 @@ enum class Divide { kNot, kByCount, kByTwo };
 template <class Op, class Set, Divide kDivide>
 struct Reduction {
   // kept: the input's dims with 1 where it is reduced.
-  Reduction(Dims kept, Dims input, int64_t outputs, uint32_t dtype, Shapes& s) : shape({kept}, input), outputs(outputs) {
+  Reduction(Dims kept, Dims input, int64_t outputs, uint32_t dtype, Shapes& s)
+      : shape({kept}, input), outputs(outputs) {
     if (outputs != sdk::Count(s.out(0))) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "the axes leave ", outputs, " elements; the output's shape is ", s.out(0));
     }
@@ -104,7 +105,8 @@ struct Reduction {
   template <class T, class A>
   static T Finish(A total, int64_t inputs) {
     if constexpr (kDivide == Divide::kByCount) {
-      if (std::is_integral_v<A> && inputs == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Integer division by zero: the mean of no elements");
+      if (std::is_integral_v<A> && inputs == 0)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Integer division by zero: the mean of no elements");
       total = static_cast<A>(total / static_cast<A>(inputs));
     } else if constexpr (kDivide == Divide::kByTwo) {
       total /= 2;
@@ -135,14 +137,16 @@ struct ReduceKernel {
 };
 
 struct BiasAddGradKernel {
-  explicit BiasAddGradKernel(sdk::CreateContext& c) : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
+  explicit BiasAddGradKernel(sdk::CreateContext& c)
+      : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
   using Sum = Reduction<SumOp, Numbers, Divide::kNot>;
   struct Plan {
     Plan(const BiasAddGradKernel& kernel, Shapes& s) : sum(Make(kernel, s)) {}
     void Work(char* const* at) const { sum.Work(at, 1); }
     static Sum Make(const BiasAddGradKernel& kernel, Shapes& s) {
       const Dims in = s.in(0);
-      if (in.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", in, "; BiasAddGrad needs rank 2 or more");
+      if (in.size() < 2)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", in, "; BiasAddGrad needs rank 2 or more");
       const size_t at = kernel.channels_first ? 1 : in.size() - 1;
       std::vector<int64_t> kept(in.size(), 1);
       kept[at] = in[at];
@@ -156,15 +160,16 @@ struct BiasAddGradKernel {
 struct L2LossKernel {
   using Squares = Reduction<SquaresOp, Reals, Divide::kByTwo>;
   struct Plan {
-    Plan(const L2LossKernel&, Shapes& s) : count(sdk::Count(s.in(0))), squares(Dims(), Dims(&count, 1), 1, s.input(0).dtype, s) {}
+    Plan(const L2LossKernel&, Shapes& s)
+        : count(sdk::Count(s.in(0))), squares(Dims(), Dims(&count, 1), 1, s.input(0).dtype, s) {}
     void Work(char* const* at) const { squares.Work(at, 1); }
     int64_t count;
     Squares squares;
   };
 };
 
-// The first of equal elements. As in TensorFlow it is what is better than the worst finite number: a NaN is passed over, and where nothing is better it
-// is the first element.
+// The first of equal elements. As in TensorFlow it is what is better than the worst finite number: a NaN is passed
+// over, and where nothing is better it is the first element.
 using Comparable = Types<float, Bfloat16, double, int32_t, int64_t, bool>;
 using Places = Types<int32_t, int64_t>;
 
@@ -183,9 +188,11 @@ struct ArgKernel {
       outer = sdk::Count(in.first(static_cast<size_t>(axis)));
       inner = sdk::Count(in.subspan(static_cast<size_t>(axis) + 1));
       if (sdk::Count(s.out(0)) != outer * inner) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "dimension ", given, " of shape ", in, " does not give the output's shape ", s.out(0));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "dimension ", given, " of shape ", in, " does not give the output's shape ",
+                  s.out(0));
       }
-      if (size == 0 && outer * inner != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Reduction axis ", given, " is empty in shape ", in);
+      if (size == 0 && outer * inner != 0)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Reduction axis ", given, " is empty in shape ", in);
       Comparable::Dispatch(s.input(0).dtype, [&]<class T>(Tag<T>) {
         Places::Dispatch(s.output(0).dtype, [&]<class Place>(Tag<Place>) { function = &Loop<T, Place>; });
       });
@@ -223,7 +230,8 @@ constexpr tenon_kernel_registration Reduce(std::string_view op) {
 }
 template <class Op>
 constexpr tenon_kernel_registration ReduceBools(std::string_view op) {
-  return Kernel<ReduceKernel<Op, Types<bool>>>(op, {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tidx">>::list});
+  return Kernel<ReduceKernel<Op, Types<bool>>>(
+      op, {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tidx">>::list});
 }
 template <bool kMax>
 constexpr tenon_kernel_registration Arg(std::string_view op) {
@@ -242,7 +250,8 @@ TENON_TPU_KERNEL(All) = ReduceBools<AllOp>("All");
 TENON_TPU_KERNEL(Any) = ReduceBools<AnyOp>("Any");
 TENON_TPU_KERNEL(BiasAddGrad) =
     Kernel<BiasAddGradKernel>("BiasAddGrad", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
-TENON_TPU_KERNEL(L2Loss) = Kernel<L2LossKernel>("L2Loss", {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
+TENON_TPU_KERNEL(L2Loss) = Kernel<L2LossKernel>("L2Loss",
+                                                {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
 TENON_TPU_KERNEL(ArgMax) = Arg<true>("ArgMax");
 TENON_TPU_KERNEL(ArgMin) = Arg<false>("ArgMin");
 

@@ -8,7 +8,8 @@ namespace tenon::tpu_sim {
 namespace {
 
 constexpr tenon_span kOutput[] = {TENON_SPAN("output")};
-constexpr sdk::Traits kShapeTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .host_memory = kOutput};
+constexpr sdk::Traits kShapeTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list,
+                                      .host_memory = kOutput};
 
 }  // namespace
 
@@ -16,6 +17,7 @@ TENON_TPU_PLAIN_KERNEL(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kShapeTra
 TENON_TPU_PLAIN_KERNEL(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kShapeTraits);
 TENON_TPU_PLAIN_KERNEL(Size) = PlainKernel<sdk::SizeKernel>("Size", kShapeTraits);
 TENON_TPU_PLAIN_KERNEL(Rank) = PlainKernel<sdk::RankKernel>("Rank", kShapeTraits);
-TENON_TPU_PLAIN_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
+TENON_TPU_PLAIN_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput,
+                                                                                                .dynamic_outputs = 1});
 
 }  // namespace tenon::tpu_sim

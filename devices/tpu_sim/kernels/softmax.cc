@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, LogSoftmax and the cross entropies on the vector unit, over the last dim; the row's maximum is subtracted first.
+// Softmax, LogSoftmax and the cross entropies on the vector unit, over the last dim; the row's maximum is subtracted
+// first.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -54,7 +55,8 @@ struct SoftmaxKernel {
         const Row<A> row(x, p.width, 1, &exponentials);
         const A log_sum = std::log(row.sum), scale = A(1) / row.sum;
         for (int64_t j = 0; j < p.width; ++j) {
-          out[j] = static_cast<T>(kLog ? static_cast<A>(x[j]) - row.largest - log_sum : exponentials[static_cast<size_t>(j)] * scale);
+          out[j] = static_cast<T>(kLog ? static_cast<A>(x[j]) - row.largest - log_sum
+                                       : exponentials[static_cast<size_t>(j)] * scale);
         }
       }
     }
@@ -73,7 +75,8 @@ struct CrossEntropyKernel {
       }
       for (size_t d = 0; d < 2; ++d) {
         if ((x[d] != out[d] && x[d] != 1) || (y[d] != out[d] && y[d] != 1)) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, " do not broadcast to ", out);
+          sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, " do not broadcast to ",
+                    out);
         }
       }
       rows = out[0], width = out[1];
@@ -119,7 +122,8 @@ struct SparseCrossEntropyKernel {
     Plan(const SparseCrossEntropyKernel&, Shapes& s) : label_type(s.input(1).dtype) {
       const Dims x = s.in(0), y = s.in(1);
       if (x.size() != 2 || y.size() != 1 || x[0] != y[0]) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, "; they must be [batch, classes] and [batch]");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y,
+                  "; they must be [batch, classes] and [batch]");
       }
       if (x[1] == 0 && x[0] != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Must have at least one class; logits are ", x);
       rows = x[0], width = x[1];
@@ -135,8 +139,8 @@ struct SparseCrossEntropyKernel {
       for (int64_t r = 0; r < p.rows; ++r) {
         const int64_t label = sdk::IndexAt(at[1], p.label_type, r);
         if (label < 0 || label >= p.width) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "Received a label value of ", label, " which is outside the valid range of [0, ",
-                    p.width, "); it is label ", r);
+          sdk::Fail(TENON_INVALID_ARGUMENT, "Received a label value of ", label,
+                    " which is outside the valid range of [0, ", p.width, "); it is label ", r);
         }
         const T* x = reinterpret_cast<const T*>(at[0]) + r * p.width;
         const Row<A> row(x, p.width, 1, &exponentials);
@@ -156,7 +160,8 @@ struct SparseCrossEntropyKernel {
   };
 };
 
-constexpr sdk::Traits kInPlace = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list, .in_place = sdk::kInPlaceFirst};
+constexpr sdk::Traits kInPlace = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list,
+                                  .in_place = sdk::kInPlaceFirst};
 constexpr tenon_in_place kInPlaceBackprop[] = {{0, 1}};
 
 }  // namespace

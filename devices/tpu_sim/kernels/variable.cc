@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Variables in device memory: reads submit nothing, writes are one piece of work each. Also the optimizers' steps.
 //
-// An update is ended as soon as its work is submitted; when that fails later, the host marks the variable. Slots are updated
-// together with their variable, and its scalars are read when the work runs. old and new may be the same memory.
+// An update is ended as soon as its work is submitted; when that fails later, the host marks the variable. Slots are
+// updated together with their variable, and its scalars are read when the work runs. old and new may be the same
+// memory.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -38,7 +39,8 @@ Cycles AssignCycles(const Machine& machine, const View& value) {
   return VectorCycles(machine, 0, static_cast<int64_t>(value.byte_size), static_cast<int64_t>(value.byte_size));
 }
 Cycles AddCycles(const Machine& machine, const View& value) {
-  return VectorCycles(machine, sdk::Count(value), 2 * static_cast<int64_t>(value.byte_size), static_cast<int64_t>(value.byte_size));
+  return VectorCycles(machine, sdk::Count(value), 2 * static_cast<int64_t>(value.byte_size),
+                      static_cast<int64_t>(value.byte_size));
 }
 // A step of an optimizer that changes so many variables of the gradient's size.
 Cycles StepCycles(const Machine& machine, const View& gradient, size_t variables) {
@@ -67,7 +69,8 @@ struct AssignKernel : WritingKernel<kReference> {
   explicit AssignKernel(sdk::CreateContext& c)
       : WritingKernel<kReference>(c), validate_shape(c.Has("validate_shape") && c.Bool("validate_shape")) {}
   static double Cost(sdk::KernelQuery& question) {
-    return SecondsOf(question, [&question](const Machine& machine) { return AssignCycles(machine, question.input(1)); });
+    return SecondsOf(question,
+                     [&question](const Machine& machine) { return AssignCycles(machine, question.input(1)); });
   }
   void Run(sdk::RunContext c) const {
     const View& value = c.input_view(1);
@@ -120,7 +123,9 @@ struct ApplyKernel : WritingKernel<kReference> {
 
   explicit ApplyKernel(sdk::CreateContext& c) : WritingKernel<kReference>(c), optimizer(c) {}
   static double Cost(sdk::KernelQuery& question) {
-    return SecondsOf(question, [&question](const Machine& machine) { return StepCycles(machine, question.input(Optimizer::kGradient), kVariables); });
+    return SecondsOf(question, [&question](const Machine& machine) {
+      return StepCycles(machine, question.input(Optimizer::kGradient), kVariables);
+    });
   }
   void Run(sdk::RunContext c) const {
     Job job = {};
@@ -181,13 +186,15 @@ struct ApplyKernel : WritingKernel<kReference> {
 
 template <class Optimizer, bool kReference>
 constexpr tenon_kernel_registration Apply(std::string_view op) {
-  return PlainKernel<ApplyKernel<Optimizer, kReference>>(op, {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
+  return PlainKernel<ApplyKernel<Optimizer, kReference>>(
+      op, {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
 }
 constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list};
 constexpr sdk::Traits kResourceUpdateTraits = {.constraints = sdk::Constraints<Numbers::Constraint<"dtype">>::list};
 constexpr sdk::Traits kAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list};
 constexpr sdk::Traits kResourceAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list};
-constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .dynamic_outputs = 1};
+constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list,
+                               .dynamic_outputs = 1};
 
 }  // namespace
 
@@ -196,11 +203,14 @@ TENON_TPU_PLAIN_KERNEL(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssi
 TENON_TPU_PLAIN_KERNEL(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
 TENON_TPU_PLAIN_KERNEL(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
 TENON_TPU_PLAIN_KERNEL(AssignSub) = PlainKernel<AssignAddKernel<true, true>>("AssignSub", kUpdateTraits);
-TENON_TPU_PLAIN_KERNEL(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdateTraits);
-TENON_TPU_PLAIN_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdateTraits);
+TENON_TPU_PLAIN_KERNEL(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp",
+                                                                                         kResourceUpdateTraits);
+TENON_TPU_PLAIN_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp",
+                                                                                        kResourceUpdateTraits);
 
 TENON_TPU_PLAIN_KERNEL(ApplyGradientDescent) = Apply<sdk::GradientDescent, true>("ApplyGradientDescent");
-TENON_TPU_PLAIN_KERNEL(ResourceApplyGradientDescent) = Apply<sdk::GradientDescent, false>("ResourceApplyGradientDescent");
+TENON_TPU_PLAIN_KERNEL(ResourceApplyGradientDescent) =
+    Apply<sdk::GradientDescent, false>("ResourceApplyGradientDescent");
 TENON_TPU_PLAIN_KERNEL(ApplyMomentum) = Apply<sdk::Momentum, true>("ApplyMomentum");
 TENON_TPU_PLAIN_KERNEL(ResourceApplyMomentum) = Apply<sdk::Momentum, false>("ResourceApplyMomentum");
 TENON_TPU_PLAIN_KERNEL(ApplyAdagrad) = Apply<sdk::Adagrad, true>("ApplyAdagrad");

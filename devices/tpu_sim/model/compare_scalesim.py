@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles of the SCALE-Sim simulator for the topologies in scalesim/, and the table that compares the cycle model with it.
+"""Cycles of the SCALE-Sim simulator for the topologies in scalesim/, and the table that compares the cycle model with
+it.
 
 usage: compare_scalesim.py run [--array ROWSxCOLUMNS ...]   needs scalesim 3.0.0 and numpy below 2
        compare_scalesim.py table MODEL_CYCLES               needs Python alone
@@ -7,9 +8,9 @@ usage: compare_scalesim.py run [--array ROWSxCOLUMNS ...]   needs scalesim 3.0.0
 `run` simulates every layer that scalesim/cycles.csv has not yet, one shape of a layer once, and writes that file after
 each. `table` asks the program MODEL_CYCLES (target tpu_sim_cycles) for the model's cycles and prints both side by side.
 
-SCALE-Sim runs weight-stationary, with buffers of 1 MiB and the bandwidth that it needs to never wait (mode CALC); `compute`
-is the number of its last cycle, from 0 on. With a given bandwidth (mode USER) there is nothing to compare: it fetches
-all operands that fit before cycle 0, and adds a wait for a prefetch twice (read_buffer.service_reads).
+SCALE-Sim runs weight-stationary, with buffers of 1 MiB and the bandwidth that it needs to never wait (mode CALC);
+`compute` is the number of its last cycle, from 0 on. With a given bandwidth (mode USER) there is nothing to compare: it
+fetches all operands that fit before cycle 0, and adds a wait for a prefetch twice (read_buffer.service_reads).
 """
 
 import argparse
@@ -148,7 +149,9 @@ def table(program):
                     for m in (e["m"], windows[e["topology"], e["layer"]]))
     answer = subprocess.run([program], input=lines, capture_output=True, text=True, check=True).stdout.split()
     totals = {}
-    print("same product: of the size that SCALE-Sim computes; same layer: of the whole windows (scalesim/differences.csv)")
+    print(
+        "same product: of the size that SCALE-Sim computes; same layer: of the whole windows (scalesim/differences.csv)"
+    )
     print(f"{'array':8} {'topology':9} {'layer':22} {'m':>6} {'n':>5} {'k':>5} {'SCALE-Sim':>10} {'same product':>21} "
           f"{'same layer':>21}")
     for entry, product, layer in zip(entries, answer[::2], answer[1::2], strict=True):
@@ -162,8 +165,10 @@ def table(program):
         print(f"{array:8} {entry['topology']:9} {entry['layer']:22} {entry['m']:>6} {entry['n']:>5} {entry['k']:>5} "
               f"{cycles[0]:>10} {cycles[1]:>10} {off[1]:>+9.3f}% {cycles[2]:>10} {off[2]:>+9.3f}%")
     for (array, name), (cycles, worst) in totals.items():
-        print(f"{array:8} {name:9} in all: {cycles[0]}, {cycles[1]} ({100 * (cycles[1] / cycles[0] - 1):+.3f}%, the worst layer "
-              f"{worst[1]:.3f}%), {cycles[2]} ({100 * (cycles[2] / cycles[0] - 1):+.3f}%, the worst {worst[2]:.3f}%)")
+        print(
+            f"{array:8} {name:9} in all: {cycles[0]}, {cycles[1]} ({100 * (cycles[1] / cycles[0] - 1):+.3f}%, the worst layer "
+            f"{worst[1]:.3f}%), {cycles[2]} ({100 * (cycles[2] / cycles[0] - 1):+.3f}%, the worst {worst[2]:.3f}%)"
+        )
 
 
 def main():

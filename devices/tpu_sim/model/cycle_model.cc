@@ -20,9 +20,10 @@ double TransferCycles(const Machine& machine, double bytes, double bandwidth) {
   return bandwidth > 0 ? bytes * machine.clock / bandwidth : 0;
 }
 
-// Computing and transferring side by side over one channel, in order. The transfer for the next step may begin when this
-// step does, or, without a second buffer, when it is done; what a step writes goes out when the step is done.
-// Times are kept from the end of the latest step on, so that a stretch of steps which leaves things as it found them is known to go on so.
+// Computing and transferring side by side over one channel, in order. The transfer for the next step may begin when
+// this step does, or, without a second buffer, when it is done; what a step writes goes out when the step is done.
+// Times are kept from the end of the latest step on, so that a stretch of steps which leaves things as it found them is
+// known to go on so.
 class Pipeline {
  public:
   explicit Pipeline(const Machine& machine) : machine_(machine) {}
@@ -42,15 +43,15 @@ class Pipeline {
     stall_ += waited;
     ++steps_;
   }
-  // `steps` makes the same steps each time. It is called until a time has left the channel as it found it, which comes after few: from one time to
-  // the next the channel is as far ahead, or catches up by as much, until it meets an end.
+  // `steps` makes the same steps each time. It is called until a time has left the channel as it found it, which comes
+  // after few: from one time to the next the channel is as far ahead, or catches up by as much, until it meets an end.
   template <typename Steps>
   void Repeat(int64_t times, const Steps& steps) {
     for (int64_t i = 0; i < times; ++i) {
       const Pipeline before = *this;
       steps();
-      const bool settled = std::abs(channel_free_ - before.channel_free_) <= 1e-9 * (1 + std::abs(channel_free_)) && begin_ == before.begin_ &&
-                           written_bytes_ == before.written_bytes_;
+      const bool settled = std::abs(channel_free_ - before.channel_free_) <= 1e-9 * (1 + std::abs(channel_free_)) &&
+                           begin_ == before.begin_ && written_bytes_ == before.written_bytes_;
       if (!settled && (i == 0 || steps_ < kMostSteps)) continue;
       const auto rest = static_cast<double>(times - i - 1);
       matrix_ += rest * (matrix_ - before.matrix_);
@@ -92,8 +93,9 @@ struct Folds {
     const int64_t share = machine.double_buffered ? std::max<int64_t>(half / 2, 1) : half;
     block = std::clamp<int64_t>(share / (machine.columns * 4), 1, p.m);
     blocks = Ceil(p.m, block);
-    const double left = p.left_bytes > 0 ? static_cast<double>(p.left_bytes)
-                                         : static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.input_bytes);
+    const double left = p.left_bytes > 0
+                            ? static_cast<double>(p.left_bytes)
+                            : static_cast<double>(p.m) * static_cast<double>(p.k) * static_cast<double>(p.input_bytes);
     const double right = static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.input_bytes);
     left_fold_bytes = left / static_cast<double>(blocks) / static_cast<double>(row_folds);
     right_fold_bytes = right / static_cast<double>(row_folds) / static_cast<double>(column_folds);
@@ -126,7 +128,8 @@ Cycles FoldCycles(const Machine& machine, int64_t m, int64_t passes, bool first,
 // A product on its way through: blocks of rows, in each the columns' folds, in each of those the rows' folds.
 class Walk {
  public:
-  Walk(const Machine& machine, const Product& product) : machine_(machine), p_(product), f_(machine, product), pipeline_(machine) {}
+  Walk(const Machine& machine, const Product& product)
+      : machine_(machine), p_(product), f_(machine, product), pipeline_(machine) {}
 
   Cycles Run() {
     if (f_.blocks == 1) {
@@ -154,13 +157,16 @@ class Walk {
   void Column(int64_t rows, const Part& part) {
     const bool one = f_.row_folds == 1;
     Fold(rows, {part.fetches_left, part.fetches_right, part.first, part.last && one}, one);
-    pipeline_.Repeat(f_.row_folds - 2, [&] { Fold(rows, {part.fetches_left, part.fetches_right, false, false}, false); });
+    pipeline_.Repeat(f_.row_folds - 2, [&] {
+      Fold(rows, {part.fetches_left, part.fetches_right, false, false}, false);
+    });
     if (!one) Fold(rows, {part.fetches_left, part.fetches_right, false, part.last}, true);
   }
   // complete: the sums are.
   void Fold(int64_t rows, const Part& part, bool complete) {
     pipeline_.Step(FoldCycles(machine_, rows, p_.passes, part.first, part.last),
-                   (part.fetches_left ? f_.left_fold_bytes : 0) + (part.fetches_right ? f_.right_fold_bytes : 0), complete ? f_.output_bytes : 0);
+                   (part.fetches_left ? f_.left_fold_bytes : 0) + (part.fetches_right ? f_.right_fold_bytes : 0),
+                   complete ? f_.output_bytes : 0);
   }
 
   const Machine& machine_;
@@ -183,7 +189,8 @@ Cycles& Cycles::operator+=(const Cycles& other) {
 
 Product AsProduct(const Convolution& c) {
   Product p;
-  p.m = c.batch * OutSize(c.height, c.filter_height, c.stride_height) * OutSize(c.width, c.filter_width, c.stride_width);
+  p.m =
+      c.batch * OutSize(c.height, c.filter_height, c.stride_height) * OutSize(c.width, c.filter_width, c.stride_width);
   p.n = c.filters;
   p.k = c.filter_height * c.filter_width * c.channels;
   p.input_bytes = c.input_bytes;
@@ -197,7 +204,9 @@ Cycles MatrixCycles(const Machine& machine, const Product& p) {
   if (p.m <= 0 || p.n <= 0) return {};
   if (p.k <= 0) {
     Cycles zeros;
-    zeros.load = Clamp(TransferCycles(machine, static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.output_bytes), machine.memory_bandwidth));
+    zeros.load = Clamp(TransferCycles(
+        machine, static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.output_bytes),
+        machine.memory_bandwidth));
     return zeros;
   }
   return Walk(machine, p).Run();
@@ -219,7 +228,8 @@ Cycles VectorCycles(const Machine& machine, int64_t operations, int64_t read_byt
   const auto tile = [&](int64_t computed) {
     Cycles work;
     work.vector = computed;
-    pipeline.Step(work, static_cast<double>(read_bytes) / static_cast<double>(tiles), static_cast<double>(written_bytes) / static_cast<double>(tiles));
+    pipeline.Step(work, static_cast<double>(read_bytes) / static_cast<double>(tiles),
+                  static_cast<double>(written_bytes) / static_cast<double>(tiles));
   };
   pipeline.Repeat(cycles % tiles, [&] { tile(cycles / tiles + 1); });
   pipeline.Repeat(tiles - cycles % tiles, [&] { tile(cycles / tiles); });
@@ -235,13 +245,15 @@ Cycles MemoryCycles(const Machine& machine, int64_t read_bytes, int64_t written_
 
 Cycles HostCopyCycles(const Machine& machine, int64_t bytes) {
   Cycles c;
-  c.load = machine.transfer_latency + Clamp(TransferCycles(machine, static_cast<double>(bytes), machine.host_bandwidth));
+  c.load =
+      machine.transfer_latency + Clamp(TransferCycles(machine, static_cast<double>(bytes), machine.host_bandwidth));
   return c;
 }
 
 Cycles InterconnectCycles(const Machine& machine, int64_t bytes) {
   Cycles c;
-  c.load = machine.transfer_latency + Clamp(TransferCycles(machine, static_cast<double>(bytes), machine.interconnect_bandwidth));
+  c.load = machine.transfer_latency +
+           Clamp(TransferCycles(machine, static_cast<double>(bytes), machine.interconnect_bandwidth));
   return c;
 }
 

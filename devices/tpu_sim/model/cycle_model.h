@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cycle model: how long a piece of work takes on a TPU-style accelerator, and where each cycle went. Pure functions.
+// The cycle model: how long a piece of work takes on a TPU-style accelerator, and where each cycle went. Pure
+// functions.
 //
 // The machine: a weight-stationary systolic matrix unit of rows x columns cells, a vector unit, an on-chip buffer, and
-// off-chip memory behind a bandwidth. A product (m,k)x(k,n) is cut into folds of rows x columns weights. A fold shifts its
-// weights in (`rows` cycles), streams m rows of the left matrix through, one a cycle, and drains after rows + columns - 2
-// more. A partly filled fold costs as much as a full one: the array is physical.
+// off-chip memory behind a bandwidth. A product (m,k)x(k,n) is cut into folds of rows x columns weights. A fold shifts
+// its weights in (`rows` cycles), streams m rows of the left matrix through, one a cycle, and drains after rows +
+// columns - 2 more. A partly filled fold costs as much as a full one: the array is physical.
 //
 //   kSerial    one fold after the other: 2 rows + columns + m - 2 cycles each.
 //   kShadowed  the weights of the next fold shift in behind those in use, and its rows follow without a gap, as on the
 //              TPU: a fold costs max(m, rows), filling and draining is paid once.
 //
 // Transfers go in steps through the on-chip buffer. With double buffering the transfer for a step runs while the step
-// before it computes. Sums of one block of rows stay on chip until they are complete. A left matrix, or all weights, that
-// fit half the buffer are fetched once; else once for each pass over them.
+// before it computes. Sums of one block of rows stay on chip until they are complete. A left matrix, or all weights,
+// that fit half the buffer are fetched once; else once for each pass over them.
 //
 // Every cycle is counted once: matrix (rows stream, the array fills or drains), vector, load (weights shift in and the
 // array computes nothing; also the time of a plain copy), stall (everything waits for off-chip memory).

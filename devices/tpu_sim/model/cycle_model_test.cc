@@ -48,7 +48,8 @@ TEST(CycleModel, CountsOneFoldAsLoadingStreamingAndDraining) {
 
 // A systolic array cell by cell: when the last sum leaves it. Independent of the model's formula.
 int64_t SimulatedFold(int rows, int columns, int m) {
-  std::vector<std::vector<int>> input(rows, std::vector<int>(columns, -1)), sum = input;  // row of the left matrix inside a cell
+  std::vector<std::vector<int>> input(rows, std::vector<int>(columns, -1)),
+      sum = input;                    // row of the left matrix inside a cell
   int64_t results = 0, cycle = rows;  // the weights are in
   while (results < static_cast<int64_t>(m) * columns) {
     const int64_t now = cycle - rows;
@@ -190,8 +191,10 @@ double CyclesFoldByFold(const Machine& machine, const Product& p) {
         const int64_t exposed = std::max<int64_t>(machine.rows - m, 0);
         const bool first = b + c + r == 0, last = b == blocks - 1 && c == columns - 1 && r == rows - 1;
         const int64_t fill = machine.rows + machine.columns - 2;
-        const int64_t busy = machine.weights == Weights::kSerial ? p.passes * (machine.rows + m + fill)
-                                                                 : (p.passes - 1) * exposed + (first ? machine.rows : exposed) + p.passes * m + (last ? fill : 0);
+        const int64_t busy =
+            machine.weights == Weights::kSerial
+                ? p.passes * (machine.rows + m + fill)
+                : (p.passes - 1) * exposed + (first ? machine.rows : exposed) + p.passes * m + (last ? fill : 0);
         const double reads = (c == 0 || !left_stays ? left / static_cast<double>(rows) : 0) +
                              (b == 0 || !right_stays ? right / static_cast<double>(rows * columns) : 0);
         if (!machine.double_buffered) write();
@@ -199,7 +202,8 @@ double CyclesFoldByFold(const Machine& machine, const Product& p) {
         begin = std::max(done, channel);
         write();
         done = begin + static_cast<double>(busy);
-        if (r == rows - 1) to_write = static_cast<double>(p.m * p.n * p.output_bytes) / static_cast<double>(blocks * columns);
+        if (r == rows - 1)
+          to_write = static_cast<double>(p.m * p.n * p.output_bytes) / static_cast<double>(blocks * columns);
       }
   write();
   return std::max(done, channel);
@@ -224,7 +228,8 @@ TEST(CycleModel, GivesWhatAWalkFoldByFoldGives) {
     p.input_bytes = p.output_bytes = 2 + 2 * draw(2);
     const double walked = CyclesFoldByFold(machine, p);
     ASSERT_NEAR(static_cast<double>(MatrixCycles(machine, p).total()), walked, 1 + 1e-6 * walked)
-        << machine.rows << "x" << machine.columns << ", buffer " << machine.buffer_bytes << ", " << machine.memory_bandwidth / 1e9 << " GB/s, " << p.m << "x" << p.n << "x" << p.k;
+        << machine.rows << "x" << machine.columns << ", buffer " << machine.buffer_bytes << ", "
+        << machine.memory_bandwidth / 1e9 << " GB/s, " << p.m << "x" << p.n << "x" << p.k;
   }
 }
 
@@ -236,7 +241,8 @@ TEST(CycleModel, HasNoJumpWhereAProductHasVeryManyFolds) {
   const Product few = Shape(513, 4096, 2048), more = Shape(513, 4104, 2048);
   EXPECT_NEAR(static_cast<double>(MatrixCycles(machine, few).total()), CyclesFoldByFold(machine, few), 1000);
   EXPECT_NEAR(static_cast<double>(MatrixCycles(machine, more).total()), CyclesFoldByFold(machine, more), 1000);
-  EXPECT_LT(static_cast<double>(MatrixCycles(machine, more).total()), 1.003 * static_cast<double>(MatrixCycles(machine, few).total()));
+  EXPECT_LT(static_cast<double>(MatrixCycles(machine, more).total()),
+            1.003 * static_cast<double>(MatrixCycles(machine, few).total()));
   machine.memory_bandwidth = 20e9;
   const Product large = Shape(512, 512, 300000);
   EXPECT_NEAR(static_cast<double>(MatrixCycles(machine, large).total()), CyclesFoldByFold(machine, large), 1000);
@@ -283,15 +289,22 @@ std::string CyclesOfLines(const std::string& lines) {
   return out;
 }
 
-TEST(CyclesProgram, PrintsALineForAProduct) { EXPECT_EQ(CyclesOfLines("2 2 3 2 2\n\n2 2 3 4 2\n"), "7\n14\nstatus 0\n"); }
+TEST(CyclesProgram, PrintsALineForAProduct) {
+  EXPECT_EQ(CyclesOfLines("2 2 3 2 2\n\n2 2 3 4 2\n"), "7\n14\nstatus 0\n");
+}
 
 TEST(CyclesProgram, RefusesWhatIsNoProductByItsLine) {
-  EXPECT_EQ(CyclesOfLines("2 2 3 2 2\n0 2 3 2 2\n"), "7\ntpu_sim_cycles: line 2, '0 2 3 2 2': an array has from 1 to 4096 rows and columns\nstatus 1\n");
-  EXPECT_EQ(CyclesOfLines("2 2 3 2\n2 2 3 2 2\n"), "tpu_sim_cycles: line 1, '2 2 3 2': five whole numbers are expected: rows columns m n k\nstatus 1\n");
-  EXPECT_EQ(CyclesOfLines("2 2 3 2 2 2\n"), "tpu_sim_cycles: line 1, '2 2 3 2 2 2': five whole numbers are expected: rows columns m n k\nstatus 1\n");
-  EXPECT_EQ(CyclesOfLines("2 2 3 -2 2\n"), "tpu_sim_cycles: line 1, '2 2 3 -2 2': sizes of a product are numbers from 0 on\nstatus 1\n");
+  EXPECT_EQ(CyclesOfLines("2 2 3 2 2\n0 2 3 2 2\n"),
+            "7\ntpu_sim_cycles: line 2, '0 2 3 2 2': an array has from 1 to 4096 rows and columns\nstatus 1\n");
+  EXPECT_EQ(CyclesOfLines("2 2 3 2\n2 2 3 2 2\n"),
+            "tpu_sim_cycles: line 1, '2 2 3 2': five whole numbers are expected: rows columns m n k\nstatus 1\n");
+  EXPECT_EQ(CyclesOfLines("2 2 3 2 2 2\n"),
+            "tpu_sim_cycles: line 1, '2 2 3 2 2 2': five whole numbers are expected: rows columns m n k\nstatus 1\n");
+  EXPECT_EQ(CyclesOfLines("2 2 3 -2 2\n"),
+            "tpu_sim_cycles: line 1, '2 2 3 -2 2': sizes of a product are numbers from 0 on\nstatus 1\n");
   EXPECT_EQ(CyclesOfLines("2 2 99999999999999999999 2 2\n"),
-            "tpu_sim_cycles: line 1, '2 2 99999999999999999999 2 2': five whole numbers are expected: rows columns m n k\nstatus 1\n");
+            "tpu_sim_cycles: line 1, '2 2 99999999999999999999 2 2': five whole numbers are expected: rows columns m n "
+            "k\nstatus 1\n");
 }
 
 // ---- The first TPU: 256x256, 700 MHz, 34 GB/s, 8-bit weights ----

@@ -43,7 +43,8 @@ class Steps {
     if (made_.ok()) handle_ = std::make_unique<Tensor>(std::move(step_.outputs[0]));
   }
   const Outcome& made() const { return made_; }
-  Pending Start(const tenon_kernel_registration& kernel, Attributes attributes, std::vector<Tensor> inputs, Types outputs = {}) {
+  Pending Start(const tenon_kernel_registration& kernel, Attributes attributes, std::vector<Tensor> inputs,
+                Types outputs = {}) {
     Node node = {"Step", {{"container", ""}, {"shared_name", "p"}}, {}, std::move(outputs)};
     node.attributes.merge(attributes);
     std::vector<const Tensor*> all;

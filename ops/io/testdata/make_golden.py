@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes golden.index, golden.data-00000-of-00001 and golden.first with TensorFlow 2.21: python3 make_golden.py [folder].
+"""Makes golden.index, golden.data-00000-of-00001 and golden.first with TensorFlow 2.21: python3 make_golden.py
+[folder].
 
-golden.first is of the first format, which TensorFlow writes no bfloat16 in. With `check PREFIX` it instead reads the checkpoint PREFIX, of either format, with TensorFlow and compares
-it with the same tensors; so another program's checkpoint can be proved.
+golden.first is of the first format, which TensorFlow writes no bfloat16 in. With `check PREFIX` it instead reads the
+checkpoint PREFIX, of either format, with TensorFlow and compares it with the same tensors; so another program's
+checkpoint can be proved.
 """
+
 import os
 import sys
 
@@ -47,10 +50,18 @@ def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     tf.raw_ops.SaveV2(prefix=os.path.join(folder, "golden"), tensor_names=names, shape_and_slices=specs,
                       tensors=list(values.values()))
-    whole, parts = [name for name in names if name not in ("matrix", "bfloat16")], ["2 3 0,1:-", "2 3 1,1:0,2", "2 3 1,1:2,1"]
+    whole, parts = [name for name in names if name not in ("matrix", "bfloat16")], [
+        "2 3 0,1:-",
+        "2 3 1,1:0,2",
+        "2 3 1,1:2,1",
+    ]
     matrix = values["matrix"]
-    tf.raw_ops.SaveSlices(filename=os.path.join(folder, "golden.first"), tensor_names=whole + ["matrix"] * 3, shapes_and_slices=[""] * len(whole) + parts,
-                          data=[values[name] for name in whole] + [matrix[0:1], matrix[1:2, 0:2], matrix[1:2, 2:3]])
+    tf.raw_ops.SaveSlices(
+        filename=os.path.join(folder, "golden.first"),
+        tensor_names=whole + ["matrix"] * 3,
+        shapes_and_slices=[""] * len(whole) + parts,
+        data=[values[name] for name in whole] + [matrix[0:1], matrix[1:2, 0:2], matrix[1:2, 2:3]],
+    )
 
 
 main()

@@ -78,11 +78,14 @@ class LocalTasks {
     for (;;) {
       std::vector<pollfd> polled = {{signals, POLLIN, 0}};
       for (const Task& task : tasks_) polled.push_back({task.output, POLLIN, 0});
-      if (poll(polled.data(), polled.size(), UntilRestart()) < 0 && errno != EINTR) return System("waiting for the tasks");
+      if (poll(polled.data(), polled.size(), UntilRestart()) < 0 && errno != EINTR)
+        return System("waiting for the tasks");
       for (size_t i = 0; i < tasks_.size(); ++i)
         if (polled[i + 1].revents != 0) TENON_TRY(Read(tasks_[i]));
       signalfd_siginfo signal = {};
-      if ((polled[0].revents & POLLIN) != 0 && read(signals, &signal, sizeof(signal)) > 0 && signal.ssi_signo != SIGCHLD) return Status();
+      if ((polled[0].revents & POLLIN) != 0 && read(signals, &signal, sizeof(signal)) > 0 &&
+          signal.ssi_signo != SIGCHLD)
+        return Status();
       for (Task& task : tasks_)
         if (task.due && *task.due <= Now()) TENON_TRY(Spawn(task));
     }
@@ -112,10 +115,15 @@ class LocalTasks {
     return arguments_.scheme + "://" + std::filesystem::path(folder_->path()).filename().string() + "_" + name;
   }
 
-  // A token that nobody else knows, unless the tasks get credentials otherwise. In a file: others see a process's words.
+  // A token that nobody else knows, unless the tasks get credentials otherwise. In a file: others see a process's
+  // words.
   Status MakeCredentials() {
-    const auto gives = [](const std::string& word) { return word == "--credentials" || word.starts_with("--credentials="); };
-    if (arguments_.scheme == "shm" || std::any_of(arguments_.worker_options.begin(), arguments_.worker_options.end(), gives)) return Status();
+    const auto gives = [](const std::string& word) {
+      return word == "--credentials" || word.starts_with("--credentials=");
+    };
+    if (arguments_.scheme == "shm" ||
+        std::any_of(arguments_.worker_options.begin(), arguments_.worker_options.end(), gives))
+      return Status();
     TENON_TRY_ASSIGN(const std::string token, RandomDigits(32));
     credentials_ = folder_->path() + "/credentials.json";
     return WriteNewFile(credentials_, nlohmann::json({{"token", token}}).dump() + "\n");
@@ -137,7 +145,9 @@ class LocalTasks {
     task.due.reset();
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC) != 0) return System("a pipe for " + task.name());
-    std::vector<std::string> words = {ProgramFolder() + "/tenon", "worker", "--cluster", file_, "--job", task.job, "--task", std::to_string(task.number)};
+    std::vector<std::string> words = {
+        ProgramFolder() + "/tenon", "worker", "--cluster", file_, "--job", task.job, "--task",
+        std::to_string(task.number)};
     if (!credentials_.empty()) words.insert(words.end(), {"--credentials", credentials_});
     for (const std::string& grant : arguments_.files) words.insert(words.end(), {"--files", grant});
     words.insert(words.end(), arguments_.worker_options.begin(), arguments_.worker_options.end());
@@ -261,16 +271,31 @@ void AddClusterCommand(CLI::App& app, Action& action) {
   CLI::App& cluster = *app.add_subcommand("cluster", "Clusters on this machine");
   cluster.require_subcommand(1);
   auto arguments = std::make_shared<UpArguments>();
-  CLI::App& up = *cluster.add_subcommand("up", "Start the tasks of a cluster here, for this user alone, and watch them until SIGINT");
-  up.add_option("--workers", arguments->workers, "Tasks of the job worker")->capture_default_str()->check(CLI::Range(0, 1000));
-  up.add_option("--ps", arguments->ps, "Tasks of the job ps, for parameters")->capture_default_str()->check(CLI::Range(0, 1000));
-  up.add_option("--transport", arguments->scheme, "The transport between them: grpc (over sockets of this user's, with a token) or shm")->type_name("SCHEME")->capture_default_str();
-  up.add_option("--write", arguments->write, "Where to write the cluster file (default: in a temporary folder that is this user's alone)")->type_name("FILE");
-  up.add_flag("--restart", arguments->restart, "A task that dies is started again, after pauses that grow; one that dies 11 times within 5 minutes is given up");
-  up.add_option("--files", arguments->files, "Graphs may read and write files in this folder (PATH:ro: read alone), as of `tenon worker`; may be repeated")
+  CLI::App& up = *cluster.add_subcommand(
+      "up", "Start the tasks of a cluster here, for this user alone, and watch them until SIGINT");
+  up.add_option("--workers", arguments->workers, "Tasks of the job worker")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
+  up.add_option("--ps", arguments->ps, "Tasks of the job ps, for parameters")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
+  up.add_option("--transport", arguments->scheme,
+                "The transport between them: grpc (over sockets of this user's, with a token) or shm")
+      ->type_name("SCHEME")
+      ->capture_default_str();
+  up.add_option("--write", arguments->write,
+                "Where to write the cluster file (default: in a temporary folder that is this user's alone)")
+      ->type_name("FILE");
+  up.add_flag(
+      "--restart", arguments->restart,
+      "A task that dies is started again, after pauses that grow; one that dies 11 times within 5 minutes is given up");
+  up.add_option(
+        "--files", arguments->files,
+        "Graphs may read and write files in this folder (PATH:ro: read alone), as of `tenon worker`; may be repeated")
       ->type_name("PATH[:ro]")
       ->allow_extra_args(false);
-  up.add_option("--worker-option", arguments->worker_options, "A word for each `tenon worker`, such as --threads=1; may be repeated")
+  up.add_option("--worker-option", arguments->worker_options,
+                "A word for each `tenon worker`, such as --threads=1; may be repeated")
       ->type_name("WORD")
       ->allow_extra_args(false);
   up.footer(

@@ -16,7 +16,9 @@ using host::Status;
 using nlohmann::json;
 
 Status BadFile(const std::string& source, const std::string& what) {
-  return Status(Code::kInvalidArgument, source + ": " + what + R"(; a cluster is written as {"ps": ["host:port"], "worker": ["host:port", ...]})");
+  return Status(
+      Code::kInvalidArgument,
+      source + ": " + what + R"(; a cluster is written as {"ps": ["host:port"], "worker": ["host:port", ...]})");
 }
 
 Result<int> Index(const json& value, const std::string& source) {
@@ -41,7 +43,8 @@ Status AddJob(const std::string& job, const json& tasks, const std::string& sour
     for (size_t i = 0; i < tasks.size(); ++i) TENON_TRY(add(static_cast<int>(i), tasks[i]));
     return Status();
   }
-  if (!tasks.is_object()) return BadFile(source, "job '" + job + "' is " + tasks.type_name() + " instead of a list of addresses");
+  if (!tasks.is_object())
+    return BadFile(source, "job '" + job + "' is " + tasks.type_name() + " instead of a list of addresses");
   for (const auto& [number, address] : tasks.items()) {
     TENON_TRY_ASSIGN(const int index, Index(json(number), source));
     TENON_TRY(add(index, address));
@@ -74,7 +77,8 @@ Result<ClusterFile> ClusterFile::Parse(std::string_view text, const std::string&
   if (out.tasks.empty()) return BadFile(source, "it names no task");
   if (whole && read.contains("task") && read["task"].is_object()) {
     const json& task = read["task"];
-    if (!task.contains("type") || !task["type"].is_string() || !task.contains("index")) return BadFile(source, "its task has no type and index");
+    if (!task.contains("type") || !task["type"].is_string() || !task.contains("index"))
+      return BadFile(source, "its task has no type and index");
     out.job = task["type"].get<std::string>();
     TENON_TRY_ASSIGN(out.task, Index(task["index"], source));
   }

@@ -17,14 +17,15 @@ struct ClusterFile {
   std::string job;
   int task = -1;
 
-  // {"ps": ["host:port"], "worker": ["shm://w0", ...]}, a job's tasks also as {"0": "host:port"}; or {"cluster": that, "task":
+  // {"ps": ["host:port"], "worker": ["shm://w0", ...]}, a job's tasks also as {"0": "host:port"}; or {"cluster": that,
+  // "task":
   // {"type": "worker", "index": 1}}. `source`: the text's name in errors.
   static host::Result<ClusterFile> Parse(std::string_view text, const std::string& source);
   static host::Result<ClusterFile> Read(const std::string& path);
 };
 
-// The number that a launcher gave this process among those that it started: Open MPI's, Slurm's, PMI's or torchrun's variable; -1:
-// none is set. Task N of a cluster is then the N-th of its tasks, jobs in the order of their names.
+// The number that a launcher gave this process among those that it started: Open MPI's, Slurm's, PMI's or torchrun's
+// variable; -1: none is set. Task N of a cluster is then the N-th of its tasks, jobs in the order of their names.
 host::Result<int> LauncherRank();
 
 // "/job:worker/task:1".

@@ -50,7 +50,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
 };
 
 struct HttpServer::Server {
-  Server(HttpOptions given, Maker maker) : options(std::move(given)), make(std::move(maker)), acceptor(context), breath(context) {}
+  Server(HttpOptions given, Maker maker)
+      : options(std::move(given)), make(std::move(maker)), acceptor(context), breath(context) {}
   ~Server() {
     context.stop();
     if (thread.joinable()) thread.join();
@@ -114,7 +115,8 @@ http::response<http::string_body> HttpServer::Connection::Make() {
   const auto& request = parser_->get();
   http::response<http::string_body> response(http::status::ok, request.version());
   const auto target = request.target().substr(0, request.target().find('?'));
-  if (request.method() != http::verb::get && request.method() != http::verb::head) response.result(http::status::method_not_allowed);
+  if (request.method() != http::verb::get && request.method() != http::verb::head)
+    response.result(http::status::method_not_allowed);
   else if (target != server_->options.path) response.result(http::status::not_found);
   else response.body() = server_->make();
   response.set(http::field::content_type, server_->options.content_type);
@@ -148,7 +150,8 @@ HttpServer::HttpServer() = default;
 HttpServer::~HttpServer() = default;
 uint16_t HttpServer::port() const { return server_->acceptor.local_endpoint().port(); }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& host, uint16_t port, HttpOptions options, Maker make) {
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& host, uint16_t port, HttpOptions options,
+                                                      Maker make) {
   std::unique_ptr<HttpServer> out(new HttpServer);
   out->server_ = std::make_unique<Server>(std::move(options), std::move(make));
   try {

@@ -20,11 +20,15 @@ using host::Result;
 using host::Status;
 using nlohmann::json;
 
-Status BadAddress(const std::string& address, const std::string& what) { return Status(Code::kInvalidArgument, "'" + address + "': " + what); }
+Status BadAddress(const std::string& address, const std::string& what) {
+  return Status(Code::kInvalidArgument, "'" + address + "': " + what);
+}
 
 bool IsLoopback(const sockaddr* address) {
-  if (address->sa_family == AF_INET) return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
-  return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  if (address->sa_family == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
 // "127.0.0.1:9100" or "[::1]:9100", without the port: a name is looked up, and stands for one address.
@@ -34,12 +38,16 @@ Result<std::string> FindHost(const std::string& address, std::string name, bool 
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
-  if (const int problem = getaddrinfo(name.c_str(), nullptr, &hints, &found); problem != 0) return BadAddress(address, gai_strerror(problem));
+  if (const int problem = getaddrinfo(name.c_str(), nullptr, &hints, &found); problem != 0)
+    return BadAddress(address, gai_strerror(problem));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, &freeaddrinfo);
   if (!plaintext && !IsLoopback(found->ai_addr))
-    return BadAddress(address, "other hosts could read the metrics, unencrypted and unasked; listen on loopback, or ask for that with --metrics-plaintext");
+    return BadAddress(address,
+                      "other hosts could read the metrics, unencrypted and unasked; listen on loopback, or ask for "
+                      "that with --metrics-plaintext");
   char text[NI_MAXHOST];
-  if (getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) return BadAddress(address, "it is no address");
+  if (getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0)
+    return BadAddress(address, "it is no address");
   return found->ai_family == AF_INET6 ? "[" + std::string(text) + "]" : std::string(text);
 }
 
@@ -50,8 +58,10 @@ prometheus::MetricFamily Family(const json& given) {
   family.type = given.at("type") == "counter" ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
   for (const json& sample : given.at("samples")) {
     prometheus::ClientMetric& metric = family.metric.emplace_back();
-    for (const auto& [name, value] : sample.at("labels").items()) metric.label.push_back({name, value.get<std::string>()});
-    (family.type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = sample.at("value").get<double>();
+    for (const auto& [name, value] : sample.at("labels").items())
+      metric.label.push_back({name, value.get<std::string>()});
+    (family.type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) =
+        sample.at("value").get<double>();
   }
   return family;
 }
@@ -71,7 +81,8 @@ MetricsServer::~MetricsServer() = default;
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& address, bool plaintext, Reader reader) {
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || address.find_first_not_of("0123456789", colon + 1) != std::string::npos || colon + 1 == address.size())
+  if (colon == std::string::npos || address.find_first_not_of("0123456789", colon + 1) != std::string::npos ||
+      colon + 1 == address.size())
     return BadAddress(address, "it must be HOST:PORT, such as 127.0.0.1:9100");
   const unsigned long port = std::strtoul(address.c_str() + colon + 1, nullptr, 10);
   if (port > 65535) return BadAddress(address, "its port is more than 65535");
@@ -80,9 +91,11 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& a
   HttpOptions options;
   options.path = "/metrics";
   options.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  Result<std::unique_ptr<HttpServer>> server =
-      HttpServer::Start(name, static_cast<uint16_t>(port), options, [reader = std::move(reader)] { return TextOf(reader); });
-  if (!server.ok()) return Status(Code::kUnavailable, "--metrics " + address + ": nothing can listen there (" + server.status().message() + "); is the port taken?");
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::Start(
+      name, static_cast<uint16_t>(port), options, [reader = std::move(reader)] { return TextOf(reader); });
+  if (!server.ok())
+    return Status(Code::kUnavailable, "--metrics " + address + ": nothing can listen there (" +
+                                          server.status().message() + "); is the port taken?");
   out->server_ = *std::move(server);
   out->url_ = "http://" + name + ":" + std::to_string(out->server_->port()) + "/metrics";
   return out;

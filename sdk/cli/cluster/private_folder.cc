@@ -31,7 +31,8 @@ Status FolderProblem(const std::string& what) {
 std::string RuntimeFolder() {
   const char* given = std::getenv("XDG_RUNTIME_DIR");
   struct stat info = {};
-  const bool own = given != nullptr && given[0] == '/' && lstat(given, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & 0077) == 0;
+  const bool own = given != nullptr && given[0] == '/' && lstat(given, &info) == 0 && S_ISDIR(info.st_mode) &&
+                   info.st_uid == geteuid() && (info.st_mode & 0077) == 0;
   return own && std::strlen(given) < 60 ? given : "/tmp";  // sockets' paths have 108 bytes
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PrivateFolder: a new folder that nobody but this user may enter, gone with all that it has when the object ends; and files that no
-// planted link leads elsewhere.
+// PrivateFolder: a new folder that nobody but this user may enter, gone with all that it has when the object ends; and
+// files that no planted link leads elsewhere.
 #ifndef TENON_CLI_CLUSTER_PRIVATE_FOLDER_H_
 #define TENON_CLI_CLUSTER_PRIVATE_FOLDER_H_
 

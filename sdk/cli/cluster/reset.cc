@@ -24,11 +24,14 @@ struct ResetArguments {
 
 Status Reset(const ResetArguments& arguments) {
   if (arguments.session.Given("master").empty())
-    WrongFlag("--master", "name the cluster whose containers are to be emptied, by the address of one of its tasks; containers of this command's process are new");
+    WrongFlag("--master",
+              "name the cluster whose containers are to be emptied, by the address of one of its tasks; containers of "
+              "this command's process are new");
   TENON_TRY_ASSIGN(const host::Runtime runtime, arguments.runtime.Create());
   TENON_TRY_ASSIGN(const host::SessionOptions options, arguments.session.Options());
   TENON_TRY_ASSIGN(const host::Session session, host::Session::Create(runtime, options));
-  const std::vector<std::string> containers = arguments.containers.empty() ? std::vector<std::string>{""} : arguments.containers;
+  const std::vector<std::string> containers =
+      arguments.containers.empty() ? std::vector<std::string>{""} : arguments.containers;
   TENON_TRY_ASSIGN(const uint64_t dropped, session.ResetContainers(containers));
   if (arguments.json) {
     PrintJson({{"containers", containers}, {"dropped", dropped}});

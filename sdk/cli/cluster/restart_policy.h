@@ -21,8 +21,8 @@ class RestartPolicy {
  public:
   explicit RestartPolicy(RestartLimits limits = {}) : limits_(limits) {}
 
-  // It has died: how long to wait before it is started again; nullopt: too often within the window, so not again. A pause is forgotten with
-  // the deaths that made it.
+  // It has died: how long to wait before it is started again; nullopt: too often within the window, so not again. A
+  // pause is forgotten with the deaths that made it.
   std::optional<std::chrono::nanoseconds> Died(std::chrono::nanoseconds now) {
     while (!deaths_.empty() && now - deaths_.front() > limits_.window) deaths_.pop_front();
     deaths_.push_back(now);

@@ -7,7 +7,8 @@ namespace tenon::cli {
 namespace {
 
 constexpr double kMegabyte = 1e6;
-constexpr double kNewsSeconds = 0.1;  // tasks say something new at most that often; what is heard in between is the same again
+constexpr double kNewsSeconds =
+    0.1;  // tasks say something new at most that often; what is heard in between is the same again
 
 }  // namespace
 
@@ -23,7 +24,9 @@ void TaskLines::Take(const tenon_task_state& state, double now, Task* task) {
   if (task->heard >= 0 && since < kNewsSeconds) return;
   // One that has been started again counts from zero.
   const bool goes_on = task->heard >= 0 && state.steps >= task->said.steps && state.bytes_sent >= task->said.bytes_sent;
-  const auto rate = [&](uint64_t tenon_task_state::*member) { return goes_on ? static_cast<double>(state.*member - task->said.*member) / since : 0.0; };
+  const auto rate = [&](uint64_t tenon_task_state::*member) {
+    return goes_on ? static_cast<double>(state.*member - task->said.*member) / since : 0.0;
+  };
   task->has_rates = goes_on;
   task->steps = rate(&tenon_task_state::steps);
   task->in = rate(&tenon_task_state::bytes_received);

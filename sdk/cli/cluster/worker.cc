@@ -49,7 +49,8 @@ Result<std::string> OwnName(const WorkerArguments& arguments, ClusterFile cluste
   if (rank < 0)
     WrongFlag("--job", "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
   if (static_cast<size_t>(rank) >= cluster.tasks.size())
-    return Status(Code::kInvalidArgument, "the launcher started process " + std::to_string(rank) + ", the cluster has " + std::to_string(cluster.tasks.size()) + " tasks");
+    return Status(Code::kInvalidArgument, "the launcher started process " + std::to_string(rank) +
+                                              ", the cluster has " + std::to_string(cluster.tasks.size()) + " tasks");
   return cluster.tasks[static_cast<size_t>(rank)].name;
 }
 
@@ -86,7 +87,8 @@ Status Serve(const WorkerArguments& arguments) {
   options.plugin_options.push_back({"tenon", "files", ""});
   for (const std::string& grant : arguments.files) options.plugin_options.push_back({"tenon", "files", grant});
   TENON_TRY_ASSIGN(host::Runtime runtime, arguments.runtime.CreateWith(options));
-  TENON_TRY_ASSIGN(host::Worker worker, host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials, limits));
+  TENON_TRY_ASSIGN(host::Worker worker,
+                   host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials, limits));
   std::unique_ptr<MetricsServer> metrics;
   if (!arguments.metrics.empty()) {
     Result<std::unique_ptr<MetricsServer>> started =
@@ -116,14 +118,26 @@ Status Serve(const WorkerArguments& arguments) {
 void AddWorkerCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<WorkerArguments>();
   CLI::App& command = *app.add_subcommand("worker", "Be a task of a cluster: run parts of steps for masters");
-  command.add_option("--cluster", arguments->cluster, "JSON: the addresses of all tasks, {\"ps\": [...], \"worker\": [...]} (default: TF_CONFIG)")->type_name("FILE");
-  command.add_option("--job", arguments->job, "The job that this task belongs to (default: TF_CONFIG's, or by the number that mpirun, srun or torchrun gave)")->type_name("NAME");
-  command.add_option("--task", arguments->task, "Its number in the job (default: TF_CONFIG's)")->type_name("N")->check(CLI::NonNegativeNumber);
-  command.add_option("--listen", arguments->listen, "Where to listen, when that is not its address in the cluster")->type_name("ADDRESS");
-  command.add_option("--credentials", arguments->credentials, "JSON of the transport: certificates, a token")->type_name("FILE");
+  command
+      .add_option("--cluster", arguments->cluster,
+                  "JSON: the addresses of all tasks, {\"ps\": [...], \"worker\": [...]} (default: TF_CONFIG)")
+      ->type_name("FILE");
+  command
+      .add_option("--job", arguments->job,
+                  "The job that this task belongs to (default: TF_CONFIG's, or by the number that mpirun, srun or "
+                  "torchrun gave)")
+      ->type_name("NAME");
+  command.add_option("--task", arguments->task, "Its number in the job (default: TF_CONFIG's)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--listen", arguments->listen, "Where to listen, when that is not its address in the cluster")
+      ->type_name("ADDRESS");
+  command.add_option("--credentials", arguments->credentials, "JSON of the transport: certificates, a token")
+      ->type_name("FILE");
   command
       .add_option("--files", arguments->files,
-                  "Graphs may read and write files in this folder (PATH:ro: read alone), or of a file system that a plugin brings "
+                  "Graphs may read and write files in this folder (PATH:ro: read alone), or of a file system that a "
+                  "plugin brings "
                   "(memory://); may be repeated. Without it they touch no file")
       ->type_name("PATH[:ro]")
       ->allow_extra_args(false);
@@ -131,9 +145,13 @@ void AddWorkerCommand(CLI::App& app, Action& action) {
       ->type_name("TIME")
       ->capture_default_str()
       ->check(CheckTime);
-  command.add_option("--metrics", arguments->metrics, "Show metrics in Prometheus' text format at http://ADDRESS/metrics, such as 127.0.0.1:9100; port 0: any")
+  command
+      .add_option(
+          "--metrics", arguments->metrics,
+          "Show metrics in Prometheus' text format at http://ADDRESS/metrics, such as 127.0.0.1:9100; port 0: any")
       ->type_name("ADDRESS");
-  command.add_flag("--metrics-plaintext", arguments->metrics_plaintext, "ADDRESS may be another than loopback: whoever reaches it reads the metrics, unencrypted");
+  command.add_flag("--metrics-plaintext", arguments->metrics_plaintext,
+                   "ADDRESS may be another than loopback: whoever reaches it reads the metrics, unencrypted");
   command
       .add_option(
           "--memory-limit", arguments->memory_limit,

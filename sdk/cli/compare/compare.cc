@@ -54,13 +54,16 @@ struct CompareArguments {
 // A value by its short name, "node" or "node:k"; of one that a loop makes more than once, each time.
 using Values = std::map<std::string, std::vector<Tensor>, std::less<>>;
 
-std::string ValueName(std::string_view node, int output) { return output == 0 ? std::string(node) : fmt::format("{}:{}", node, output); }
+std::string ValueName(std::string_view node, int output) {
+  return output == 0 ? std::string(node) : fmt::format("{}:{}", node, output);
+}
 
 // With the bytes of its texts.
 uint64_t BytesOfValue(const tenon_tensor_view& value) {
   uint64_t bytes = value.byte_size;
   if (value.dtype != TENON_DT_STRING) return bytes;
-  const auto* const cells = reinterpret_cast<const tenon_string_cell*>(static_cast<const char*>(value.dl.data) + value.dl.byte_offset);
+  const auto* const cells =
+      reinterpret_cast<const tenon_string_cell*>(static_cast<const char*>(value.dl.data) + value.dl.byte_offset);
   for (uint64_t i = 0; i < value.byte_size / sizeof(tenon_string_cell); ++i) bytes += cells[i].size;
   return bytes;
 }
@@ -99,12 +102,17 @@ class Comparison {
     TENON_TRY(RunBoth(limit).Annotate(graph));
     Judge();
     if (rows_.empty())
-      return Status(Code::kNotFound, graph + ": nothing could be compared: " + (made_.empty() ? "no kernel ran" : "no value has the name of one in '" + arguments_.against + "'"));
+      return Status(
+          Code::kNotFound,
+          graph + ": nothing could be compared: " +
+              (made_.empty() ? "no kernel ran" : "no value has the name of one in '" + arguments_.against + "'"));
     if (arguments_.json) PrintJson(AsJson());
     else Print();
-    const auto parts = std::find_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.verdict == Row::Verdict::kParts; });
+    const auto parts =
+        std::find_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.verdict == Row::Verdict::kParts; });
     if (parts == rows_.end()) return Status();
-    return Status(Code::kFailedPrecondition, fmt::format("{}: the runs part first at '{}' ({}): {}", graph, parts->value, parts->op, Describe(*parts)));
+    return Status(Code::kFailedPrecondition, fmt::format("{}: the runs part first at '{}' ({}): {}", graph,
+                                                         parts->value, parts->op, Describe(*parts)));
   }
 
  private:
@@ -113,7 +121,8 @@ class Comparison {
     for (const std::string& target : arguments_.targets) names_->CheckNode("--target", target);
     for (const std::string& node : arguments_.init) names_->CheckNode("--init", node);
     if (whole_signature_ && signature_ == nullptr)
-      WrongFlag("--fetch", "nothing to run: give --fetch NAME or --target NODE; `tenon inspect " + arguments_.model.graph + "` lists the graph's outputs");
+      WrongFlag("--fetch", "nothing to run: give --fetch NAME or --target NODE; `tenon inspect " +
+                               arguments_.model.graph + "` lists the graph's outputs");
     TENON_TRY_ASSIGN(fetches_, whole_signature_ ? FetchesOf(*signature_) : ReadFetches(arguments_.fetches, *names_));
     return Status();
   }
@@ -127,7 +136,9 @@ class Comparison {
       for (auto& [name, tensor] : tensors) reference_[std::string(ShortTensor(name))].push_back(std::move(tensor));
       return RunOnce(*runtime_, options_, [this](const host::Watched& made) { return Hold(made); });
     }
-    TENON_TRY(RunOnce(*runtime_, options_, [this](const host::Watched& made) { return Keep(made); }).Annotate("the reference"));
+    TENON_TRY(RunOnce(*runtime_, options_, [this](const host::Watched& made) {
+                return Keep(made);
+              }).Annotate("the reference"));
     const auto hold = [this](const host::Watched& made) { return Hold(made); };
     if (against.ends_with(".so")) {
       RuntimeFlags flags = arguments_.runtime;
@@ -140,7 +151,8 @@ class Comparison {
     return RunOnce(*runtime_, options, hold).Annotate("on '" + against + "'");
   }
 
-  Status RunOnce(const Runtime& runtime, const host::SessionOptions& options, std::function<Status(const host::Watched&)> watch) {
+  Status RunOnce(const Runtime& runtime, const host::SessionOptions& options,
+                 std::function<Status(const host::Watched&)> watch) {
     TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
     host::RunOptions run;
     TENON_TRY_ASSIGN(run.timeout, arguments_.session.Deadline());
@@ -160,14 +172,17 @@ class Comparison {
       runs.push_back(fetch.tensor);
     }
     if (!arguments_.allow_files) TENON_TRY(CheckFiles(runtime, *model_, signature_, feeds_, runs));
-    for (const std::string& node : arguments_.init) TENON_TRY(session.Run(init_feeds, {}, {node}, run).status().Annotate("--init '" + node + "'"));
-    TENON_TRY_ASSIGN(const host::Callable callable, session.Prepare(feed_names, fetch_names, target_names, {}, {}, run));
+    for (const std::string& node : arguments_.init)
+      TENON_TRY(session.Run(init_feeds, {}, {node}, run).status().Annotate("--init '" + node + "'"));
+    TENON_TRY_ASSIGN(const host::Callable callable,
+                     session.Prepare(feed_names, fetch_names, target_names, {}, {}, run));
     run.watch = std::move(watch);
     TENON_TRY(callable.Run(views, run).status());
     TENON_TRY_ASSIGN(const std::string explanation, callable.Explain());
     inputs_.clear();
     for (const Json& node : Json::parse(explanation))
-      for (const Json& input : node["inputs"]) inputs_[node["name"].get<std::string>()].emplace_back(ShortTensor(input.get<std::string>()));
+      for (const Json& input : node["inputs"])
+        inputs_[node["name"].get<std::string>()].emplace_back(ShortTensor(input.get<std::string>()));
     return Status();
   }
 
@@ -175,7 +190,8 @@ class Comparison {
     const std::lock_guard lock(mutex_);
     kept_ += BytesOfValue(made.value);
     if (kept_ > most_kept_)
-      return Status(Code::kResourceExhausted, "the reference's values take more than " + arguments_.keep + "; give fewer examples, or --keep SIZE if the memory is there");
+      return Status(Code::kResourceExhausted, "the reference's values take more than " + arguments_.keep +
+                                                  "; give fewer examples, or --keep SIZE if the memory is there");
     TENON_TRY_ASSIGN(Tensor copy, Tensor::Copy(made.value));
     reference_[ValueName(made.node, made.output)].push_back(std::move(copy));
     return Status();
@@ -195,7 +211,8 @@ class Comparison {
     Row& row = rows_[at->second];
     const auto time = static_cast<size_t>(row.times++);
     if (time >= wanted->second.size()) {
-      row.deviation.misfit = fmt::format("it is made more often than the {} times of the reference", wanted->second.size());
+      row.deviation.misfit =
+          fmt::format("it is made more often than the {} times of the reference", wanted->second.size());
       return Status();
     }
     TENON_TRY_ASSIGN(const Tensor value, Tensor::Copy(made.value));
@@ -203,14 +220,17 @@ class Comparison {
     const Deviation found = Compare(wanted->second[time], value);
     wanted->second[time] = Tensor();  // its memory is free again
     const Deviation& worst = row.deviation;
-    if (time == 0 || (worst.misfit.empty() && (!found.misfit.empty() || found.relative > worst.relative || (found.worst >= 0 && worst.worst < 0)))) row.deviation = found;
+    if (time == 0 || (worst.misfit.empty() && (!found.misfit.empty() || found.relative > worst.relative ||
+                                               (found.worst >= 0 && worst.worst < 0))))
+      row.deviation = found;
     return Status();
   }
 
   // What stands for an input: of what only passes values on, what came in there.
   const Row* SourceOf(std::string_view name) const {
     for (int hops = 0; hops < 64; ++hops) {
-      if (const auto found = made_.find(name); found != made_.end() && found->second != SIZE_MAX) return &rows_[found->second];
+      if (const auto found = made_.find(name); found != made_.end() && found->second != SIZE_MAX)
+        return &rows_[found->second];
       const auto inputs = inputs_.find(data::NodeOfInput(name));
       if (inputs == inputs_.end() || inputs->second.empty()) return nullptr;
       name = inputs->second[0];
@@ -242,15 +262,20 @@ class Comparison {
   static std::string Describe(const Row& row) {
     const Deviation& found = row.deviation;
     if (!found.misfit.empty()) return found.misfit;
-    if (!found.rounds) return fmt::format("{} of {} elements differ, the first is number {}", found.different, found.elements, found.worst);
-    return fmt::format("{:.2g} of its largest element ({:.3g}) at element {}, where {:.2g} is explained", found.relative, found.magnitude, found.worst, row.predicted);
+    if (!found.rounds)
+      return fmt::format("{} of {} elements differ, the first is number {}", found.different, found.elements,
+                         found.worst);
+    return fmt::format("{:.2g} of its largest element ({:.3g}) at element {}, where {:.2g} is explained",
+                       found.relative, found.magnitude, found.worst, row.predicted);
   }
 
   size_t Count(Row::Verdict verdict) const {
-    return static_cast<size_t>(std::count_if(rows_.begin(), rows_.end(), [&](const Row& row) { return row.verdict == verdict; }));
+    return static_cast<size_t>(
+        std::count_if(rows_.begin(), rows_.end(), [&](const Row& row) { return row.verdict == verdict; }));
   }
   size_t Unmatched() const {
-    return static_cast<size_t>(std::count_if(made_.begin(), made_.end(), [](const auto& made) { return made.second == SIZE_MAX; }));
+    return static_cast<size_t>(
+        std::count_if(made_.begin(), made_.end(), [](const auto& made) { return made.second == SIZE_MAX; }));
   }
 
   void Print() const {
@@ -263,12 +288,15 @@ class Comparison {
       const Deviation& found = row.deviation;
       const size_t device = row.device.rfind("/device:");
       table.Add({row.value, row.op, row.type, device == std::string::npos ? row.device : row.device.substr(device + 8),
-                 !found.misfit.empty() ? found.misfit : found.rounds ? fmt::format("{:.2g}", found.relative) : fmt::format("{} elements", found.different),
-                 found.rounds ? fmt::format("{:.2g}", row.predicted) : "", kVerdicts[static_cast<size_t>(row.verdict)]});
+                 !found.misfit.empty() ? found.misfit
+                 : found.rounds        ? fmt::format("{:.2g}", found.relative)
+                                       : fmt::format("{} elements", found.different),
+                 found.rounds ? fmt::format("{:.2g}", row.predicted) : "",
+                 kVerdicts[static_cast<size_t>(row.verdict)]});
     }
     if (shown > 0) table.Print();
-    fmt::print("{}{} values: {} equal, {} differ as rounding explains, {} part\n", shown > 0 ? "\n" : "", rows_.size(), Count(Row::Verdict::kEqual),
-               Count(Row::Verdict::kExplained), Count(Row::Verdict::kParts));
+    fmt::print("{}{} values: {} equal, {} differ as rounding explains, {} part\n", shown > 0 ? "\n" : "", rows_.size(),
+               Count(Row::Verdict::kEqual), Count(Row::Verdict::kExplained), Count(Row::Verdict::kParts));
     if (Unmatched() > 0) fmt::print("{} values have nothing of their name to be compared with\n", Unmatched());
   }
 
@@ -277,7 +305,11 @@ class Comparison {
     Json values = Json::array();
     for (const Row& row : rows_) {
       const Deviation& found = row.deviation;
-      Json value = {{"value", row.value}, {"op", row.op}, {"device", row.device}, {"type", row.type}, {"verdict", kVerdicts[static_cast<size_t>(row.verdict)]}};
+      Json value = {{"value", row.value},
+                    {"op", row.op},
+                    {"device", row.device},
+                    {"type", row.type},
+                    {"verdict", kVerdicts[static_cast<size_t>(row.verdict)]}};
       if (!found.misfit.empty()) value["misfit"] = found.misfit;
       value["different"] = found.different;
       if (found.worst >= 0) value["worst"] = found.worst;
@@ -287,7 +319,10 @@ class Comparison {
       }
       values.push_back(std::move(value));
     }
-    return {{"graph", arguments_.model.graph}, {"against", arguments_.against}, {"values", std::move(values)}, {"unmatched", Unmatched()}};
+    return {{"graph", arguments_.model.graph},
+            {"against", arguments_.against},
+            {"values", std::move(values)},
+            {"unmatched", Unmatched()}};
   }
 
   const CompareArguments& arguments_;
@@ -314,26 +349,40 @@ void AddCompareCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<CompareArguments>();
   CLI::App* compare = app.add_subcommand("compare", "Run one step of a graph in two ways, and say where they part");
   arguments->model.AddTo(*compare);
-  compare->add_option("--against", arguments->against, "A device for all nodes, a plugin (FILE.so) to load for the second run, or an .npz file with values by their names")
+  compare
+      ->add_option("--against", arguments->against,
+                   "A device for all nodes, a plugin (FILE.so) to load for the second run, or an .npz file with values "
+                   "by their names")
       ->type_name("WHAT")
       ->required();
   const auto names = [compare](const char* flag, std::vector<std::string>& into, const char* type, const char* text) {
     compare->add_option(flag, into, text)->type_name(type)->allow_extra_args(false);
   };
-  names("--feed", arguments->feeds, "NAME=FILE", "Give a tensor its value: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated");
-  names("--fetch", arguments->fetches, "NAME", "A tensor that the step gives (default: the signature's outputs); may be repeated");
+  names("--feed", arguments->feeds, "NAME=FILE",
+        "Give a tensor its value: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated");
+  names("--fetch", arguments->fetches, "NAME",
+        "A tensor that the step gives (default: the signature's outputs); may be repeated");
   names("--target", arguments->targets, "NODE", "A node that the step runs; may be repeated");
   names("--init", arguments->init, "NODE", "Run a node once first; may be repeated");
-  compare->add_option("--slack", arguments->slack, "How many times more than predicted rounding may be")->type_name("TIMES")->capture_default_str()->check(CLI::PositiveNumber);
-  compare->add_option("--keep", arguments->keep, "Most memory for the reference's values")->type_name("SIZE")->capture_default_str()->check(CheckSize);
+  compare->add_option("--slack", arguments->slack, "How many times more than predicted rounding may be")
+      ->type_name("TIMES")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  compare->add_option("--keep", arguments->keep, "Most memory for the reference's values")
+      ->type_name("SIZE")
+      ->capture_default_str()
+      ->check(CheckSize);
   compare->add_flag("--all", arguments->all, "Print every value, not only where the runs part");
   compare->add_flag("--json", arguments->json, "Print every value as JSON");
-  compare->add_flag("--allow-files", arguments->allow_files, "Of a SavedModel: its graph may read and write files that it names itself");
+  compare->add_flag("--allow-files", arguments->allow_files,
+                    "Of a SavedModel: its graph may read and write files that it names itself");
   arguments->runtime.AddTo(*compare);
   arguments->session.AddTo(*compare);
   compare->footer(
-      "Each kernel's result is held against the reference's. What a type's rounding and the differences of a node's inputs explain is no difference; the first value that "
-      "differs by more is named, and the exit code is 1. Functions are looked into where they were inlined; compilers and optimizations are off, so that every node "
+      "Each kernel's result is held against the reference's. What a type's rounding and the differences of a node's "
+      "inputs explain is no difference; the first value that "
+      "differs by more is named, and the exit code is 1. Functions are looked into where they were inlined; compilers "
+      "and optimizations are off, so that every node "
       "runs by itself. Integers, booleans and strings must be equal unless an input differs."
       "\n\nExamples:\n"
       "  tenon compare model --feed x=x.npy --against gpu:0\n"

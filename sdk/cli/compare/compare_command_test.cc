@@ -38,9 +38,15 @@ class Compare : public testing::Test {
     const Output y = graph.Op("Relu", {product}, {}, "y");
     graph.Op("Log", {y}, {}, "log");
     graph.Op("ArgMax", {y, graph.Const(1)}, {}, "largest");
-    const auto last = host::While(graph, {graph.Const(0), graph.Op("Sum", {y, graph.Const({0, 1})}, {}, "sum")}, {graph.Const(3.0f), graph.Const(1), graph.Const(4)},
-                                  [&](const auto& v) { return graph.Op("Less", {v[0], v[4]}); },
-                                  [&](const auto& v) { return std::vector<Output>{graph.Op("AddV2", {v[0], v[3]}), graph.Op("Mul", {v[1], v[2]}, {}, "tripled")}; });
+    const auto last = host::While(
+        graph, {graph.Const(0), graph.Op("Sum", {y, graph.Const({0, 1})}, {}, "sum")},
+        {graph.Const(3.0f), graph.Const(1), graph.Const(4)},
+        [&](const auto& v) {
+          return graph.Op("Less", {v[0], v[4]});
+        },
+        [&](const auto& v) {
+          return std::vector<Output>{graph.Op("AddV2", {v[0], v[3]}), graph.Op("Mul", {v[1], v[2]}, {}, "tripled")};
+        });
     graph.Op("Identity", {last[1]}, {}, "end");
     const auto bytes = graph.Export();
     ASSERT_TRUE(bytes.ok()) << bytes.status();
@@ -53,7 +59,9 @@ class Compare : public testing::Test {
   }
   static std::string At(const std::string& name) { return folder_ + "/" + name; }
   static Outcome Tenon(const std::string& arguments) { return RunTenon(folder_, arguments); }
-  static void ExpectHas(const std::string& text, const std::string& part) { EXPECT_NE(std::string::npos, text.find(part)) << "'" << part << "' is not in: " << text; }
+  static void ExpectHas(const std::string& text, const std::string& part) {
+    EXPECT_NE(std::string::npos, text.find(part)) << "'" << part << "' is not in: " << text;
+  }
 
   static inline std::string folder_;
 };
@@ -67,7 +75,8 @@ TEST_F(Compare, ARunIsEqualToItself) {
 }
 
 TEST_F(Compare, ADeviceThatRoundsMoreIsNamedWhereItFirstDoes) {
-  const std::string device = "--against /device:TPU:0 --option tenon.tpu_sim.devices=1 --option tenon.tpu_sim.precision=";
+  const std::string device =
+      "--against /device:TPU:0 --option tenon.tpu_sim.devices=1 --option tenon.tpu_sim.precision=";
   const Outcome exact = Tenon(kCompare + device + "exact --json");
   EXPECT_EQ(exact.code, 0) << exact.err << exact.out;
   const Outcome rough = Tenon(kCompare + device + "bfloat16 --json");

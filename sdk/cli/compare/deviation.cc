@@ -29,7 +29,9 @@ double Difference(double a, double b) {
   const double apart = std::abs(a - b);
   return std::isfinite(apart) ? apart : std::numeric_limits<double>::infinity();
 }
-double Difference(std::complex<double> a, std::complex<double> b) { return std::hypot(Difference(a.real(), b.real()), Difference(a.imag(), b.imag())); }
+double Difference(std::complex<double> a, std::complex<double> b) {
+  return std::hypot(Difference(a.real(), b.real()), Difference(a.imag(), b.imag()));
+}
 double Magnitude(double value) { return std::isfinite(value) ? std::abs(value) : 0; }
 double Magnitude(std::complex<double> value) { return std::hypot(Magnitude(value.real()), Magnitude(value.imag())); }
 
@@ -49,13 +51,15 @@ void CompareNumbers(const Tensor& reference, const Tensor& other, double unit, A
     largest = apart;
     out->worst = i;
   }
-  if (largest > 0) out->relative = out->magnitude == 0 ? std::numeric_limits<double>::infinity() : largest / out->magnitude;
+  if (largest > 0)
+    out->relative = out->magnitude == 0 ? std::numeric_limits<double>::infinity() : largest / out->magnitude;
 }
 
 void CompareExactly(const Tensor& reference, const Tensor& other, Deviation* out) {
   const uint64_t size = host::DTypeSize(reference.dtype());
   const auto equal = [&](int64_t i) {
-    if (reference.dtype() == DType::kString) return reference.string(static_cast<uint64_t>(i)) == other.string(static_cast<uint64_t>(i));
+    if (reference.dtype() == DType::kString)
+      return reference.string(static_cast<uint64_t>(i)) == other.string(static_cast<uint64_t>(i));
     const uint64_t at = static_cast<uint64_t>(i) * size;
     return std::memcmp(reference.bytes().data() + at, other.bytes().data() + at, size) == 0;
   };
@@ -69,7 +73,8 @@ void CompareExactly(const Tensor& reference, const Tensor& other, Deviation* out
 
 Deviation Compare(const Tensor& reference, const Tensor& other) {
   Deviation out;
-  const std::string wanted = TensorText(reference.dtype(), reference.shape()), found = TensorText(other.dtype(), other.shape());
+  const std::string wanted = TensorText(reference.dtype(), reference.shape()),
+                    found = TensorText(other.dtype(), other.shape());
   if (wanted != found) {
     out.misfit = found + " instead of " + wanted;
     return out;
@@ -77,18 +82,33 @@ Deviation Compare(const Tensor& reference, const Tensor& other) {
   out.elements = reference.shape().element_count();
   const auto numbers = [&](double unit, auto at) { CompareNumbers(reference, other, unit, at, &out); };
   switch (reference.dtype()) {
-    case DType::kFloat: numbers(std::ldexp(1, -24), [](const Tensor& t, int64_t i) -> double { return At<float>(t, i); }); break;
-    case DType::kDouble: numbers(std::ldexp(1, -53), [](const Tensor& t, int64_t i) { return At<double>(t, i); }); break;
-    case DType::kHalf: numbers(std::ldexp(1, -11), [](const Tensor& t, int64_t i) -> double { return HalfToFloat(At<uint16_t>(t, i)); }); break;
-    case DType::kBfloat16: numbers(std::ldexp(1, -8), [](const Tensor& t, int64_t i) -> double { return Bfloat16ToFloat(At<uint16_t>(t, i)); }); break;
-    case DType::kComplex64: numbers(std::ldexp(1, -24), [](const Tensor& t, int64_t i) { return std::complex<double>(At<std::complex<float>>(t, i)); }); break;
-    case DType::kComplex128: numbers(std::ldexp(1, -53), [](const Tensor& t, int64_t i) { return At<std::complex<double>>(t, i); }); break;
+    case DType::kFloat:
+      numbers(std::ldexp(1, -24), [](const Tensor& t, int64_t i) -> double { return At<float>(t, i); });
+      break;
+    case DType::kDouble:
+      numbers(std::ldexp(1, -53), [](const Tensor& t, int64_t i) { return At<double>(t, i); });
+      break;
+    case DType::kHalf:
+      numbers(std::ldexp(1, -11), [](const Tensor& t, int64_t i) -> double { return HalfToFloat(At<uint16_t>(t, i)); });
+      break;
+    case DType::kBfloat16:
+      numbers(std::ldexp(1, -8),
+              [](const Tensor& t, int64_t i) -> double { return Bfloat16ToFloat(At<uint16_t>(t, i)); });
+      break;
+    case DType::kComplex64:
+      numbers(std::ldexp(1, -24),
+              [](const Tensor& t, int64_t i) { return std::complex<double>(At<std::complex<float>>(t, i)); });
+      break;
+    case DType::kComplex128:
+      numbers(std::ldexp(1, -53), [](const Tensor& t, int64_t i) { return At<std::complex<double>>(t, i); });
+      break;
     default: CompareExactly(reference, other, &out);
   }
   return out;
 }
 
-double PredictedDeviation(const Deviation& output, const std::vector<const Deviation*>& inputs, double policy_unit, double slack) {
+double PredictedDeviation(const Deviation& output, const std::vector<const Deviation*>& inputs, double policy_unit,
+                          double slack) {
   double carried = 0, growth = 1;
   int64_t read = 0;
   for (const Deviation* input : inputs) {
@@ -98,7 +118,8 @@ double PredictedDeviation(const Deviation& output, const std::vector<const Devia
     growth = std::max(growth, grows);
     read += input->elements;
   }
-  const double terms = std::max(1.0, static_cast<double>(read) / static_cast<double>(std::max<int64_t>(1, output.elements)));
+  const double terms =
+      std::max(1.0, static_cast<double>(read) / static_cast<double>(std::max<int64_t>(1, output.elements)));
   const double predicted = slack * (carried + std::max(output.unit, policy_unit) * std::sqrt(terms) * growth);
   return std::min(predicted, 1.0);
 }

@@ -33,11 +33,13 @@ TEST(Deviation, ANumberIsNoneInBothOrTheRunsPart) {
   EXPECT_EQ(Compare(Floats({kNaN, kInfinity, 2}), Floats({kNaN, kInfinity, 2})).relative, 0);
   EXPECT_EQ(Compare(Floats({kNaN, 1}), Floats({0, 1})).relative, kInfinity);
   EXPECT_EQ(Compare(Floats({kInfinity, 1}), Floats({-kInfinity, 1})).relative, kInfinity);
-  EXPECT_EQ(Compare(Floats({0, 0}), Floats({0, 1e-30f})).relative, kInfinity) << "nothing is known of how large it should be";
+  EXPECT_EQ(Compare(Floats({0, 0}), Floats({0, 1e-30f})).relative, kInfinity)
+      << "nothing is known of how large it should be";
 }
 
 TEST(Deviation, WhatDoesNotRoundIsEqualOrNot) {
-  const Deviation numbers = Compare(*Tensor::From(std::vector<int32_t>{1, 2, 3}, Shape{3}), *Tensor::From(std::vector<int32_t>{1, 5, 4}, Shape{3}));
+  const Deviation numbers = Compare(*Tensor::From(std::vector<int32_t>{1, 2, 3}, Shape{3}),
+                                    *Tensor::From(std::vector<int32_t>{1, 5, 4}, Shape{3}));
   EXPECT_FALSE(numbers.rounds);
   EXPECT_EQ(numbers.different, 2);
   EXPECT_EQ(numbers.worst, 1);
@@ -46,7 +48,8 @@ TEST(Deviation, WhatDoesNotRoundIsEqualOrNot) {
 
 TEST(Deviation, AnotherTypeOrShapeIsNamed) {
   EXPECT_EQ(Compare(Floats({1, 2}), Floats({1})).misfit, "float32[1] instead of float32[2]");
-  EXPECT_EQ(Compare(Floats({1}), *Tensor::From(std::vector<double>{1}, Shape{1})).misfit, "float64[1] instead of float32[1]");
+  EXPECT_EQ(Compare(Floats({1}), *Tensor::From(std::vector<double>{1}, Shape{1})).misfit,
+            "float64[1] instead of float32[1]");
 }
 
 Deviation Of(double relative, double magnitude, int64_t elements) {
@@ -60,7 +63,8 @@ Deviation Of(double relative, double magnitude, int64_t elements) {
 }
 
 TEST(Deviation, WhatIsPredictedGrowsWithTheInputsAndWithTheirNumber) {
-  const Deviation output = Of(0, 1, 4), exact = Of(0, 1, 4), many = Of(0, 1, 400), bad = Of(0.01, 1, 4), large = Of(0.001, 100, 4);
+  const Deviation output = Of(0, 1, 4), exact = Of(0, 1, 4), many = Of(0, 1, 400), bad = Of(0.01, 1, 4),
+                  large = Of(0.001, 100, 4);
   const double unit = output.unit;
   EXPECT_DOUBLE_EQ(PredictedDeviation(output, {&exact}, 0, 1), unit);
   EXPECT_DOUBLE_EQ(PredictedDeviation(output, {&many}, 0, 2), 2 * unit * 10) << "a sum of a hundred elements";

@@ -112,7 +112,9 @@ constexpr char kStateFile[] = "checkpoint";
 // The folder of either.
 std::string StateFolder(const std::string& path) {
   const std::string folder = data::FolderOf(path);
-  return std::filesystem::path(path).filename() == kStateFile && data::FileExists(path) ? (folder.empty() ? "." : folder) : path;
+  return std::filesystem::path(path).filename() == kStateFile && data::FileExists(path)
+             ? (folder.empty() ? "." : folder)
+             : path;
 }
 
 // Seconds since 1970, as the file says them: no number and no time of this calendar are none.
@@ -149,7 +151,8 @@ Result<std::vector<Kept>> KeptIn(const std::string& folder) {
 
 bool IsCheckpointFolder(const std::string& path) {
   const std::string folder = StateFolder(path);
-  return folder != path || (data::FileExists(data::JoinPath(path, kStateFile)) && !data::FileExists(data::JoinPath(path, "saved_model.pb")));
+  return folder != path || (data::FileExists(data::JoinPath(path, kStateFile)) &&
+                            !data::FileExists(data::JoinPath(path, "saved_model.pb")));
 }
 
 Status InspectCheckpointFolder(const std::string& path, bool json) {
@@ -159,14 +162,19 @@ Status InspectCheckpointFolder(const std::string& path, bool json) {
   if (json) {
     Json out = {{"form", "checkpoint folder"}, {"folder", folder}, {"checkpoints", Json::array()}};
     for (const Kept& kept : *all)
-      out["checkpoints"].push_back({{"prefix", kept.prefix}, {"time", kept.time}, {"tensors", kept.tensors}, {"bytes", kept.bytes}, {"trouble", kept.trouble}});
+      out["checkpoints"].push_back({{"prefix", kept.prefix},
+                                    {"time", kept.time},
+                                    {"tensors", kept.tensors},
+                                    {"bytes", kept.bytes},
+                                    {"trouble", kept.trouble}});
     PrintJson(out);
     return Status();
   }
   fmt::print("{}: a folder of {} checkpoints, the newest last\n\n", Printable(folder), all->size());
   Table table({"CHECKPOINT", "SAVED", "TENSORS", "SIZE", ""});
   for (const Kept& kept : *all)
-    table.Add({kept.prefix, kept.time, kept.trouble.empty() ? std::to_string(kept.tensors) : "", kept.trouble.empty() ? FormatBytes(kept.bytes) : "", kept.trouble});
+    table.Add({kept.prefix, kept.time, kept.trouble.empty() ? std::to_string(kept.tensors) : "",
+               kept.trouble.empty() ? FormatBytes(kept.bytes) : "", kept.trouble});
   table.Print();
   return Status();
 }

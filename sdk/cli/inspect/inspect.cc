@@ -218,7 +218,8 @@ void RefuseModelFlags(const InspectArguments& arguments, const std::string& is) 
 
 Status InspectFolder(const InspectArguments& arguments) {
   RefuseModelFlags(arguments, "a folder of checkpoints");
-  if (!arguments.values.empty()) WrongFlag("--values", "'" + arguments.model.graph + "' is a folder of checkpoints; name one of them");
+  if (!arguments.values.empty())
+    WrongFlag("--values", "'" + arguments.model.graph + "' is a folder of checkpoints; name one of them");
   return InspectCheckpointFolder(arguments.model.graph, arguments.json);
 }
 

@@ -48,7 +48,8 @@ size_t ArgumentsOf(const CLI::App& app) { return app.get_options(kTakesWords).si
 // "; or give GRAPH": what may stand where a command could.
 std::string WordsBesides(const CLI::App& app) {
   std::string words;
-  for (const CLI::Option* option : app.get_options(kTakesWords)) words += (words.empty() ? "; or give " : " ") + option->get_name();
+  for (const CLI::Option* option : app.get_options(kTakesWords))
+    words += (words.empty() ? "; or give " : " ") + option->get_name();
   return words;
 }
 
@@ -64,7 +65,8 @@ class Walk {
       else
         Word(words[i]);
     }
-    if (slip_.what.empty() && HasCommands(*at_) && arguments_ == 0) slip_.what = "a command is missing; there are: " + CommandsOf(*at_) + WordsBesides(*at_);
+    if (slip_.what.empty() && HasCommands(*at_) && arguments_ == 0)
+      slip_.what = "a command is missing; there are: " + CommandsOf(*at_) + WordsBesides(*at_);
     return slip_;
   }
 

@@ -30,7 +30,8 @@ Result<double> ParseWithUnit(std::string_view text, std::string_view what, const
     std::string names;
     for (const Unit& known : units)
       names += (names.empty() || known.name.empty() ? "" : ", ") + std::string(known.name);
-    return BadValue("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " + names);
+    return BadValue("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " +
+                    names);
   }
   return number * found->factor;
 }
@@ -60,7 +61,8 @@ Result<std::chrono::nanoseconds> ParseTime(std::string_view text) {
       const double nanoseconds,
       ParseWithUnit(text, "time",
                     {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}));
-  if (nanoseconds >= 9e18 || nanoseconds < 1) return BadValue("'" + std::string(text) + "' is no time that a step can have");
+  if (nanoseconds >= 9e18 || nanoseconds < 1)
+    return BadValue("'" + std::string(text) + "' is no time that a step can have");
   return std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
 }
 

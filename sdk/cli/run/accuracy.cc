@@ -32,14 +32,19 @@ void Accuracy::AddReal(std::span<const T> exact, std::span<const T> reduced, con
   elements_ += exact.size();
   if (shape.rank() != 2 || shape[1] < 2) return;
   const auto classes = static_cast<size_t>(shape[1]);
-  const auto best = [classes](std::span<const T> values, size_t row) { return std::max_element(values.begin() + row * classes, values.begin() + (row + 1) * classes) - values.begin(); };
-  for (size_t row = 0; row < exact.size() / classes; ++row) same_class_ += best(exact, row) == best(reduced, row) ? 1 : 0;
+  const auto best = [classes](std::span<const T> values, size_t row) {
+    return std::max_element(values.begin() + row * classes, values.begin() + (row + 1) * classes) - values.begin();
+  };
+  for (size_t row = 0; row < exact.size() / classes; ++row)
+    same_class_ += best(exact, row) == best(reduced, row) ? 1 : 0;
   rows_ += exact.size() / classes;
 }
 
 Status Accuracy::Add(const host::Tensor& exact, const host::Tensor& reduced) {
   if (exact.dtype() != reduced.dtype() || exact.shape() != reduced.shape())
-    return Status(Code::kInvalidArgument, "'" + fetch_ + "' is " + TensorText(exact.dtype(), exact.shape()) + " in floats and " + TensorText(reduced.dtype(), reduced.shape()) + " in reduced precision");
+    return Status(Code::kInvalidArgument, "'" + fetch_ + "' is " + TensorText(exact.dtype(), exact.shape()) +
+                                              " in floats and " + TensorText(reduced.dtype(), reduced.shape()) +
+                                              " in reduced precision");
   is_real_ = exact.dtype() == DType::kFloat || exact.dtype() == DType::kDouble;
   if (exact.dtype() == DType::kFloat) {
     AddReal(exact.data<float>(), reduced.data<float>(), exact.shape());
@@ -47,9 +52,11 @@ Status Accuracy::Add(const host::Tensor& exact, const host::Tensor& reduced) {
     AddReal(exact.data<double>(), reduced.data<double>(), exact.shape());
   } else if (const uint64_t size = host::DTypeSize(exact.dtype()); size > 0 && exact.dtype() != DType::kString) {
     const auto a = exact.bytes(), b = reduced.bytes();
-    for (size_t at = 0; at + size <= a.size(); at += size, ++elements_) equal_ += std::equal(a.begin() + at, a.begin() + at + size, b.begin() + at) ? 1 : 0;
+    for (size_t at = 0; at + size <= a.size(); at += size, ++elements_)
+      equal_ += std::equal(a.begin() + at, a.begin() + at + size, b.begin() + at) ? 1 : 0;
   } else {
-    for (int64_t i = 0; i < exact.element_count(); ++i, ++elements_) equal_ += exact.string(static_cast<uint64_t>(i)) == reduced.string(static_cast<uint64_t>(i)) ? 1 : 0;
+    for (int64_t i = 0; i < exact.element_count(); ++i, ++elements_)
+      equal_ += exact.string(static_cast<uint64_t>(i)) == reduced.string(static_cast<uint64_t>(i)) ? 1 : 0;
   }
   return Status();
 }
@@ -73,7 +80,8 @@ void PrintAccuracy(std::string_view title, const std::vector<Accuracy>& accuracy
     const std::string equal = fmt::format("{} of {} equal", each.equal(), each.elements());
     if (!each.is_real()) table.Add({each.fetch(), equal, "", "", "", ""});
     else
-      table.Add({each.fetch(), fmt::format("{:.3g}", each.worst()), fmt::format("{:.3g}", each.mean()), fmt::format("{:.2f} %", 100 * each.relative_worst()), fmt::format("{:.2f} %", 100 * each.relative()),
+      table.Add({each.fetch(), fmt::format("{:.3g}", each.worst()), fmt::format("{:.3g}", each.mean()),
+                 fmt::format("{:.2f} %", 100 * each.relative_worst()), fmt::format("{:.2f} %", 100 * each.relative()),
                  each.rows() == 0 ? "" : fmt::format("{} of {} rows", each.same_class(), each.rows())});
   }
   table.Print(2);

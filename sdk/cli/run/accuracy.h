@@ -24,7 +24,8 @@ class Accuracy {
   const std::string& fetch() const { return fetch_; }
   double worst() const { return worst_; }
   double mean() const { return elements_ == 0 ? 0 : sum_ / static_cast<double>(elements_); }
-  // The largest difference over the largest element, and the root of the squares' sum over that of the elements; 0 where all is 0.
+  // The largest difference over the largest element, and the root of the squares' sum over that of the elements; 0
+  // where all is 0.
   double relative_worst() const { return largest_ == 0 ? 0 : worst_ / largest_; }
   double relative() const;
   // Of matrices whose rows score at least two classes: how many rows have their largest element in the same place.

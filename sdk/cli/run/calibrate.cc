@@ -49,24 +49,30 @@ void ReadNotes(const std::string& explanation, Calibrated* out) {
     if (!node.contains("note")) continue;
     const auto note = node["note"].get<std::string>();
     constexpr std::string_view kStays = "stays in floats: ";
-    if (note.starts_with(kStays)) out->in_floats.emplace_back(node["name"].get<std::string>(), note.substr(kStays.size()));
+    if (note.starts_with(kStays))
+      out->in_floats.emplace_back(node["name"].get<std::string>(), note.substr(kStays.size()));
     else out->in_bytes.push_back(note);
   }
 }
 
 }  // namespace
 
-Result<std::vector<Batch>> ReadBatches(const std::vector<std::string>& texts, const std::vector<Feed>& common, const TensorNames& names, data::ReadLimit& limit) {
+Result<std::vector<Batch>> ReadBatches(const std::vector<std::string>& texts, const std::vector<Feed>& common,
+                                       const TensorNames& names, data::ReadLimit& limit) {
   std::vector<Batch> batches;
   for (const std::string& text : texts) {
     TENON_TRY_ASSIGN(std::vector<Feed> feeds, ReadArrays("--calibrate", {text}, names, limit));
-    for (const Feed& feed : feeds) TENON_TRY(names.CheckFeed(feed.name, feed.tensor, feed.value, feed.file).Annotate("--calibrate"));
+    for (const Feed& feed : feeds)
+      TENON_TRY(names.CheckFeed(feed.name, feed.tensor, feed.value, feed.file).Annotate("--calibrate"));
     for (const Feed& feed : common)
-      if (std::ranges::none_of(feeds, [&](const Feed& own) { return ShortTensor(own.tensor) == ShortTensor(feed.tensor); })) feeds.push_back(feed);
+      if (std::ranges::none_of(feeds,
+                               [&](const Feed& own) { return ShortTensor(own.tensor) == ShortTensor(feed.tensor); }))
+        feeds.push_back(feed);
     std::ranges::sort(feeds, {}, &Feed::tensor);
     batches.push_back({text, std::move(feeds)});
     if (NamesOf(batches.back()) != NamesOf(batches.front()))
-      WrongFlag("--calibrate", fmt::format("'{}' feeds {}, and '{}' {}; all must feed the same", batches.front().file, NamesOf(batches.front()), text, NamesOf(batches.back())));
+      WrongFlag("--calibrate", fmt::format("'{}' feeds {}, and '{}' {}; all must feed the same", batches.front().file,
+                                           NamesOf(batches.front()), text, NamesOf(batches.back())));
   }
   return batches;
 }
@@ -81,7 +87,8 @@ Result<Prepared> PrepareStep(const CalibratedStep& step, const host::SessionOpti
     feed_names.emplace_back(feed.tensor);
   }
   for (const Fetch& fetch : step.fetches) fetch_names.emplace_back(fetch.tensor);
-  for (const std::string& node : step.init) TENON_TRY(session.Run(feeds, {}, {node}, step.run).status().Annotate("--init '" + node + "'"));
+  for (const std::string& node : step.init)
+    TENON_TRY(session.Run(feeds, {}, {node}, step.run).status().Annotate("--init '" + node + "'"));
   TENON_TRY_ASSIGN(Callable callable, session.Prepare(feed_names, fetch_names, target_names, {}, {}, step.run));
   return Prepared{std::move(session), std::move(callable)};
 }
@@ -107,7 +114,8 @@ Result<Calibrated> Calibrate(const CalibratedStep& step, const std::vector<Batch
   }
   out.batches = batches.size();
   out.tensors = calibrator.size();
-  out.text = calibrator.Text(fmt::format("{}\nleast and largest of {} batches of '{}'", GraphRemark(step.model), batches.size(), step.model.path()));
+  out.text = calibrator.Text(fmt::format("{}\nleast and largest of {} batches of '{}'", GraphRemark(step.model),
+                                         batches.size(), step.model.path()));
   host::SessionOptions options = step.options;
   options.precision = host::Precision::kInt8;
   options.calibration = out.text;
@@ -123,8 +131,10 @@ Result<Calibrated> Calibrate(const CalibratedStep& step, const std::vector<Batch
 }
 
 void Calibrated::Print(const std::string& file) const {
-  fmt::print("calibrated: the ranges of {} tensors over {} batch{}{}\n", tensors, batches, batches == 1 ? "" : "es", file.empty() ? std::string() : ", in '" + file + "'");
-  fmt::print("int8: {} of {} products and convolutions run in 8-bit integers\n", in_bytes.size(), in_bytes.size() + in_floats.size());
+  fmt::print("calibrated: the ranges of {} tensors over {} batch{}{}\n", tensors, batches, batches == 1 ? "" : "es",
+             file.empty() ? std::string() : ", in '" + file + "'");
+  fmt::print("int8: {} of {} products and convolutions run in 8-bit integers\n", in_bytes.size(),
+             in_bytes.size() + in_floats.size());
   if (!in_floats.empty()) {
     Table table({"in floats stays", "because"});
     for (const auto& [node, why] : in_floats) table.Add({node, why});
@@ -149,8 +159,10 @@ Status CheckCalibration(const std::string& calibration, const model::ModelFile& 
   const size_t begin = at + 3, end = std::min(calibration.find('\n', begin), calibration.size());
   const std::string wanted = calibration.substr(begin, end - begin), found = GraphRemark(model);
   if (wanted == found) return Status();
-  return Status(Code::kInvalidArgument, fmt::format("it is of another graph: of the one with the checksum {}, and '{}' has {}; calibrate this graph (--calibrate)",
-                                                    wanted.substr(kGraph.size()), model.path(), found.substr(kGraph.size())));
+  return Status(Code::kInvalidArgument,
+                fmt::format("it is of another graph: of the one with the checksum {}, and '{}' has {}; calibrate this "
+                            "graph (--calibrate)",
+                            wanted.substr(kGraph.size()), model.path(), found.substr(kGraph.size())));
 }
 
 }  // namespace tenon::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --calibrate does: runs the graph in floats on batches from files, keeps the ranges of its values (tenon/host/calibration.h), and runs the same batches in
-// 8-bit integers, to say what that costs.
+// What --calibrate does: runs the graph in floats on batches from files, keeps the ranges of its values
+// (tenon/host/calibration.h), and runs the same batches in 8-bit integers, to say what that costs.
 #ifndef TENON_CLI_RUN_CALIBRATE_H_
 #define TENON_CLI_RUN_CALIBRATE_H_
 
@@ -24,8 +24,10 @@ struct Batch {
   std::string file;
   std::vector<Feed> feeds;  // by the tensors' names
 };
-// texts: FILE.npz, NAME=FILE.npy or NAME=FILE.npz, one a batch. common: what all of them are fed besides. All feed the same tensors.
-host::Result<std::vector<Batch>> ReadBatches(const std::vector<std::string>& texts, const std::vector<Feed>& common, const TensorNames& names, data::ReadLimit& limit);
+// texts: FILE.npz, NAME=FILE.npy or NAME=FILE.npz, one a batch. common: what all of them are fed besides. All feed the
+// same tensors.
+host::Result<std::vector<Batch>> ReadBatches(const std::vector<std::string>& texts, const std::vector<Feed>& common,
+                                             const TensorNames& names, data::ReadLimit& limit);
 
 // What is run, in sessions of its own.
 struct CalibratedStep {

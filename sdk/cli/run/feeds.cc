@@ -46,7 +46,8 @@ Status ReadFeed(const std::string& name, const std::string& file, std::vector<Fe
 }
 
 // Before the file is read: its name may be what was mistyped.
-Status ReadNamed(const char* flag, const std::string& text, const TensorNames& names, std::vector<Feed>& feeds, data::ReadLimit& limit) {
+Status ReadNamed(const char* flag, const std::string& text, const TensorNames& names, std::vector<Feed>& feeds,
+                 data::ReadLimit& limit) {
   const auto [name, file] = SplitAssignment(text);
   if (name.empty() || (file.empty() && !name.ends_with(".npz")))
     WrongFlag(flag, Quoted(text) + " is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
@@ -60,7 +61,8 @@ Status ReadNamed(const char* flag, const std::string& text, const TensorNames& n
 
 }  // namespace
 
-Result<std::vector<Feed>> ReadArrays(const char* flag, const std::vector<std::string>& texts, const TensorNames& names, data::ReadLimit& limit) {
+Result<std::vector<Feed>> ReadArrays(const char* flag, const std::vector<std::string>& texts, const TensorNames& names,
+                                     data::ReadLimit& limit) {
   std::vector<Feed> feeds;
   for (const std::string& text : texts) TENON_TRY(ReadNamed(flag, text, names, feeds, limit));
   for (Feed& feed : feeds) {
@@ -92,8 +94,8 @@ void CheckInputs(const std::string& graph, const model::Signature& signature, co
   for (const model::TensorInfo& input : signature.inputs) {
     if (IsFed(input, feeds) || input.kind != model::TensorInfo::Kind::kDense || !input.default_value.empty()) continue;
     const std::string all = signature.inputs.size() > 1 ? "; its inputs: " + InfosText(signature.inputs) : "";
-    WrongFlag("--feed", "graph '" + graph + "': signature '" + signature.name + "' wants '" + input.key + "', " + TensorText(input.dtype, input.shape) +
-                            "; give --feed " + input.key + "=FILE.npy" + all);
+    WrongFlag("--feed", "graph '" + graph + "': signature '" + signature.name + "' wants '" + input.key + "', " +
+                            TensorText(input.dtype, input.shape) + "; give --feed " + input.key + "=FILE.npy" + all);
   }
 }
 
@@ -106,13 +108,16 @@ Status AddDefaults(const host::Runtime& runtime, const model::Signature& signatu
   return Status();
 }
 
-Status CheckFiles(const host::Runtime& runtime, const model::ModelFile& model, const model::Signature* signature, const std::vector<Feed>& feeds,
-                  const std::vector<std::string>& runs) {
+Status CheckFiles(const host::Runtime& runtime, const model::ModelFile& model, const model::Signature* signature,
+                  const std::vector<Feed>& feeds, const std::vector<std::string>& runs) {
   std::vector<std::string> fed, chosen;
   for (const Feed& feed : feeds) {
     fed.push_back(feed.tensor);
-    const auto is_it = [&](const model::TensorInfo& input) { return ShortTensor(input.tensor) == ShortTensor(feed.tensor); };
-    if (signature == nullptr || std::none_of(signature->inputs.begin(), signature->inputs.end(), is_it)) chosen.push_back(feed.tensor);
+    const auto is_it = [&](const model::TensorInfo& input) {
+      return ShortTensor(input.tensor) == ShortTensor(feed.tensor);
+    };
+    if (signature == nullptr || std::none_of(signature->inputs.begin(), signature->inputs.end(), is_it))
+      chosen.push_back(feed.tensor);
   }
   return model::CheckRun(runtime, model, fed, chosen, runs);
 }

@@ -22,19 +22,22 @@ struct Feed {
 };
 
 // texts: NAME=FILE.npy, NAME=FILE.npz, FILE.npz. flag: for messages. The values are not looked at.
-host::Result<std::vector<Feed>> ReadArrays(const char* flag, const std::vector<std::string>& texts, const TensorNames& names, data::ReadLimit& limit);
+host::Result<std::vector<Feed>> ReadArrays(const char* flag, const std::vector<std::string>& texts,
+                                           const TensorNames& names, data::ReadLimit& limit);
 // Those of --feed. Each is checked against what the signature or the placeholder says of
 // it.
 host::Result<std::vector<Feed>> ReadFeeds(const std::vector<std::string>& texts, const TensorNames& names,
                                           data::ReadLimit& limit);
 
-// A signature that is run as a whole wants all its inputs, but those that have a default: ends the command (WrongFlag) where one is not fed.
+// A signature that is run as a whole wants all its inputs, but those that have a default: ends the command (WrongFlag)
+// where one is not fed.
 void CheckInputs(const std::string& graph, const model::Signature& signature, const std::vector<Feed>& feeds);
 // The defaults of inputs that are not fed.
 host::Status AddDefaults(const host::Runtime& runtime, const model::Signature& signature, std::vector<Feed>* feeds);
-// A stranger's model touches no file. A path may be what the user feeds to a tensor of the graph by its name; an input of a signature (nullptr: none) is data.
-host::Status CheckFiles(const host::Runtime& runtime, const model::ModelFile& model, const model::Signature* signature, const std::vector<Feed>& feeds,
-                        const std::vector<std::string>& runs);
+// A stranger's model touches no file. A path may be what the user feeds to a tensor of the graph by its name; an input
+// of a signature (nullptr: none) is data.
+host::Status CheckFiles(const host::Runtime& runtime, const model::ModelFile& model, const model::Signature* signature,
+                        const std::vector<Feed>& feeds, const std::vector<std::string>& runs);
 
 // "x" for "x:0", so that the two names of one tensor are found as one.
 std::string_view ShortTensor(std::string_view name);

@@ -25,7 +25,8 @@ class FreezeCommand : public testing::Test {
     const auto runtime = host::Runtime::Create();
     ASSERT_TRUE(runtime.ok()) << runtime.status();
     host::Graph graph(*runtime);
-    const Output v = graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", host::Shape{2}}, {"shared_name", "v"}}, "v");
+    const Output v =
+        graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", host::Shape{2}}, {"shared_name", "v"}}, "v");
     graph.AddNode("AssignVariableOp", {v, graph.Const({3.0f, 5.0f})}, {}, "init");
     graph.AddNode("AssignAddVariableOp", {v, graph.Const({1.0f, 1.0f})}, {}, "add");
     const Output read = graph.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "read");
@@ -35,13 +36,16 @@ class FreezeCommand : public testing::Test {
     ASSERT_TRUE(data::ReplaceFile(folder_ + "/graph.pb", {*bytes}).ok());
     ASSERT_TRUE(data::WriteNpy(folder_ + "/x.npy", *Tensor::From(std::vector<float>{2, 2}, {2})).ok());
   }
-  Outcome Tenon(const std::string& arguments) const { return RunTenon(folder_, "run graph.pb --init init " + arguments); }
+  Outcome Tenon(const std::string& arguments) const {
+    return RunTenon(folder_, "run graph.pb --init init " + arguments);
+  }
   const std::string folder_ = fakes::TemporaryFolder("freeze");
 };
 
 TEST_F(FreezeCommand, TakesVariablesForConstants) {
   for (const bool frozen : {false, true}) {
-    const Outcome run = Tenon(std::string("--feed x=x.npy --fetch y=y.npy --repeat 3 --explain --json") + (frozen ? " --freeze" : ""));
+    const Outcome run =
+        Tenon(std::string("--feed x=x.npy --fetch y=y.npy --repeat 3 --explain --json") + (frozen ? " --freeze" : ""));
     ASSERT_EQ(run.code, 0) << run.err;
     bool reads = false;
     const auto found = nlohmann::json::parse(run.out);
@@ -57,7 +61,8 @@ TEST_F(FreezeCommand, TakesVariablesForConstants) {
 TEST_F(FreezeCommand, RefusesWhatWritesAndClusters) {
   const Outcome writes = Tenon("--target add --freeze");
   EXPECT_EQ(writes.code, 1);
-  for (const char* part : {"'add'", "'v'", "the session is frozen"}) EXPECT_NE(writes.err.find(part), std::string::npos) << writes.err;
+  for (const char* part : {"'add'", "'v'", "the session is frozen"})
+    EXPECT_NE(writes.err.find(part), std::string::npos) << writes.err;
   const Outcome cluster = Tenon("--feed x=x.npy --fetch y --freeze --master grpc://localhost:1");
   EXPECT_EQ(cluster.code, 2);
   EXPECT_NE(cluster.err.find("--freeze"), std::string::npos) << cluster.err;

@@ -47,7 +47,10 @@ class Runner {
   Status Run() {
     begin_ = std::chrono::steady_clock::now();
     if (arguments_.accuracy) CheckAccuracy();
-    if (arguments_.freeze && !arguments_.session.Given("master").empty()) WrongFlag("--freeze", "others may write to the variables of a cluster; it is for steps in this process, so leave --master out");
+    if (arguments_.freeze && !arguments_.session.Given("master").empty())
+      WrongFlag(
+          "--freeze",
+          "others may write to the variables of a cluster; it is for steps in this process, so leave --master out");
     TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());  // whose plugins may bring the file systems of the paths
     TENON_TRY_ASSIGN(data::ReadLimit limit, arguments_.session.Files());
     TENON_TRY_ASSIGN(model_, arguments_.model.Open(limit.left()));
@@ -100,10 +103,15 @@ class Runner {
   Status ReadCalibrationBatches(data::ReadLimit& limit) {
     const bool used = arguments_.session.Given("precision") == "int8";
     if (calibration_file().empty() && !used)
-      WrongFlag("--calibrate", "its ranges would be of no use: give --calibration FILE to keep them, or --precision int8 to run by them");
+      WrongFlag(
+          "--calibrate",
+          "its ranges would be of no use: give --calibration FILE to keep them, or --precision int8 to run by them");
     if (!arguments_.session.Given("master").empty())
-      WrongFlag("--calibrate", "it looks at every value, which is for steps in this process; leave --master out, and give --calibration FILE with --precision int8 and --master afterwards");
-    if (arguments_.queue_runners) WrongFlag("--calibrate", "its batches are from files, and --queue-runners fills queues");
+      WrongFlag("--calibrate",
+                "it looks at every value, which is for steps in this process; leave --master out, and give "
+                "--calibration FILE with --precision int8 and --master afterwards");
+    if (arguments_.queue_runners)
+      WrongFlag("--calibrate", "its batches are from files, and --queue-runners fills queues");
     if (whole_signature_) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
     TENON_TRY_ASSIGN(batches_, ReadBatches(arguments_.calibrate, feeds_, *names_, limit));
     if (whole_signature_) CheckInputs(arguments_.model.graph, *signature_, batches_.front().feeds);
@@ -116,18 +124,24 @@ class Runner {
     runs.insert(runs.end(), arguments_.init.begin(), arguments_.init.end());
     for (const Fetch& fetch : fetches_) runs.push_back(fetch.tensor);
     if (!arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, batches_.front().feeds, runs));
-    TENON_TRY_ASSIGN(calibrated_, Calibrate({*runtime_, *model_, std::move(options), run_options_, arguments_.init, arguments_.targets, fetches_}, batches_));
-    if (!calibration_file().empty()) TENON_TRY(data::ReplaceFile(calibration_file(), {calibrated_->text}, data::Durability::kQuick).Annotate("--calibration"));
+    TENON_TRY_ASSIGN(calibrated_, Calibrate({*runtime_, *model_, std::move(options), run_options_, arguments_.init,
+                                             arguments_.targets, fetches_},
+                                            batches_));
+    if (!calibration_file().empty())
+      TENON_TRY(data::ReplaceFile(calibration_file(), {calibrated_->text}, data::Durability::kQuick)
+                    .Annotate("--calibration"));
     return Status();
   }
   // Whether --feed says what the step itself is to be fed, and not only its batches.
   bool HasAllFeeds() const {
     return std::ranges::all_of(batches_.front().feeds, [&](const Feed& wanted) {
-      return std::ranges::any_of(feeds_, [&](const Feed& given) { return ShortTensor(given.tensor) == ShortTensor(wanted.tensor); });
+      return std::ranges::any_of(
+          feeds_, [&](const Feed& given) { return ShortTensor(given.tensor) == ShortTensor(wanted.tensor); });
     });
   }
   Status WriteCalibration() const {
-    if (arguments_.json) PrintJson({{"graph", arguments_.model.graph}, {"calibration", calibrated_->AsJson(calibration_file())}});
+    if (arguments_.json)
+      PrintJson({{"graph", arguments_.model.graph}, {"calibration", calibrated_->AsJson(calibration_file())}});
     else calibrated_->Print(calibration_file());
     return Status();
   }
@@ -136,10 +150,19 @@ class Runner {
 
   void CheckAccuracy() const {
     const std::string& precision = arguments_.session.Given("precision");
-    if (precision.empty() || precision == "strict") WrongFlag("--accuracy", "it says how far a reduced precision is from float32: give --precision bfloat16, or another but strict");
-    if (arguments_.fetches.empty() && !arguments_.targets.empty()) WrongFlag("--accuracy", "there is nothing to compare: give --fetch NAME");
-    if (!arguments_.session.Given("master").empty()) WrongFlag("--accuracy", "it runs the steps a second time, with variables of their own, which is for steps in this process; leave --master out");
-    if (arguments_.queue_runners) WrongFlag("--accuracy", "it runs the steps a second time, and --queue-runners takes what fills queues from elsewhere");
+    if (precision.empty() || precision == "strict")
+      WrongFlag(
+          "--accuracy",
+          "it says how far a reduced precision is from float32: give --precision bfloat16, or another but strict");
+    if (arguments_.fetches.empty() && !arguments_.targets.empty())
+      WrongFlag("--accuracy", "there is nothing to compare: give --fetch NAME");
+    if (!arguments_.session.Given("master").empty())
+      WrongFlag("--accuracy",
+                "it runs the steps a second time, with variables of their own, which is for steps in this process; "
+                "leave --master out");
+    if (arguments_.queue_runners)
+      WrongFlag("--accuracy",
+                "it runs the steps a second time, and --queue-runners takes what fills queues from elsewhere");
   }
   // Random ops without a seed draw the same in both.
   void SeedBoth(host::SessionOptions* options) const {
@@ -151,20 +174,25 @@ class Runner {
     SeedBoth(&options);
     options.precision = host::Precision::kStrict;
     options.calibration.clear();
-    TENON_TRY_ASSIGN(const Prepared exact, PrepareStep({*runtime_, *model_, options, run_options_, arguments_.init, arguments_.targets, fetches_}, options, {"", feeds_}));
+    TENON_TRY_ASSIGN(const Prepared exact, PrepareStep({*runtime_, *model_, options, run_options_, arguments_.init,
+                                                        arguments_.targets, fetches_},
+                                                       options, {"", feeds_}));
     std::vector<View> feeds;
     for (const Feed& feed : feeds_) feeds.emplace_back(feed.value);
     std::vector<Tensor> values;
     for (uint64_t step = 0; step < arguments_.repeat; ++step) {
       TENON_TRY_ASSIGN(values, exact.callable.Run(feeds, run_options_));
     }
-    for (size_t k = 0; k < values.size(); ++k) TENON_TRY(accuracy_.emplace_back(fetches_[k].name).Add(values[k], values_[k]));
+    for (size_t k = 0; k < values.size(); ++k)
+      TENON_TRY(accuracy_.emplace_back(fetches_[k].name).Add(values[k], values_[k]));
     TENON_TRY_ASSIGN(const std::string explanation, callable_->Explain());
     for (const Json& node : Json::parse(explanation)) {
       if (!node.contains("note")) continue;
-      const auto note = node["note"].get<std::string>();  // how those of a reduced precision begin: tenon/ext/draft/graph_pass.h
+      const auto note =
+          node["note"].get<std::string>();  // how those of a reduced precision begin: tenon/ext/draft/graph_pass.h
       const size_t colon = std::min(note.find(": "), note.size());
-      if (note.starts_with("stays in float")) in_float32_.emplace_back(node["name"].get<std::string>(), colon < note.size() ? note.substr(colon + 2) : note);
+      if (note.starts_with("stays in float"))
+        in_float32_.emplace_back(node["name"].get<std::string>(), colon < note.size() ? note.substr(colon + 2) : note);
       else if (note.starts_with("in ")) ++reduced_;
     }
     return Status();
@@ -177,39 +205,53 @@ class Runner {
       for (const auto& [node, why] : in_float32_) table.Add({node, why});
       table.Print(2);
     }
-    PrintAccuracy(fmt::format("how far {} is from float32{}:", precision, arguments_.repeat > 1 ? fmt::format(" after {} steps", arguments_.repeat) : ""), accuracy_);
+    PrintAccuracy(fmt::format("how far {} is from float32{}:", precision,
+                              arguments_.repeat > 1 ? fmt::format(" after {} steps", arguments_.repeat) : ""),
+                  accuracy_);
   }
 
   // Where it fails, it is not for the graph.
   Status OpenSession() {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     SeedBoth(&options);
-    if (calibrates()) options.calibration = options.precision == host::Precision::kInt8 ? calibrated_->text : std::string();
-    else if (!options.calibration.empty()) TENON_TRY(CheckCalibration(options.calibration, *model_).Annotate("--calibration '" + calibration_file() + "'"));
+    if (calibrates())
+      options.calibration = options.precision == host::Precision::kInt8 ? calibrated_->text : std::string();
+    else if (!options.calibration.empty())
+      TENON_TRY(CheckCalibration(options.calibration, *model_).Annotate("--calibration '" + calibration_file() + "'"));
     options.record_costs = !arguments_.session.Given("costs").empty();
     TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
     return Status();
   }
 
-  // Of what there is to do before the first step, reading the graph included: it has the time of a step, all together. Steps that initialise have theirs.
+  // Of what there is to do before the first step, reading the graph included: it has the time of a step, all together.
+  // Steps that initialise have theirs.
   RunOptions Preparing() const {
     RunOptions preparing = run_options_;
-    if (preparing.timeout.count() > 0) preparing.timeout = std::max<std::chrono::nanoseconds>(preparing.timeout - (std::chrono::steady_clock::now() - begin_), std::chrono::nanoseconds(1));
+    if (preparing.timeout.count() > 0)
+      preparing.timeout = std::max<std::chrono::nanoseconds>(
+          preparing.timeout - (std::chrono::steady_clock::now() - begin_), std::chrono::nanoseconds(1));
     return preparing;
   }
 
   Status ReadyInTime(const Status& status) const {
     if (status.code() != Code::kDeadlineExceeded) return status;
-    return Status(status.code(), fmt::format("the step was not ready to begin within its deadline of {} ms: {}", std::chrono::duration_cast<std::chrono::milliseconds>(run_options_.timeout).count(), status.message()));
+    return Status(status.code(),
+                  fmt::format("the step was not ready to begin within its deadline of {} ms: {}",
+                              std::chrono::duration_cast<std::chrono::milliseconds>(run_options_.timeout).count(),
+                              status.message()));
   }
 
   Status RunSteps() {
     if (whole_signature_ && !calibrates()) TENON_TRY(AddDefaults(*runtime_, *signature_, &feeds_));
-    const bool initialises = !model_->checkpoint().empty() || !model_->meta().main_op.empty() || !arguments_.init.empty();
-    const model::Values values = arguments_.session.Given("master").empty() ? model::Values::kReadBySession : model::Values::kSent;
-    TENON_TRY(ReadyInTime(model::LoadInto(*runtime_, *model_, *session_, {.run = initialises ? run_options_ : Preparing()}, values)));
-    if (!arguments_.init.empty() && !arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, arguments_.init));
+    const bool initialises =
+        !model_->checkpoint().empty() || !model_->meta().main_op.empty() || !arguments_.init.empty();
+    const model::Values values =
+        arguments_.session.Given("master").empty() ? model::Values::kReadBySession : model::Values::kSent;
+    TENON_TRY(ReadyInTime(
+        model::LoadInto(*runtime_, *model_, *session_, {.run = initialises ? run_options_ : Preparing()}, values)));
+    if (!arguments_.init.empty() && !arguments_.allow_files)
+      TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, arguments_.init));
     TENON_TRY(Initialize());
     if (arguments_.freeze) TENON_TRY(session_->Freeze());
     if (fetches_.empty() && arguments_.targets.empty()) return Status();
@@ -224,7 +266,8 @@ class Runner {
         if (!node.empty()) runs.push_back(node);
     }
     if (!arguments_.allow_files) TENON_TRY(CheckFiles(*runtime_, *model_, signature_, feeds_, runs));
-    Result<Callable> prepared = session_->Prepare(feed_names, fetch_names, target_names, {}, {}, initialises ? run_options_ : Preparing());
+    Result<Callable> prepared =
+        session_->Prepare(feed_names, fetch_names, target_names, {}, {}, initialises ? run_options_ : Preparing());
     TENON_TRY(ReadyInTime(prepared.status()));
     callable_ = *std::move(prepared);
     TENON_TRY(RepeatBesideRunners());
@@ -256,7 +299,9 @@ class Runner {
   Status RepeatBesideRunners() {
     if (!arguments_.queue_runners) return RepeatSteps();
     if (Runners().empty())
-      WrongFlag("--queue-runners", "graph '" + arguments_.model.graph + "' names no queue runners; a MetaGraph (.meta) or SavedModel of TensorFlow 1 may");
+      WrongFlag("--queue-runners",
+                "graph '" + arguments_.model.graph +
+                    "' names no queue runners; a MetaGraph (.meta) or SavedModel of TensorFlow 1 may");
     train::Coordinator coordinator;
     TENON_TRY(train::StartQueueRunners(*session_, Runners(), &coordinator));
     const Status steps = RepeatSteps();
@@ -294,7 +339,8 @@ class Runner {
   // A SavedModel that was copied without its values.
   std::string WhatIsGone(const Status& status) const {
     const bool wants_values = !model_->meta().saver.restore_op.empty() && model_->checkpoint().empty();
-    if (status.code() != Code::kFailedPrecondition || model_->form() != model::Form::kSavedModel || !wants_values || status.message().ends_with("copy the whole folder again"))
+    if (status.code() != Code::kFailedPrecondition || model_->form() != model::Form::kSavedModel || !wants_values ||
+        status.message().ends_with("copy the whole folder again"))
       return "";
     return "; the values of the model's variables are gone: there is no '" +
            data::JoinPath(model_->folder(), "variables/variables.index") + "'; copy the whole folder again";
@@ -398,7 +444,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
       ->type_name("NODE")
       ->allow_extra_args(false);
   run->add_option("--calibrate", arguments->calibrate,
-                  "First run in floats on these arrays, a batch a file, and keep the ranges of all values: in the file that --calibration names, for later "
+                  "First run in floats on these arrays, a batch a file, and keep the ranges of all values: in the file "
+                  "that --calibration names, for later "
                   "runs, and for this one with --precision int8; then say how far int8 is from floats on them")
       ->type_name("FILE.npz|NAME=FILE.npy");
   run->add_option("--repeat", arguments->repeat, "Run the step so often, in one session")
@@ -410,9 +457,11 @@ void AddRunCommand(CLI::App& app, Action& action) {
       ->type_name("FILE");
   run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
   run->add_flag("--accuracy", arguments->accuracy,
-                "With a --precision: run the same steps in float32 too, say how far the fetches are apart, and which products stay in float32");
+                "With a --precision: run the same steps in float32 too, say how far the fetches are apart, and which "
+                "products stay in float32");
   run->add_flag("--freeze", arguments->freeze,
-                "Take the variables for constants, once the graph is initialised: what is made of weights is made once, and a step that writes to them is an error");
+                "Take the variables for constants, once the graph is initialised: what is made of weights is made "
+                "once, and a step that writes to them is an error");
   run->add_flag("--allow-files", arguments->allow_files,
                 "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none "
                 "but its own while it is loaded");

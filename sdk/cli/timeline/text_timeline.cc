@@ -64,7 +64,8 @@ host::Result<std::string> FormatTimeline(std::string_view trace, size_t width) {
     if (!rows.empty()) out += KeepEnd(clock.name, width > took.size() ? width - took.size() + 1 : kTime) + took;
     for (const auto& [row, spans] : rows)
       out += fmt::format("  {:{}} |{}| {}\n", KeepEnd(row, widest), widest,
-                         Draw(spans, clock.begin, std::max(clock.end, clock.begin + 1e-3), static_cast<int>(time)), spans.size());
+                         Draw(spans, clock.begin, std::max(clock.end, clock.begin + 1e-3), static_cast<int>(time)),
+                         spans.size());
   }
   return out + "  busy: . - = # of the time; ~ waiting; on the right the number of spans\n";
 }

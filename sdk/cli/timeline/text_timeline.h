@@ -11,8 +11,8 @@
 
 namespace tenon::cli {
 
-// trace: Chrome's JSON, as a run gives it. width: of the lines at most, where names keep their ends; 0: 100 characters for the time, names as they are. The
-// time has 20 characters at least.
+// trace: Chrome's JSON, as a run gives it. width: of the lines at most, where names keep their ends; 0: 100 characters
+// for the time, names as they are. The time has 20 characters at least.
 host::Result<std::string> FormatTimeline(std::string_view trace, size_t width);
 
 }  // namespace tenon::cli

@@ -54,13 +54,16 @@ TEST(TextTimeline, FitsATerminalAndKeepsTheEndsOfNames) {
     size_t longest = 0, begin = 0;
     for (size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin)) {
       const std::string line = text.substr(begin, end - begin);
-      const auto characters = static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+      const auto characters =
+          static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
       if (!line.starts_with("  busy:")) longest = std::max(longest, characters);
     }
     EXPECT_EQ(longest, width) << text;
     EXPECT_NE(text.find("TPU:15 queue 0"), std::string::npos) << text;
   }
-  EXPECT_NE(FormatTimeline(kLong, 0)->find("  /job:worker/replica:0/task:12/device:TPU:15 queue 0 |#"), std::string::npos) << "what is no terminal gets all";
+  EXPECT_NE(FormatTimeline(kLong, 0)->find("  /job:worker/replica:0/task:12/device:TPU:15 queue 0 |#"),
+            std::string::npos)
+      << "what is no terminal gets all";
   EXPECT_NE(FormatTimeline(kLong, 1)->find("|####################|"), std::string::npos) << "narrower than anything";
 }
 

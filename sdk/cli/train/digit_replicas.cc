@@ -29,7 +29,8 @@ double Seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 }  // namespace
 
 struct DigitReplicas::Client {
-  Client(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits) : graph(runtime), network(graph, data, digits) {}
+  Client(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits)
+      : graph(runtime), network(graph, data, digits) {}
   host::Graph graph;
   train::DigitNetwork network;
   std::optional<train::Saver> saver;  // the chief's
@@ -37,8 +38,9 @@ struct DigitReplicas::Client {
   int64_t number = 0;
 };
 
-DigitReplicas::DigitReplicas(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits,
-                             const host::SessionOptions& session, const DigitReplicaOptions& options)
+DigitReplicas::DigitReplicas(const host::Runtime& runtime, const train::DigitData& data,
+                             const train::DigitOptions& digits, const host::SessionOptions& session,
+                             const DigitReplicaOptions& options)
     : runtime_(runtime), data_(data), digits_(digits), session_(session), options_(options) {
   train::ReplicaOptions between;
   between.synchronous = options.mode == "sync";
@@ -129,14 +131,16 @@ Status DigitReplicas::Train(Client& client, const Turns& turns, ReplicaChief* ch
     report.examples_per_second = static_cast<double>(examples) / seconds;
     report.seconds_left = seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
     if (!std::isfinite(report.loss))
-      return Status(Code::kInvalidArgument, "the loss is no number any more at step " + std::to_string(report.step) + ". A smaller learning rate usually helps");
+      return Status(Code::kInvalidArgument, "the loss is no number any more at step " + std::to_string(report.step) +
+                                                ". A smaller learning rate usually helps");
     if (tells && on_step) on_step(report);
   }
   return chief != nullptr && turns.IsOf(client.number) && reached > 0 ? chief->Keep(reached, /*now=*/true) : Status();
 }
 
 Result<train::TrainingReport> DigitReplicas::Run() {
-  return train::RunThroughLosses({options_.patience, options_.recover, [this] { return RunOnce(); }, [this] { return made_.load(); },
+  return train::RunThroughLosses({options_.patience, options_.recover, [this] { return RunOnce(); },
+                                  [this] { return made_.load(); },
                                   [this](const std::string& message) {
                                     if (on_message) on_message(message);
                                   },
@@ -155,10 +159,12 @@ Result<std::unique_ptr<ReplicaChief>> DigitReplicas::Lead() {
     if (!training.resume && !cleared_) TENON_TRY(keeping.saver->Clear());
     cleared_ = true;
   }
-  TENON_TRY_ASSIGN(std::unique_ptr<ReplicaChief> chief, ReplicaChief::Begin(*chief_->session, chief_->network.replica_graph(), keeping));
+  TENON_TRY_ASSIGN(std::unique_ptr<ReplicaChief> chief,
+                   ReplicaChief::Begin(*chief_->session, chief_->network.replica_graph(), keeping));
   for (const std::string& warning : chief->warnings())
     if (on_message) on_message("warning: " + warning);
-  if (chief->step() > 0 && on_message && !std::exchange(told_, true)) on_message("going on after step " + std::to_string(chief->step()));
+  if (chief->step() > 0 && on_message && !std::exchange(told_, true))
+    on_message("going on after step " + std::to_string(chief->step()));
   return chief;
 }
 
@@ -198,7 +204,8 @@ Result<train::TrainingReport> DigitReplicas::RunOnce() {
   TENON_TRY(led);
   if (ended_well == 0) return failed;
   if (!failed.ok() && on_message) on_message("warning: " + failed.message() + "; the others went on");
-  if (keeps != nullptr && !stopped()) TENON_TRY(keeps->Keep(digits_.steps, /*now=*/true));  // others may have counted the last
+  if (keeps != nullptr && !stopped())
+    TENON_TRY(keeps->Keep(digits_.steps, /*now=*/true));  // others may have counted the last
   report.last_step = chief != nullptr && digits_.between->synchronous ? chief->step() : digits_.steps;
   report.stopped = stopped();
   report.seconds = Seconds() - began;

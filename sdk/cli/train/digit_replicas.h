@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tenon train digits --mode async|sync`: one client a replica, all in this process, or one of them.
 //
-// Each replica has a thread, a graph and a session; the chief stands beside replica 0. Who is not replica 0 alone has nothing to
-// evaluate. Each uses the tasks with the variables and its own: a worker that is lost ends its own replica, and the others go on while they can (asynchronous; synchronous
-// with backups). The chief keeps checkpoints, and after a loss that they cannot go on from (a server, a worker that is no backup) all begin again from the newest one, here
+// Each replica has a thread, a graph and a session; the chief stands beside replica 0. Who is not replica 0 alone has
+// nothing to evaluate. Each uses the tasks with the variables and its own: a worker that is lost ends its own replica,
+// and the others go on while they can (asynchronous; synchronous with backups). The chief keeps checkpoints, and after
+// a loss that they cannot go on from (a server, a worker that is no backup) all begin again from the newest one, here
 // and in the other processes.
 #ifndef TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
 #define TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
@@ -36,8 +37,8 @@ struct DigitReplicaOptions {
 class DigitReplicas {
  public:
   // digits: with the devices of a cluster, and as many replicas as there are. All outlive this.
-  DigitReplicas(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits, const host::SessionOptions& session,
-                const DigitReplicaOptions& options);
+  DigitReplicas(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits,
+                const host::SessionOptions& session, const DigitReplicaOptions& options);
   ~DigitReplicas();
 
   std::function<void(const train::StepReport&)> on_step;  // of the first replica here that has not been lost

@@ -73,7 +73,8 @@ std::string StemOf(std::string path) {
 
 class GraphJob {
  public:
-  explicit GraphJob(const GraphArguments& arguments) : arguments_(arguments), job_(arguments.job), quiet_(arguments.job.json) {
+  explicit GraphJob(const GraphArguments& arguments)
+      : arguments_(arguments), job_(arguments.job), quiet_(arguments.job.json) {
     if (job_.folder.empty()) job_.folder = "trained_" + StemOf(arguments.model.graph);
   }
 
@@ -84,7 +85,8 @@ class GraphJob {
     TENON_TRY_ASSIGN(model_, arguments_.model.Open(limit.left()));
     TENON_TRY(ChooseSignature());
     TENON_TRY_ASSIGN(names_, TensorNames::Of(*model_, signature_));
-    TENON_TRY_ASSIGN(step_, ChooseStep(arguments_.step, *model_, signature_, !arguments_.model.signature.empty(), *names_));
+    TENON_TRY_ASSIGN(step_,
+                     ChooseStep(arguments_.step, *model_, signature_, !arguments_.model.signature.empty(), *names_));
     for (const std::string& node : arguments_.init) names_->CheckNode("--init", node);
     TENON_TRY(ReadInputs(limit));
     TENON_TRY(CheckInputs());
@@ -99,12 +101,23 @@ class GraphJob {
 
   void CheckFlags() const {
     const bool data = !arguments_.data.empty();
-    if (!data && arguments_.shuffle) WrongFlag("--shuffle", "it mixes the rows of --data, and there are none; an input of the graph is mixed by the graph");
-    if (!data && arguments_.batch > 0) WrongFlag("--batch", "it says how many rows of --data a step gets, and there are none; an input of the graph is batched by the graph");
+    if (!data && arguments_.shuffle)
+      WrongFlag("--shuffle",
+                "it mixes the rows of --data, and there are none; an input of the graph is mixed by the graph");
+    if (!data && arguments_.batch > 0)
+      WrongFlag("--batch",
+                "it says how many rows of --data a step gets, and there are none; an input of the graph is batched by "
+                "the graph");
     const bool minimizes = !arguments_.step.minimize.empty();
-    if (!minimizes && arguments_.optimizer_given) WrongFlag("--optimizer", "it says how --minimize TENSOR is done; without it the graph's own training step is run");
-    if (!minimizes && !arguments_.only.empty()) WrongFlag("--variables", "it says what --minimize TENSOR changes; without it the graph's own training step is run");
-    if (!minimizes && arguments_.learning_rate) WrongFlag("--learning-rate", "it is for --minimize TENSOR; without it the graph's own training step is run, with its own");
+    if (!minimizes && arguments_.optimizer_given)
+      WrongFlag("--optimizer",
+                "it says how --minimize TENSOR is done; without it the graph's own training step is run");
+    if (!minimizes && !arguments_.only.empty())
+      WrongFlag("--variables",
+                "it says what --minimize TENSOR changes; without it the graph's own training step is run");
+    if (!minimizes && arguments_.learning_rate)
+      WrongFlag("--learning-rate",
+                "it is for --minimize TENSOR; without it the graph's own training step is run, with its own");
   }
 
   Status ChooseSignature() {
@@ -119,7 +132,10 @@ class GraphJob {
   // ---- Its input ----
 
   bool IsInput(const std::string& tensor) const {
-    return signature_ != nullptr && std::any_of(signature_->inputs.begin(), signature_->inputs.end(), [&](const model::TensorInfo& input) { return ShortTensor(input.tensor) == ShortTensor(tensor); });
+    return signature_ != nullptr &&
+           std::any_of(signature_->inputs.begin(), signature_->inputs.end(), [&](const model::TensorInfo& input) {
+             return ShortTensor(input.tensor) == ShortTensor(tensor);
+           });
   }
   Status ReadInputs(data::ReadLimit& limit) {
     TENON_TRY_ASSIGN(const std::vector<Feed> data, ReadArrays("--data", arguments_.data, *names_, limit));
@@ -127,7 +143,8 @@ class GraphJob {
     std::set<std::string, std::less<>> seen;
     for (const auto* feeds : {&data, &fixed}) {
       for (const Feed& feed : *feeds) {
-        if (!seen.insert(std::string(ShortTensor(feed.tensor))).second) WrongFlag(feeds == &data ? "--data" : "--feed", Quoted(feed.name) + " is given twice");
+        if (!seen.insert(std::string(ShortTensor(feed.tensor))).second)
+          WrongFlag(feeds == &data ? "--data" : "--feed", Quoted(feed.name) + " is given twice");
         if (!IsInput(feed.tensor)) options_.chosen_feeds.push_back(feed.tensor);
       }
     }
@@ -136,7 +153,9 @@ class GraphJob {
     std::string fixed_by;  // the input whose shape fixes the batch
     for (const Feed& feed : data) {
       const host::Shape shape = names_->ShapeOf(feed.name, feed.tensor);
-      if (shape.has_rank() && shape.rank() == 0) WrongFlag("--data", Quoted(feed.name) + " is a single value in each step; give it whole with --feed " + feed.name + "=FILE");
+      if (shape.has_rank() && shape.rank() == 0)
+        WrongFlag("--data", Quoted(feed.name) + " is a single value in each step; give it whole with --feed " +
+                                feed.name + "=FILE");
       TENON_TRY(names_->CheckRows(feed.name, feed.tensor, feed.value, feed.file));
       if (shape.rank() > 0 && shape[0] >= 0) TENON_TRY(FixBatch(feed, shape[0], &fixed_by));
       options_.data.push_back({feed.tensor, {Named(feed), feed.value}});
@@ -149,9 +168,13 @@ class GraphJob {
   Status FixBatch(const Feed& feed, int64_t size, std::string* fixed_by) {
     const bool other = !fixed_by->empty() && options_.batch != size;
     if (other || size == 0)
-      return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': '" + feed.name + "' takes " + std::to_string(size) + " rows" +
-                                                (other ? ", '" + *fixed_by + "' " + std::to_string(options_.batch) : "") + "; what does not take as many rows in each step is given whole, with --feed");
-    if (arguments_.batch > 0 && arguments_.batch != size) WrongFlag("--batch", Quoted(feed.name) + " takes batches of " + std::to_string(size) + " and no others: " + names_->TypeOf(feed.name, feed.tensor));
+      return Status(Code::kInvalidArgument,
+                    "graph '" + arguments_.model.graph + "': '" + feed.name + "' takes " + std::to_string(size) +
+                        " rows" + (other ? ", '" + *fixed_by + "' " + std::to_string(options_.batch) : "") +
+                        "; what does not take as many rows in each step is given whole, with --feed");
+    if (arguments_.batch > 0 && arguments_.batch != size)
+      WrongFlag("--batch", Quoted(feed.name) + " takes batches of " + std::to_string(size) +
+                               " and no others: " + names_->TypeOf(feed.name, feed.tensor));
     options_.batch = size;
     *fixed_by = feed.name;
     return Status();
@@ -188,12 +211,19 @@ class GraphJob {
         continue;
       }
       if (input != nullptr) name = input->key;
-      const std::string all = signature_ != nullptr && input != nullptr && signature_->inputs.size() > 1 ? "; its inputs: " + InfosText(signature_->inputs) : "";
-      WrongFlag("--data", "graph '" + arguments_.model.graph + "': a step needs '" + name + "', " + names_->TypeOf(name, tensor) + "; give --data " + name + "=FILE.npy (of which each step gets rows) or --feed " +
-                              name + "=FILE.npy (which it gets whole)" + all);
+      const std::string all = signature_ != nullptr && input != nullptr && signature_->inputs.size() > 1
+                                  ? "; its inputs: " + InfosText(signature_->inputs)
+                                  : "";
+      WrongFlag("--data", "graph '" + arguments_.model.graph + "': a step needs '" + name + "', " +
+                              names_->TypeOf(name, tensor) + "; give --data " + name +
+                              "=FILE.npy (of which each step gets rows) or --feed " + name +
+                              "=FILE.npy (which it gets whole)" + all);
     }
     // Of summaries that nobody asked for those that can be made.
-    if (step_.collected_summaries) std::erase_if(step_.summaries, [this](const std::string& summary) { return !names_->index().Reach({}, {summary}).ok() || !UnfedPlaceholders({summary}).empty(); });
+    if (step_.collected_summaries)
+      std::erase_if(step_.summaries, [this](const std::string& summary) {
+        return !names_->index().Reach({}, {summary}).ok() || !UnfedPlaceholders({summary}).empty();
+      });
     return Status();
   }
 
@@ -224,7 +254,8 @@ class GraphJob {
   }
   Status ChooseSteps() {
     const bool data = training_->examples() > 0;
-    if (arguments_.passes > 0 && !data && !training_->has_own_input()) WrongFlag("--passes", "neither --data nor the graph brings an input that could end; say how many --steps");
+    if (arguments_.passes > 0 && !data && !training_->has_own_input())
+      WrongFlag("--passes", "neither --data nor the graph brings an input that could end; say how many --steps");
     steps_ = arguments_.steps > 0 ? arguments_.steps : train::kEndless;
     if (data && (arguments_.passes > 0 || arguments_.steps == 0)) {
       const int64_t passes = std::max<int64_t>(arguments_.passes, 1), each = training_->StepsInPass();
@@ -253,7 +284,9 @@ class GraphJob {
     const Status input = training_->StopInput();
     progress.bar().Finish();
     TENON_TRY((input.ok() ? trained : input).Annotate("graph '" + arguments_.model.graph + "'"));
-    if (report_.last_step == 0 && report_.input_ended) return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': its input ended before the first step, so nothing was trained");
+    if (report_.last_step == 0 && report_.input_ended)
+      return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph +
+                                                "': its input ended before the first step, so nothing was trained");
     return StoppedEarly(report_, steps_);
   }
   // On a cluster as many as it takes to go on after losses, each from the last checkpoint.
@@ -266,7 +299,10 @@ class GraphJob {
     }
     options.owner = OwnerOf("train", job_.Options(steps_).checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
-    TENON_TRY_ASSIGN(report_, train::RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&progress](const std::string& message) { progress.Say(message); }, &stop_requested}));
+    TENON_TRY_ASSIGN(
+        report_,
+        train::RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); },
+                                 [&progress](const std::string& message) { progress.Say(message); }, &stop_requested}));
     return Status();
   }
   Result<TrainingReport> TrainInSession(const host::SessionOptions& options) {
@@ -274,7 +310,8 @@ class GraphJob {
     TENON_TRY_ASSIGN(Session session, Session::Create(*runtime_, options));
     trainer_->Leave();
     session_.emplace(std::move(session));
-    TENON_TRY(training_->Load(*session_, options.master.empty() ? model::Values::kReadBySession : model::Values::kSent));
+    TENON_TRY(
+        training_->Load(*session_, options.master.empty() ? model::Values::kReadBySession : model::Values::kSent));
     TENON_TRY(trainer_->Begin(*session_));
     if (trainer_->step() >= steps_) Say(CompleteText(trainer_->step(), steps_));
     return trainer_->Run();
@@ -282,11 +319,14 @@ class GraphJob {
 
   std::string Beginning() const {
     const auto count = static_cast<int64_t>(training_->variables().size());
-    std::string text = fmt::format("Training '{}' {}: {} variables of {} numbers", Printable(arguments_.model.graph), Printable(step_.what), count, data::FormatCount(training_->parameter_count()));
+    std::string text = fmt::format("Training '{}' {}: {} variables of {} numbers", Printable(arguments_.model.graph),
+                                   Printable(step_.what), count, data::FormatCount(training_->parameter_count()));
     if (const int64_t examples = training_->examples(); examples > 0) {
       const int64_t each = training_->StepsInPass(), left = examples - each * options_.batch;
       text += fmt::format("; {} examples, {} steps a pass", data::FormatCount(examples), data::FormatCount(each));
-      if (left > 0) text += fmt::format(", which leaves {} of them out, as '{}' takes whole batches of {}", left, Printable(options_.data[0].tensor), options_.batch);
+      if (left > 0)
+        text += fmt::format(", which leaves {} of them out, as '{}' takes whole batches of {}", left,
+                            Printable(options_.data[0].tensor), options_.batch);
     }
     if (training_->has_own_input()) text += "; with input of its own";
     return text + ".";
@@ -296,7 +336,8 @@ class GraphJob {
     if (arguments_.export_folder.empty()) return Status();
     std::vector<std::string> variables;
     for (const model::PartVariable& variable : training_->variables()) variables.push_back(variable.name);
-    TENON_TRY_ASSIGN(written_, model::WriteWithValues(*runtime_, *session_, *model_, variables, arguments_.export_folder));
+    TENON_TRY_ASSIGN(written_,
+                     model::WriteWithValues(*runtime_, *session_, *model_, variables, arguments_.export_folder));
     for (const std::string& note : written_->notes) Say("note: " + Printable(note));
     return Status();
   }
@@ -308,13 +349,20 @@ class GraphJob {
     }
     if (report_.last_step > report_.first_step) {
       const bool counted = report_.examples_per_second > 0;
-      const double rate = counted ? report_.examples_per_second : static_cast<double>(report_.last_step - report_.first_step) / std::max(report_.seconds, 1e-9);
-      fmt::print("Trained {} steps in {:.1f} s ({} {}/s). The loss is {:.4f}; it was {:.4f} in the first of them.\n", report_.last_step - report_.first_step, report_.seconds,
-                 data::FormatCount(static_cast<int64_t>(rate)), counted ? "examples" : "steps", last_.loss, *first_loss_);
+      const double rate =
+          counted ? report_.examples_per_second
+                  : static_cast<double>(report_.last_step - report_.first_step) / std::max(report_.seconds, 1e-9);
+      fmt::print("Trained {} steps in {:.1f} s ({} {}/s). The loss is {:.4f}; it was {:.4f} in the first of them.\n",
+                 report_.last_step - report_.first_step, report_.seconds, data::FormatCount(static_cast<int64_t>(rate)),
+                 counted ? "examples" : "steps", last_.loss, *first_loss_);
     }
     if (report_.input_ended) fmt::print("The input ended after step {}.\n", report_.last_step);
-    if (written_) fmt::print("The trained model is {0}: `tenon inspect {0}`; {1} tensors have new values.\n", written_->path, written_->variables);
-    if (!report_.checkpoint.empty()) fmt::print("The last checkpoint is {}; `tensorboard --logdir {}` shows the losses.\n", report_.checkpoint, job_.EventFolder());
+    if (written_)
+      fmt::print("The trained model is {0}: `tenon inspect {0}`; {1} tensors have new values.\n", written_->path,
+                 written_->variables);
+    if (!report_.checkpoint.empty())
+      fmt::print("The last checkpoint is {}; `tensorboard --logdir {}` shows the losses.\n", report_.checkpoint,
+                 job_.EventFolder());
     return Status();
   }
   Json ReportJson() const {
@@ -326,7 +374,8 @@ class GraphJob {
                  {"input_ended", report_.input_ended},
                  {"loss", first_loss_ ? Json(last_.loss) : Json()}};
     Json metrics = Json::object();
-    for (size_t i = 0; i < step_.metrics.size() && i < last_.metrics.size(); ++i) metrics[Printable(step_.metrics[i].first)] = last_.metrics[i];
+    for (size_t i = 0; i < step_.metrics.size() && i < last_.metrics.size(); ++i)
+      metrics[Printable(step_.metrics[i].first)] = last_.metrics[i];
     json["metrics"] = metrics;
     json["events"] = job_.EventFolder();
     if (written_) json["export"] = written_->path;
@@ -359,7 +408,8 @@ class GraphJob {
 
 // A word that is neither a job nor a file was meant as one of the jobs.
 void RefuseUnknownJob(const CLI::App& train, const std::string& graph) {
-  const bool path = graph.find('/') != std::string::npos || graph.find('.') != std::string::npos || data::FileExists(graph) || data::ListFolder(graph).ok();
+  const bool path = graph.find('/') != std::string::npos || graph.find('.') != std::string::npos ||
+                    data::FileExists(graph) || data::ListFolder(graph).ok();
   if (!path) throw CLI::ValidationError(Join(NoCommand(train, graph), "and there is no graph or model of that name"));
 }
 
@@ -367,7 +417,11 @@ void RefuseUnknownJob(const CLI::App& train, const std::string& graph) {
 void RefuseWordsBefore(const CLI::App& train) {
   const std::string job = train.get_subcommands().front()->get_name();
   for (const CLI::Option* option : train.get_options())
-    if (option->count() > 0) WrongFlag(option->get_name(), "it stands before the job '" + job + "', which does not get it; what is said to a job stands behind it, and a file of that name is ./" + job);
+    if (option->count() > 0)
+      WrongFlag(option->get_name(),
+                "it stands before the job '" + job +
+                    "', which does not get it; what is said to a job stands behind it, and a file of that name is ./" +
+                    job);
 }
 
 }  // namespace
@@ -376,40 +430,99 @@ void AddGraphTraining(CLI::App& train, Action& action) {
   auto arguments = std::make_shared<GraphArguments>();
   arguments->model.AddTo(train);
   train.get_option("GRAPH")->required(false);
-  train.get_option("--signature")->description("The signature that trains; names may be its inputs and outputs (default: train)");
-  train.add_option("--target", arguments->step.targets, "Run this node in each step: the graph's train op; may be repeated (default: what the collection train_op names)")
+  train.get_option("--signature")
+      ->description("The signature that trains; names may be its inputs and outputs (default: train)");
+  train
+      .add_option("--target", arguments->step.targets,
+                  "Run this node in each step: the graph's train op; may be repeated (default: what the collection "
+                  "train_op names)")
       ->type_name("NODE")
       ->allow_extra_args(false);
-  train.add_option("--loss", arguments->step.loss, "The tensor, or the signature's output, that is the loss (default: the output `loss`, or the only floating number)")->type_name("NAME");
-  train.add_option("--minimize", arguments->step.minimize, "Minimise this tensor over the graph's trainable variables, where the graph has no training step of its own")->type_name("TENSOR");
+  train
+      .add_option("--loss", arguments->step.loss,
+                  "The tensor, or the signature's output, that is the loss (default: the output `loss`, or the only "
+                  "floating number)")
+      ->type_name("NAME");
+  train
+      .add_option(
+          "--minimize", arguments->step.minimize,
+          "Minimise this tensor over the graph's trainable variables, where the graph has no training step of its own")
+      ->type_name("TENSOR");
   arguments->job.AddOptimizerTo(train);
-  train.add_option("--learning-rate", arguments->learning_rate, fmt::format("Of --minimize (default: {})", kUsualRate))->type_name("X");
-  train.add_option("--variables", arguments->only, "Of --minimize: change those variables alone whose names begin so (default: the collection trainable_variables, or all float variables that the loss reaches)")
+  train.add_option("--learning-rate", arguments->learning_rate, fmt::format("Of --minimize (default: {})", kUsualRate))
+      ->type_name("X");
+  train
+      .add_option("--variables", arguments->only,
+                  "Of --minimize: change those variables alone whose names begin so (default: the collection "
+                  "trainable_variables, or all float variables that the loss reaches)")
       ->delimiter(',')
       ->type_name("NAMES");
-  train.add_option("--data", arguments->data, "Feed a tensor with rows of an array: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")->type_name("NAME=FILE")->allow_extra_args(false);
-  train.add_option("--feed", arguments->feeds, "Feed a tensor with a whole array in each step; may be repeated")->type_name("NAME=FILE")->allow_extra_args(false);
-  train.add_option("--batch", arguments->batch, fmt::format("Rows of --data in a step (default: what the graph's shapes say, or {})", kUsualBatch))->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  train.add_option("--shuffle", arguments->shuffle, "Take the rows in an order of their own in each pass, which depends on this number and the pass alone")->type_name("SEED");
-  train.add_option("--steps", arguments->steps, fmt::format("Train up to this step (default: one pass over --data; without, {})", kUsualSteps))->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  train.add_option("--passes", arguments->passes, "So many times over --data, or over the graph's own input, and no further")->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  train.add_option("--init", arguments->init, "Run a node once first; may be repeated. What none of them initialises is by its own initialiser")->type_name("NODE")->allow_extra_args(false);
-  train.add_option("--summary", arguments->step.summaries, "Record this tensor of serialized summaries in the event files; may be repeated (default: what the collection summary_op names)")
+  train
+      .add_option("--data", arguments->data,
+                  "Feed a tensor with rows of an array: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
+  train.add_option("--feed", arguments->feeds, "Feed a tensor with a whole array in each step; may be repeated")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
+  train
+      .add_option("--batch", arguments->batch,
+                  fmt::format("Rows of --data in a step (default: what the graph's shapes say, or {})", kUsualBatch))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  train
+      .add_option(
+          "--shuffle", arguments->shuffle,
+          "Take the rows in an order of their own in each pass, which depends on this number and the pass alone")
+      ->type_name("SEED");
+  train
+      .add_option("--steps", arguments->steps,
+                  fmt::format("Train up to this step (default: one pass over --data; without, {})", kUsualSteps))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  train
+      .add_option("--passes", arguments->passes,
+                  "So many times over --data, or over the graph's own input, and no further")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  train
+      .add_option("--init", arguments->init,
+                  "Run a node once first; may be repeated. What none of them initialises is by its own initialiser")
+      ->type_name("NODE")
+      ->allow_extra_args(false);
+  train
+      .add_option("--summary", arguments->step.summaries,
+                  "Record this tensor of serialized summaries in the event files; may be repeated (default: what the "
+                  "collection summary_op names)")
       ->type_name("TENSOR")
       ->allow_extra_args(false);
-  train.add_option("--summary-steps", arguments->summary_steps, "These each N steps; the loss is recorded in each")->capture_default_str()->type_name("N")->check(CLI::PositiveNumber);
-  train.add_option("--export", arguments->export_folder, "Write the model with its trained variables: a SavedModel as one, a graph as FOLDER/model.meta with a checkpoint")->type_name("FOLDER");
-  train.add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str()->check(CheckTime);
-  train.add_flag("--allow-files", arguments->allow_files, "Of a SavedModel: its graph may read and write files that it names itself");
+  train.add_option("--summary-steps", arguments->summary_steps, "These each N steps; the loss is recorded in each")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  train
+      .add_option("--export", arguments->export_folder,
+                  "Write the model with its trained variables: a SavedModel as one, a graph as FOLDER/model.meta with "
+                  "a checkpoint")
+      ->type_name("FOLDER");
+  train.add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")
+      ->type_name("TIME")
+      ->capture_default_str()
+      ->check(CheckTime);
+  train.add_flag("--allow-files", arguments->allow_files,
+                 "Of a SavedModel: its graph may read and write files that it names itself");
   arguments->job.AddFoldersTo(train);
   train.get_option("--folder")->description("Where everything is kept (default: trained_NAME, of the graph's name)");
   arguments->job.AddKeepingTo(train);
   arguments->runtime.AddTo(train);
   arguments->session.AddTo(train);
   train.footer(
-      "GRAPH may have a training step of its own: a SavedModel's signature `train`, a MetaGraph's collection train_op, or the node that --target names. Its input is fed from files by --data, or is made "
-      "by the graph: by datasets and their iterators, and by queues, whose runners are started. The end of it ends the training well. Killed, the same command goes on from the last checkpoint, with "
-      "the very rows that come next: the checkpoint has the state of the graph's iterators; queues, and datasets whose state cannot be kept, are run forward, which it says. A file that is called as a job is GRAPH as ./digits.\n\n"
+      "GRAPH may have a training step of its own: a SavedModel's signature `train`, a MetaGraph's collection train_op, "
+      "or the node that --target names. Its input is fed from files by --data, or is made "
+      "by the graph: by datasets and their iterators, and by queues, whose runners are started. The end of it ends the "
+      "training well. Killed, the same command goes on from the last checkpoint, with "
+      "the very rows that come next: the checkpoint has the state of the graph's iterators; queues, and datasets whose "
+      "state cannot be kept, are run forward, which it says. A file that is called as a job is GRAPH as ./digits.\n\n"
       "Examples:\n"
       "  tenon train digits                                                    a job that is built in\n"
       "  tenon train model --data images=x.npy --data labels=y.npy --batch 64 --shuffle 1 --passes 5 --export trained\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon train GRAPH`: trains a graph or model from a file, by what it has for that or by an optimizer for a loss of it.
+// `tenon train GRAPH`: trains a graph or model from a file, by what it has for that or by an optimizer for a loss of
+// it.
 #ifndef TENON_CLI_TRAIN_GRAPH_H_
 #define TENON_CLI_TRAIN_GRAPH_H_
 

@@ -22,25 +22,37 @@ using model::TensorInfo;
 
 constexpr size_t kMostVariablesListed = 10;
 
-bool IsFloat(DType dtype) { return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kHalf || dtype == DType::kBfloat16; }
-bool IsNumber(DType dtype) {
-  return IsFloat(dtype) || dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kUint64 || dtype == DType::kUint32 || dtype == DType::kInt16 || dtype == DType::kUint16 ||
-         dtype == DType::kInt8 || dtype == DType::kUint8 || dtype == DType::kBool;
+bool IsFloat(DType dtype) {
+  return dtype == DType::kFloat || dtype == DType::kDouble || dtype == DType::kHalf || dtype == DType::kBfloat16;
 }
-bool IsOneNumber(const TensorInfo& info) { return info.kind == TensorInfo::Kind::kDense && info.shape.has_rank() && info.shape.rank() == 0 && IsNumber(info.dtype); }
+bool IsNumber(DType dtype) {
+  return IsFloat(dtype) || dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kUint64 ||
+         dtype == DType::kUint32 || dtype == DType::kInt16 || dtype == DType::kUint16 || dtype == DType::kInt8 ||
+         dtype == DType::kUint8 || dtype == DType::kBool;
+}
+bool IsOneNumber(const TensorInfo& info) {
+  return info.kind == TensorInfo::Kind::kDense && info.shape.has_rank() && info.shape.rank() == 0 &&
+         IsNumber(info.dtype);
+}
 
 std::string Listed(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size() && i < kMostVariablesListed; ++i) text += (i == 0 ? "" : ", ") + names[i];
-  return names.size() > kMostVariablesListed ? text + ", and " + std::to_string(names.size() - kMostVariablesListed) + " more" : text;
+  return names.size() > kMostVariablesListed
+             ? text + ", and " + std::to_string(names.size() - kMostVariablesListed) + " more"
+             : text;
 }
 
-// Nodes that look like train ops: nobody reads them, and they change variables by an optimizer's op, directly or as a group.
+// Nodes that look like train ops: nobody reads them, and they change variables by an optimizer's op, directly or as a
+// group.
 std::vector<std::string> TrainOpsOf(const model::GraphIndex& index) {
   std::unordered_map<std::string_view, std::vector<const NodeView*>> readers;
   for (const NodeView& node : index.graph().nodes)
     for (std::string_view input : node.inputs) readers[data::NodeOfInput(input)].push_back(&node);
-  const auto applies = [](const NodeView& node) { return node.op.starts_with("Apply") || node.op.starts_with("ResourceApply") || node.op.starts_with("SparseApply") || node.op.starts_with("ResourceSparseApply"); };
+  const auto applies = [](const NodeView& node) {
+    return node.op.starts_with("Apply") || node.op.starts_with("ResourceApply") || node.op.starts_with("SparseApply") ||
+           node.op.starts_with("ResourceSparseApply");
+  };
   // Forwards from the optimizers' ops, each node once.
   std::unordered_set<const NodeView*> behind;
   std::vector<const NodeView*> open;
@@ -63,7 +75,8 @@ std::vector<std::string> TrainOpsOf(const model::GraphIndex& index) {
 
 class Chooser {
  public:
-  Chooser(const StepWords& words, const model::ModelFile& file, const Signature* signature, bool by_name, const TensorNames& names)
+  Chooser(const StepWords& words, const model::ModelFile& file, const Signature* signature, bool by_name,
+          const TensorNames& names)
       : words_(words), file_(file), signature_(signature), by_name_(by_name), names_(names) {}
 
   Result<GraphStep> Run() {
@@ -94,7 +107,9 @@ class Chooser {
   }
 
   Status ByTargets(const std::vector<std::string>& targets, const std::string& what) {
-    if (words_.loss.empty()) WrongFlag("--loss", "which tensor is the loss? It is watched: a training ends where it is no number" + LikelyLosses());
+    if (words_.loss.empty())
+      WrongFlag("--loss",
+                "which tensor is the loss? It is watched: a training ends where it is no number" + LikelyLosses());
     TENON_TRY_ASSIGN(step_.loss, names_.Fetch(words_.loss, "--loss"));
     step_.loss_name = words_.loss;
     step_.targets = targets;
@@ -108,7 +123,8 @@ class Chooser {
       const std::string_view last = node.name.substr(node.name.rfind('/') + 1);
       if (last == "loss" || last == "total_loss" || last == "cost") likely.emplace_back(node.name);
     }
-    if (collected != file_.meta().collections.end()) likely.insert(likely.end(), collected->second.begin(), collected->second.end());
+    if (collected != file_.meta().collections.end())
+      likely.insert(likely.end(), collected->second.begin(), collected->second.end());
     return likely.empty() ? "" : "; the graph has: " + Listed(likely);
   }
 
@@ -134,7 +150,9 @@ class Chooser {
     if (step_.loss_name.empty() && floats.size() == 1) step_.loss_name = floats[0];
     if (step_.loss_name.empty())
       WrongFlag("--loss", "which output of signature '" + signature_->name + "' is the loss? None is called so, and " +
-                              (floats.empty() ? "none is one floating number" : "several are one floating number: " + Listed(floats)) + "; its outputs: " + InfosText(signature_->outputs));
+                              (floats.empty() ? "none is one floating number"
+                                              : "several are one floating number: " + Listed(floats)) +
+                              "; its outputs: " + InfosText(signature_->outputs));
     TENON_TRY_ASSIGN(step_.loss, names_.Fetch(step_.loss_name, "--loss"));
     return Status();
   }
@@ -156,10 +174,14 @@ class Chooser {
   }
 
   [[noreturn]] void RefuseNothing() const {
-    std::string text = "nothing says what a step of '" + file_.path() + "' does: it has no signature '" + kTrainSignature + "'";
-    text += file_.meta().signatures.empty() ? " (nor another one)" : " (its signatures: " + SignaturesText(file_.meta().signatures) + ")";
+    std::string text =
+        "nothing says what a step of '" + file_.path() + "' does: it has no signature '" + kTrainSignature + "'";
+    text += file_.meta().signatures.empty() ? " (nor another one)"
+                                            : " (its signatures: " + SignaturesText(file_.meta().signatures) + ")";
     const auto several = file_.meta().collections.find("train_op");
-    text += several == file_.meta().collections.end() ? " and no collection 'train_op'" : ", and its collection 'train_op' names several nodes: " + Listed(several->second);
+    text += several == file_.meta().collections.end()
+                ? " and no collection 'train_op'"
+                : ", and its collection 'train_op' names several nodes: " + Listed(several->second);
     text += "; give --signature NAME, --target NODE with --loss TENSOR, or --minimize TENSOR";
     const std::vector<std::string> likely = TrainOpsOf(names_.index());
     WrongFlag("--target", text + (likely.empty() ? LikelyLosses() : "; these look like train ops: " + Listed(likely)));
@@ -175,7 +197,8 @@ class Chooser {
 
 }  // namespace
 
-Result<GraphStep> ChooseStep(const StepWords& words, const model::ModelFile& file, const Signature* signature, bool by_name, const TensorNames& names) {
+Result<GraphStep> ChooseStep(const StepWords& words, const model::ModelFile& file, const Signature* signature,
+                             bool by_name, const TensorNames& names) {
   return Chooser(words, file, signature, by_name, names).Run();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of `tenon train GRAPH` is, by the names that a user or the file gives: nodes, loss, numbers that are shown, summaries.
+// What a step of `tenon train GRAPH` is, by the names that a user or the file gives: nodes, loss, numbers that are
+// shown, summaries.
 #ifndef TENON_CLI_TRAIN_GRAPH_STEP_H_
 #define TENON_CLI_TRAIN_GRAPH_STEP_H_
 
@@ -30,9 +31,10 @@ struct GraphStep {
 // The signature whose names are meant: the one that is named, else `train`, else as other commands choose.
 inline constexpr const char* kTrainSignature = "train";
 
-// Ends the command (WrongFlag) where nothing says what a step is, or two things do, or a loss is not clear; the message has what there is.
-// by_name: the signature was asked for by its name.
-host::Result<GraphStep> ChooseStep(const StepWords& words, const model::ModelFile& file, const model::Signature* signature, bool by_name, const TensorNames& names);
+// Ends the command (WrongFlag) where nothing says what a step is, or two things do, or a loss is not clear; the message
+// has what there is. by_name: the signature was asked for by its name.
+host::Result<GraphStep> ChooseStep(const StepWords& words, const model::ModelFile& file,
+                                   const model::Signature* signature, bool by_name, const TensorNames& names);
 
 }  // namespace tenon::cli
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon train images`: trains on the pictures of a folder or a file of records, with all input in the graph; `tenon records write`.
+// `tenon train images`: trains on the pictures of a folder or a file of records, with all input in the graph; `tenon
+// records write`.
 #include "sdk/cli/train/images.h"
 
 #include <fmt/format.h>
@@ -62,7 +63,8 @@ class ImageJob {
   }
 
  private:
-  // Where the network is told to stand on a device of this process that is not the host, pictures are brought there ahead.
+  // Where the network is told to stand on a device of this process that is not the host, pictures are brought there
+  // ahead.
   host::Result<train::TrainingOptions> Training() const {
     train::TrainingOptions training = arguments_.job.Options(arguments_.images.steps);
     TENON_TRY_ASSIGN(training.step_timeout, arguments_.session.Deadline());
@@ -72,8 +74,8 @@ class ImageJob {
     return training;
   }
   Status Train() {
-    Say(fmt::format("Teaching a network of {} parameters to tell {} classes of pictures apart: {}.", data::FormatCount(network_->model().parameter_count()),
-                    source_.classes.size(), Amount()));
+    Say(fmt::format("Teaching a network of {} parameters to tell {} classes of pictures apart: {}.",
+                    data::FormatCount(network_->model().parameter_count()), source_.classes.size(), Amount()));
     JobProgress progress(arguments_.job.json, {"accuracy"});
     progress.Watch(*trainer_);
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
@@ -96,7 +98,8 @@ class ImageJob {
   // The trained network as a graph with its weights as constants.
   Status SaveForUse() {
     TENON_TRY_ASSIGN(const std::string graph_def, graph_->Export());
-    TENON_TRY_ASSIGN(const std::string frozen, data::Freeze(*session_, graph_def, {ImageNetwork::kAnswers, ImageNetwork::kProbabilities}));
+    TENON_TRY_ASSIGN(const std::string frozen,
+                     data::Freeze(*session_, graph_def, {ImageNetwork::kAnswers, ImageNetwork::kProbabilities}));
     TENON_TRY(data::MakeFolder(arguments_.job.folder));
     TENON_TRY(data::ReplaceFile(arguments_.job.InFolder("images.pb"), {frozen}));
     std::string classes;
@@ -107,15 +110,17 @@ class ImageJob {
     TENON_TRY_ASSIGN(const host::Graph use, host::Graph::Import(*runtime_, frozen));
     model::WriteOptions options;
     options.replace = true;
-    options.signatures.push_back({std::string(model::kDefaultSignature),
-                                  {{"images", ImageNetwork::kImages}},
-                                  {{"answers", ImageNetwork::kAnswers}, {"probabilities", ImageNetwork::kProbabilities}}});
+    options.signatures.push_back(
+        {std::string(model::kDefaultSignature),
+         {{"images", ImageNetwork::kImages}},
+         {{"answers", ImageNetwork::kAnswers}, {"probabilities", ImageNetwork::kProbabilities}}});
     TENON_TRY_ASSIGN(Session session, Session::Create(*runtime_, use));
     return model::WriteSavedModel(*runtime_, session, frozen, arguments_.job.saved_model, options);
   }
 
   Status Tell() const {
-    const double accuracy = score_.pictures == 0 ? 0 : static_cast<double>(score_.right) / static_cast<double>(score_.pictures);
+    const double accuracy =
+        score_.pictures == 0 ? 0 : static_cast<double>(score_.right) / static_cast<double>(score_.pictures);
     if (arguments_.job.json) {
       PrintJson({{"first_step", report_.first_step},
                  {"last_step", report_.last_step},
@@ -129,11 +134,12 @@ class ImageJob {
       return Status();
     }
     if (report_.last_step > report_.first_step)
-      fmt::print("Trained {} steps in {:.1f} s ({} pictures/s).\n", report_.last_step - report_.first_step, report_.seconds,
-                 data::FormatCount(static_cast<int64_t>(report_.examples_per_second)));
-    fmt::print("Accuracy on the {} held-out pictures: {:.2f} % ({} right).\n", score_.pictures, 100 * accuracy, score_.right);
-    fmt::print("The trained graph is {0}: `tenon inspect {0}`; its classes, in the order of its answers, are in {1}.\n", arguments_.job.InFolder("images.pb"),
-               arguments_.job.InFolder("classes.txt"));
+      fmt::print("Trained {} steps in {:.1f} s ({} pictures/s).\n", report_.last_step - report_.first_step,
+                 report_.seconds, data::FormatCount(static_cast<int64_t>(report_.examples_per_second)));
+    fmt::print("Accuracy on the {} held-out pictures: {:.2f} % ({} right).\n", score_.pictures, 100 * accuracy,
+               score_.right);
+    fmt::print("The trained graph is {0}: `tenon inspect {0}`; its classes, in the order of its answers, are in {1}.\n",
+               arguments_.job.InFolder("images.pb"), arguments_.job.InFolder("classes.txt"));
     return Status();
   }
 
@@ -160,9 +166,11 @@ struct RecordArguments {
 };
 
 Status WriteRecords(const RecordArguments& arguments) {
-  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());  // whose plugins may bring the file systems of the paths
+  TENON_TRY_ASSIGN(const Runtime runtime,
+                   arguments.runtime.Create());  // whose plugins may bring the file systems of the paths
   TENON_TRY_ASSIGN(const int64_t count, train::WriteImageRecords(arguments.folder, arguments.file, arguments.seed));
-  fmt::print("{} pictures are in {}, the names of their classes in {}.classes.txt\n", count, arguments.file, arguments.file);
+  fmt::print("{} pictures are in {}, the names of their classes in {}.classes.txt\n", count, arguments.file,
+             arguments.file);
   return Status();
 }
 
@@ -170,21 +178,29 @@ Status WriteRecords(const RecordArguments& arguments) {
 
 void AddImages(CLI::App& train, Action& action) {
   auto arguments = std::make_shared<ImageArguments>();
-  CLI::App* images = train.add_subcommand("images", "Train a small convolutional network on a folder of pictures, or on records of them");
-  images->add_option("PICTURES", arguments->source, "A folder with a folder of JPEG, PNG, GIF or BMP files for each class, or a file of `tenon records write`")
+  CLI::App* images = train.add_subcommand(
+      "images", "Train a small convolutional network on a folder of pictures, or on records of them");
+  images
+      ->add_option(
+          "PICTURES", arguments->source,
+          "A folder with a folder of JPEG, PNG, GIF or BMP files for each class, or a file of `tenon records write`")
       ->required();
   arguments->job.folder = "tenon_images";
-  arguments->job.AddTo(*images, &arguments->images.steps, &arguments->images.batch, &arguments->images.learning_rate, &arguments->images.seed);
+  arguments->job.AddTo(*images, &arguments->images.steps, &arguments->images.batch, &arguments->images.learning_rate,
+                       &arguments->images.seed);
   images->add_option("--side", arguments->images.side, "Pixels that pictures are scaled to, a multiple of 8")
       ->capture_default_str()
       ->type_name("N")
       ->check(CLI::Range(int64_t{8}, int64_t{512}));
-  images->add_flag("--plain", arguments->plain, "Train on the pictures as they are: not moved, mirrored, lighter or darker");
-  images->add_flag("--no-mirror", arguments->unmirrored, "Do not mirror pictures: letters and digits would become others");
+  images->add_flag("--plain", arguments->plain,
+                   "Train on the pictures as they are: not moved, mirrored, lighter or darker");
+  images->add_flag("--no-mirror", arguments->unmirrored,
+                   "Do not mirror pictures: letters and digits would become others");
   arguments->runtime.AddTo(*images);
   arguments->session.AddTo(*images, /*with_seed=*/false);
   images->footer(
-      "All input is in the graph: pictures are read, decoded, distorted and batched beside the steps. A tenth of them is held out. Killed, the same command goes on where the last "
+      "All input is in the graph: pictures are read, decoded, distorted and batched beside the steps. A tenth of them "
+      "is held out. Killed, the same command goes on where the last "
       "checkpoint is, in the middle of a pass too.\n\n"
       "Examples:\n"
       "  tenon train images pictures --steps 2000\n"
@@ -196,9 +212,13 @@ void AddRecordsCommand(CLI::App& app, Action& action) {
   CLI::App* records = app.add_subcommand("records", "Files of records (TFRecord)");
   records->require_subcommand(1);
   auto arguments = std::make_shared<RecordArguments>();
-  CLI::App* write = records->add_subcommand("write", "Pack the pictures of a folder into a file of records, in random order");
+  CLI::App* write =
+      records->add_subcommand("write", "Pack the pictures of a folder into a file of records, in random order");
   write->add_option("FOLDER", arguments->folder, "A folder with a folder of pictures for each class")->required();
-  write->add_option("FILE", arguments->file, "The file of TensorFlow's Examples: image/encoded, image/class/label, image/class/text")->required();
+  write
+      ->add_option("FILE", arguments->file,
+                   "The file of TensorFlow's Examples: image/encoded, image/class/label, image/class/text")
+      ->required();
   write->add_option("--seed", arguments->seed, "Of the order")->capture_default_str()->type_name("N");
   arguments->runtime.AddTo(*write);
   write->footer("Examples:\n  tenon records write pictures pictures.tfrecord");

@@ -13,7 +13,8 @@ std::atomic<bool> stop_requested{false};
 
 std::string OwnerOf(const std::string& command, const std::string& checkpoint_folder) {
   const bool is_url = checkpoint_folder.find("://") != std::string::npos;
-  return "tenon " + command + " " + (is_url ? checkpoint_folder : std::filesystem::absolute(checkpoint_folder).lexically_normal().string());
+  return "tenon " + command + " " +
+         (is_url ? checkpoint_folder : std::filesystem::absolute(checkpoint_folder).lexically_normal().string());
 }
 
 void StopAfterThisStep() {
@@ -48,12 +49,14 @@ train::TrainingStep JobFlags::Summarized(train::TrainingStep step, train::Model&
 
 void JobFlags::AddFoldersTo(CLI::App& job) {
   job.add_option("--folder", folder, "Where everything is kept")->capture_default_str()->type_name("FOLDER");
-  job.add_option("--checkpoint-dir", checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")->type_name("FOLDER");
+  job.add_option("--checkpoint-dir", checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")
+      ->type_name("FOLDER");
   job.add_option("--logdir", event_folder, "Event files for TensorBoard (default: FOLDER/events)")->type_name("FOLDER");
 }
 
 void JobFlags::AddOptimizerTo(CLI::App& job) {
-  job.add_option("--optimizer", optimizer, "sgd, momentum, adam, adagrad, rmsprop or adadelta (which wants a learning rate near 1)")
+  job.add_option("--optimizer", optimizer,
+                 "sgd, momentum, adam, adagrad, rmsprop or adadelta (which wants a learning rate near 1)")
       ->capture_default_str()
       ->type_name("NAME")
       ->check([](const std::string& name) {
@@ -71,19 +74,34 @@ void JobFlags::AddKeepingTo(CLI::App& job) {
       ->capture_default_str()
       ->type_name("X")
       ->check(CLI::NonNegativeNumber);
-  job.add_option("--keep", keep, "Checkpoints to keep")->capture_default_str()->type_name("N")->check(CLI::Range(1, 1 << 20));
+  job.add_option("--keep", keep, "Checkpoints to keep")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
   job.add_flag("--restart,--no-resume", restart, "Begin anew; the folder's checkpoints are removed");
   job.add_flag("--json", json, "Print the outcome as JSON, and nothing else");
 }
 
 void JobFlags::AddTo(CLI::App& job, int64_t* steps, int64_t* batch, float* learning_rate, uint64_t* seed) {
   AddFoldersTo(job);
-  job.add_option("--saved-model", saved_model, "Write the trained network as a SavedModel too, which TensorFlow loads")->type_name("FOLDER");
-  job.add_option("--steps", *steps, "Train up to this step")->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  job.add_option("--batch", *batch, "Images in a step")->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  job.add_option("--learning-rate", *learning_rate, "At the beginning; it falls to a fiftieth. 0: nothing is learnt, and all else is done")->capture_default_str()->type_name("X");
+  job.add_option("--saved-model", saved_model, "Write the trained network as a SavedModel too, which TensorFlow loads")
+      ->type_name("FOLDER");
+  job.add_option("--steps", *steps, "Train up to this step")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  job.add_option("--batch", *batch, "Images in a step")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  job.add_option("--learning-rate", *learning_rate,
+                 "At the beginning; it falls to a fiftieth. 0: nothing is learnt, and all else is done")
+      ->capture_default_str()
+      ->type_name("X");
   AddOptimizerTo(job);
-  job.add_option("--seed", *seed, "Of the first weights and the order of the images")->capture_default_str()->type_name("N");
+  job.add_option("--seed", *seed, "Of the first weights and the order of the images")
+      ->capture_default_str()
+      ->type_name("N");
   job.add_flag("--histograms", histograms, "Event files have histograms of the variables and of their gradients");
   AddKeepingTo(job);
 }

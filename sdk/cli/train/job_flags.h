@@ -28,7 +28,8 @@ struct JobFlags {
 
   // What is pointed to, here and below, is the job's own, and stays where it is until the line is parsed.
   void AddTo(CLI::App& job, int64_t* steps, int64_t* batch, float* learning_rate, uint64_t* seed);
-  // Parts of it, for jobs that have other words for the rest: where things are kept and how often; the optimizer; the rest.
+  // Parts of it, for jobs that have other words for the rest: where things are kept and how often; the optimizer; the
+  // rest.
   void AddFoldersTo(CLI::App& job);
   void AddOptimizerTo(CLI::App& job);
   void AddKeepingTo(CLI::App& job);
@@ -39,7 +40,8 @@ struct JobFlags {
   train::TrainingStep Summarized(train::TrainingStep step, train::Model& model) const;
 };
 
-// A checkpoint folder has one training: a session that goes on from it ends those before it, of this process or another.
+// A checkpoint folder has one training: a session that goes on from it ends those before it, of this process or
+// another.
 std::string OwnerOf(const std::string& command, const std::string& checkpoint_folder);
 
 // Set by the first interrupt after StopAfterThisStep(); the second one ends the process as usual.

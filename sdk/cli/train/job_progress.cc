@@ -10,7 +10,8 @@
 
 namespace tenon::cli {
 
-JobProgress::JobProgress(bool quiet, std::vector<std::string> metrics) : quiet_(quiet), bar_(stdout, std::move(metrics)) {}
+JobProgress::JobProgress(bool quiet, std::vector<std::string> metrics)
+    : quiet_(quiet), bar_(stdout, std::move(metrics)) {}
 
 void JobProgress::Say(const std::string& message) {
   if (!quiet_) bar_.Say(Printable(message));
@@ -24,12 +25,14 @@ void JobProgress::Watch(train::Trainer& trainer) {
 }
 
 std::string CompleteText(int64_t step, int64_t steps) {
-  return fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.", step, steps);
+  return fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.", step,
+                     steps);
 }
 
 host::Status StoppedEarly(const train::TrainingReport& report, int64_t steps) {
   if (!report.stopped || report.last_step == steps) return host::Status();
-  return host::Status(host::Code::kCancelled, fmt::format("stopped after step {}; the same command goes on from there", report.last_step));
+  return host::Status(host::Code::kCancelled,
+                      fmt::format("stopped after step {}; the same command goes on from there", report.last_step));
 }
 
 }  // namespace tenon::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the jobs of `tenon train` say while they train: progress on standard output; with --json warnings alone, on standard error.
+// What the jobs of `tenon train` say while they train: progress on standard output; with --json warnings alone, on
+// standard error.
 #ifndef TENON_CLI_TRAIN_JOB_PROGRESS_H_
 #define TENON_CLI_TRAIN_JOB_PROGRESS_H_
 

@@ -104,13 +104,16 @@ class DigitJob {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     TENON_TRY(JoinCluster(&digits, &options));
     TENON_TRY(ChooseMirrors(&digits));
-    if (arguments_.between.wanted() && !arguments_.session.deadline.empty()) WrongFlag("--deadline", "clients that share variables wait for one another; no step of theirs has a limit of its own");
+    if (arguments_.between.wanted() && !arguments_.session.deadline.empty())
+      WrongFlag("--deadline",
+                "clients that share variables wait for one another; no step of theirs has a limit of its own");
     if (arguments_.between.wanted()) return TrainReplicas(digits, options);
     graph_.emplace(*runtime_);
     network_.emplace(*graph_, data_, digits);
     train::TrainingOptions training = Options();
     TENON_TRY_ASSIGN(training.step_timeout, arguments_.session.Deadline());
-    trainer_.emplace(network_->model(), arguments_.job.Summarized(network_->Step(), network_->model()), std::move(training));
+    trainer_.emplace(network_->model(), arguments_.job.Summarized(network_->Step(), network_->model()),
+                     std::move(training));
     TENON_TRY(graph_->status());
     Say(fmt::format(
         "Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",
@@ -121,7 +124,9 @@ class DigitJob {
     const auto begin = std::chrono::steady_clock::now();
     progress.rows = [&, lines = TaskLines()]() mutable -> std::vector<std::string> {
       const auto tasks = session_->Tasks();
-      return tasks.ok() ? lines.Make(*tasks, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()) : std::vector<std::string>();
+      return tasks.ok()
+                 ? lines.Make(*tasks, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count())
+                 : std::vector<std::string>();
     };
 
     options.seed = arguments_.digits.seed;
@@ -130,7 +135,10 @@ class DigitJob {
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
     const auto run = [&] { return RunOnce(options); };
     const Result<TrainingReport> report =
-        options.master.empty() ? run() : train::RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); }, [&](const std::string& message) { progress.Say(message); }, &stop_requested});
+        options.master.empty()
+            ? run()
+            : train::RunThroughLosses({patience, arguments_.recover, run, [this] { return trainer_->step(); },
+                                       [&](const std::string& message) { progress.Say(message); }, &stop_requested});
     progress.Finish();
     if (!report.ok()) return report.status();
     report_ = *report;
@@ -139,8 +147,11 @@ class DigitJob {
 
   // By clients of their own.
   Status TrainReplicas(const train::DigitOptions& digits, host::SessionOptions options) {
-    if (arguments_.job.histograms) WrongFlag("--histograms", "--mode " + arguments_.between.mode + " writes no event files");
-    if (arguments_.timeline) return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " draws no timeline: its steps are of several clients");
+    if (arguments_.job.histograms)
+      WrongFlag("--histograms", "--mode " + arguments_.between.mode + " writes no event files");
+    if (arguments_.timeline)
+      return Status(Code::kUnimplemented,
+                    "--mode " + arguments_.between.mode + " draws no timeline: its steps are of several clients");
     if (options.master.empty())
       WrongFlag("--mode " + arguments_.between.mode,
                 "it shares variables on a cluster; give --cluster FILE or --master ADDRESS");
@@ -185,7 +196,8 @@ class DigitJob {
         if (first.empty()) first = task.address;
       }
     }
-    if (digits->replica_devices.empty()) return Status(host::Code::kInvalidArgument, arguments_.cluster + " has parameter servers alone; add workers");
+    if (digits->replica_devices.empty())
+      return Status(host::Code::kInvalidArgument, arguments_.cluster + " has parameter servers alone; add workers");
     // All of them, the workers' first: credentials go to tasks that were given, and to no others.
     if (options->master.empty()) {
       options->master = first;
@@ -199,11 +211,14 @@ class DigitJob {
   // Whether each replica has variables of its own: when all stand on GPUs, each on one, unless the user says otherwise.
   Status ChooseMirrors(train::DigitOptions* digits) const {
     const std::vector<std::string>& devices = digits->replica_devices;
-    if (digits->replicas == 0) digits->replicas = std::max<int64_t>(1, arguments_.cluster.empty() ? static_cast<int64_t>(devices.size()) : 1);
+    if (digits->replicas == 0)
+      digits->replicas = std::max<int64_t>(1, arguments_.cluster.empty() ? static_cast<int64_t>(devices.size()) : 1);
     const auto is_gpu = [](const std::string& device) { return device.find("GPU:") != std::string::npos; };
     const std::set<std::string> different(devices.begin(), devices.end());
-    const bool all_gpus = std::all_of(devices.begin(), devices.end(), is_gpu) && static_cast<int64_t>(different.size()) >= digits->replicas;
-    digits->mirrored = arguments_.mirrored == "on" || (arguments_.mirrored == "auto" && all_gpus && digits->replicas > 1 && !arguments_.between.wanted());
+    const bool all_gpus = std::all_of(devices.begin(), devices.end(), is_gpu) &&
+                          static_cast<int64_t>(different.size()) >= digits->replicas;
+    digits->mirrored = arguments_.mirrored == "on" || (arguments_.mirrored == "auto" && all_gpus &&
+                                                       digits->replicas > 1 && !arguments_.between.wanted());
     if (arguments_.mirrored == "on" && arguments_.between.wanted())
       WrongFlag("--mirrored on", "with --mode " + arguments_.between.mode + " replicas share their variables");
     return Status();
@@ -253,9 +268,10 @@ class DigitJob {
   Status SaveModel(const std::string& graph_def) {
     model::WriteOptions options;
     options.replace = true;
-    options.signatures.push_back({std::string(model::kDefaultSignature),
-                                  {{"images", DigitNetwork::kImages}},
-                                  {{"answers", DigitNetwork::kAnswers}, {"probabilities", DigitNetwork::kProbabilities}}});
+    options.signatures.push_back(
+        {std::string(model::kDefaultSignature),
+         {{"images", DigitNetwork::kImages}},
+         {{"answers", DigitNetwork::kAnswers}, {"probabilities", DigitNetwork::kProbabilities}}});
     return model::WriteSavedModel(*runtime_, session(), graph_def, arguments_.job.saved_model, options);
   }
 
@@ -298,7 +314,8 @@ class DigitJob {
     run.repeat = 20;
     run.runtime = arguments_.runtime;
     run.session = arguments_.session;
-    if (!arguments_.cluster.empty() && run.session.Given("master").empty()) run.session.LeaveCluster();  // it answers in this process
+    if (!arguments_.cluster.empty() && run.session.Given("master").empty())
+      run.session.LeaveCluster();  // it answers in this process
     fmt::print(
         "The trained graph is a file now. It answers for images that it has not seen:\n  $ tenon run {} --feed {} "
         "--fetch {} --repeat 20 --time\n  ",
@@ -351,35 +368,50 @@ void AddDigits(CLI::App& train, Action& action) {
   arguments->digits.replicas = 0;
   CLI::App* digits = train.add_subcommand("digits", "Train a small convolutional network on handwritten digits");
   arguments->job.folder = "tenon_digits";
-  arguments->job.AddTo(*digits, &arguments->digits.steps, &arguments->digits.batch, &arguments->digits.learning_rate, &arguments->digits.seed);
+  arguments->job.AddTo(*digits, &arguments->digits.steps, &arguments->digits.batch, &arguments->digits.learning_rate,
+                       &arguments->digits.seed);
   digits->add_option("--data", arguments->data, "The digits (default: those that are installed)")
       ->type_name("FILE.npy");
   digits->add_flag("--primitive-optimizer", arguments->primitive,
                    "Build the optimizer of primitive ops, without its fused op");
-  digits->add_flag("--timeline", arguments->timeline, "Draw the last training step: the host, and each queue of each device");
-  digits->add_option("--replicas", arguments->digits.replicas, "Copies of the network that share each batch (default: one, or one a worker)")
+  digits->add_flag("--timeline", arguments->timeline,
+                   "Draw the last training step: the host, and each queue of each device");
+  digits
+      ->add_option("--replicas", arguments->digits.replicas,
+                   "Copies of the network that share each batch (default: one, or one a worker)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  digits->add_option("--replica-devices", arguments->digits.replica_devices, "Where the replicas stand, by turns (default: anywhere): GPU:0,GPU:1")
+  digits
+      ->add_option("--replica-devices", arguments->digits.replica_devices,
+                   "Where the replicas stand, by turns (default: anywhere): GPU:0,GPU:1")
       ->delimiter(',')
       ->type_name("NAMES");
   digits
       ->add_option("--mirrored", arguments->mirrored,
-                   "on: each replica has the variables on its own device, or worker of the cluster, and collectives add the gradients; off: all share one set; "
+                   "on: each replica has the variables on its own device, or worker of the cluster, and collectives "
+                   "add the gradients; off: all share one set; "
                    "auto: on when every replica has a GPU of its own")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
-  digits->add_option("--cluster", arguments->cluster, "Train on this cluster: replicas on its workers, variables on its job ps")->type_name("FILE");
+  digits
+      ->add_option("--cluster", arguments->cluster,
+                   "Train on this cluster: replicas on its workers, variables on its job ps")
+      ->type_name("FILE");
   digits
       ->add_option("--mode", arguments->between.mode,
-                   "On a cluster: in-graph (one client, all replicas in one graph), or one client a replica: async (each applies its own gradients) "
+                   "On a cluster: in-graph (one client, all replicas in one graph), or one client a replica: async "
+                   "(each applies its own gradients) "
                    "or sync (applied together). The latter two keep no checkpoints")
       ->capture_default_str()
       ->check(CLI::IsMember({"in-graph", "async", "sync"}));
-  digits->add_option("--backups", arguments->between.backups, "With --mode sync: how many replicas a step need not wait for")
+  digits
+      ->add_option("--backups", arguments->between.backups,
+                   "With --mode sync: how many replicas a step need not wait for")
       ->type_name("B")
       ->check(CLI::NonNegativeNumber);
-  digits->add_option("--replica", arguments->between.replica, "With --mode async or sync: run this replica alone, from 0; others run theirs elsewhere")
+  digits
+      ->add_option("--replica", arguments->between.replica,
+                   "With --mode async or sync: run this replica alone, from 0; others run theirs elsewhere")
       ->type_name("K")
       ->check(CLI::NonNegativeNumber);
   digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")
@@ -394,7 +426,8 @@ void AddDigits(CLI::App& train, Action& action) {
 }  // namespace
 
 void AddTrainCommand(CLI::App& app, Action& action) {
-  CLI::App* train = app.add_subcommand("train", "Train a graph or model, or a built-in network; killed, it goes on where its last checkpoint is");
+  CLI::App* train = app.add_subcommand(
+      "train", "Train a graph or model, or a built-in network; killed, it goes on where its last checkpoint is");
   train->require_subcommand(0, 1);
   AddDigits(*train, action);
   AddImages(*train, action);

@@ -3,7 +3,8 @@
  *
  *   cc main.c -ltenon && ./a.out [PLUGIN.so]...
  *
- * bump(x) = x * exp(-x^2), whose derivative is (1 - 2 x^2) exp(-x^2); y = bump(bump(0.5)), and dy/dx by the chain rule. */
+ * bump(x) = x * exp(-x^2), whose derivative is (1 - 2 x^2) exp(-x^2); y = bump(bump(0.5)), and dy/dx by the chain rule.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,12 +29,13 @@ static tenon_span span(const char* text) {
   return result;
 }
 
-/* A node with `count` inputs of the two and perhaps an attribute; its first output. An op may be a function of the graph. */
-static tenon_output node(tenon_app_graph* graph, const char* op, const char* name, uint64_t count, tenon_output a, tenon_output b,
-                         const tenon_attr* attr) {
+/* A node with `count` inputs of the two and perhaps an attribute; its first output. An op may be a function of the
+ * graph. */
+static tenon_output node(tenon_app_graph* graph, const char* op, const char* name, uint64_t count, tenon_output a,
+                         tenon_output b, const tenon_attr* attr) {
   const tenon_output inputs[2] = {a, b};
-  tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = span(op), .name = span(name), .inputs = inputs, .input_count = count,
-                          .attrs = attr, .attr_count = attr != NULL};
+  tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = span(op), .name = span(name),        .inputs = inputs,
+                          .input_count = count,        .attrs = attr,  .attr_count = attr != NULL};
   tenon_output output = {-1, 0, 0};
   if (failure == NULL) check(tenon_graph_add_node(graph, &spec, span(""), &output.node));
   return output;
@@ -52,8 +54,14 @@ static void define_bump(tenon_app_graph* graph) {
   const tenon_output decay = node(body, "Exp", "", 1, node(body, "Neg", "", 1, square, kNone, NULL), kNone, NULL);
   const tenon_output y = node(body, "Mul", "", 2, x, decay, NULL);
   const tenon_named_output input = {TENON_SPAN("x"), x}, output = {TENON_SPAN("y"), y};
-  const tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), .name = span("bump"), .description = span("x exp(-x^2)"), .body = body,
-                                    .inputs = &input, .input_count = 1, .outputs = &output, .output_count = 1};
+  const tenon_function_spec spec = {TENON_HEAD(tenon_function_spec),
+                                    .name = span("bump"),
+                                    .description = span("x exp(-x^2)"),
+                                    .body = body,
+                                    .inputs = &input,
+                                    .input_count = 1,
+                                    .outputs = &output,
+                                    .output_count = 1};
   if (failure == NULL) check(tenon_graph_add_function(graph, &spec));
   tenon_graph_release(body);
 }
@@ -83,8 +91,10 @@ static void build_and_run(tenon_runtime* runtime) {
     check(tenon_session_run(session, NULL, NULL, NULL, 0, fetches, 2, NULL, 0, results));
   }
   if (failure == NULL) {
-    printf("bump(bump(0.5)) = %.6f (by hand %.6f)\n", *(const double*)tenon_tensor_get_view(results[0])->dl.data, bump(bump(at)));
-    printf("its derivative  = %.6f (by hand %.6f)\n", *(const double*)tenon_tensor_get_view(results[1])->dl.data, slope(bump(at)) * slope(at));
+    printf("bump(bump(0.5)) = %.6f (by hand %.6f)\n", *(const double*)tenon_tensor_get_view(results[0])->dl.data,
+           bump(bump(at)));
+    printf("its derivative  = %.6f (by hand %.6f)\n", *(const double*)tenon_tensor_get_view(results[1])->dl.data,
+           slope(bump(at)) * slope(at));
   }
   for (int i = 0; i < 2; ++i) tenon_tensor_release(results[i]);
   tenon_session_release(session);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trains a line in C, writes it as a SavedModel, loads it again and calls it by its signature, with nothing but tenon/train.h and tenon/model.h.
+/* Trains a line in C, writes it as a SavedModel, loads it again and calls it by its signature, with nothing but
+ * tenon/train.h and tenon/model.h.
  *
  *   cc main.c -ltenon_model_c -ltenon && ./a.out FOLDER [PLUGIN.so]...
  *
@@ -29,9 +30,10 @@ static tenon_span span(const char* text) {
   return result;
 }
 
-static tenon_output node(tenon_app_graph* graph, const char* op, const char* name, const tenon_output* inputs, uint64_t count, const tenon_attr* attr) {
-  tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = span(op), .name = span(name), .inputs = inputs, .input_count = count,
-                          .attrs = attr, .attr_count = attr != NULL};
+static tenon_output node(tenon_app_graph* graph, const char* op, const char* name, const tenon_output* inputs,
+                         uint64_t count, const tenon_attr* attr) {
+  tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = span(op), .name = span(name),        .inputs = inputs,
+                          .input_count = count,        .attrs = attr,  .attr_count = attr != NULL};
   tenon_output output = {-1, 0, 0};
   if (failure == NULL) check(tenon_graph_add_node(graph, &spec, span(""), &output.node));
   return output;
@@ -42,7 +44,8 @@ static tenon_output two(tenon_app_graph* graph, const char* op, const char* name
   return node(graph, op, name, inputs, 2, NULL);
 }
 
-static tenon_output constant(tenon_app_graph* graph, uint32_t dtype, const void* values, uint64_t bytes, int32_t rank, int64_t size) {
+static tenon_output constant(tenon_app_graph* graph, uint32_t dtype, const void* values, uint64_t bytes, int32_t rank,
+                             int64_t size) {
   const tenon_shape shape = {&size, rank, 0};
   tenon_tensor* tensor = NULL;
   tenon_output output = {-1, 0, 0};
@@ -61,7 +64,8 @@ static tenon_output variable(tenon_variables* variables, const char* name) {
 
 static void run(tenon_session* session, const tenon_app_graph* graph, int64_t target, int times) {
   const tenon_span name = tenon_graph_node_name(graph, target);
-  for (int i = 0; i < times && failure == NULL; ++i) check(tenon_session_run(session, NULL, NULL, NULL, 0, NULL, 0, &name, 1, NULL));
+  for (int i = 0; i < times && failure == NULL; ++i)
+    check(tenon_session_run(session, NULL, NULL, NULL, 0, NULL, 0, &name, 1, NULL));
 }
 
 /* The line in a graph, trained, and written to the folder. */
@@ -81,7 +85,8 @@ static void train_and_write(tenon_runtime* runtime, tenon_span folder) {
   const tenon_output given = node(graph, "Placeholder", "x", NULL, 0, &of_type);
   two(graph, "AddV2", "y", two(graph, "Mul", "", w, given), b);
 
-  const tenon_output x = constant(graph, TENON_DT_FLOAT, kX, sizeof(kX), 1, 4), y = constant(graph, TENON_DT_FLOAT, kY, sizeof(kY), 1, 4);
+  const tenon_output x = constant(graph, TENON_DT_FLOAT, kX, sizeof(kX), 1, 4),
+                     y = constant(graph, TENON_DT_FLOAT, kY, sizeof(kY), 1, 4);
   const tenon_output error = two(graph, "Sub", "", two(graph, "AddV2", "", two(graph, "Mul", "", w, x), b), y);
   const tenon_output loss = two(graph, "Mean", "loss", node(graph, "Square", "", &error, 1, NULL),
                                 constant(graph, TENON_DT_INT32, &kAxis, sizeof(kAxis), 1, 1));
@@ -95,9 +100,11 @@ static void train_and_write(tenon_runtime* runtime, tenon_span folder) {
   if (failure == NULL) run(session, graph, update, STEPS);
 
   const tenon_signature_entry in = {TENON_SPAN("x"), TENON_SPAN("x")}, out = {TENON_SPAN("y"), TENON_SPAN("y")};
-  const tenon_signature_spec serving = {TENON_HEAD(tenon_signature_spec), .inputs = &in, .input_count = 1, .outputs = &out, .output_count = 1};
+  const tenon_signature_spec serving = {TENON_HEAD(tenon_signature_spec), .inputs = &in, .input_count = 1,
+                                        .outputs = &out, .output_count = 1};
   const tenon_signature_spec* const signatures[] = {&serving};
-  const tenon_model_write_options options = {TENON_HEAD(tenon_model_write_options), .signatures = signatures, .signature_count = 1};
+  const tenon_model_write_options options = {TENON_HEAD(tenon_model_write_options), .signatures = signatures,
+                                             .signature_count = 1};
   if (failure == NULL) check(tenon_graph_export(graph, &graph_def));
   if (failure == NULL) check(tenon_model_write(runtime, session, tenon_text_span(graph_def), folder, &options));
   tenon_text_release(graph_def);

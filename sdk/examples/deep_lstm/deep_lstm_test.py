@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A deep LSTM over three devices gives the losses of the whole on one, and more work at once takes less of the devices' time. Covers P3, P4.
+"""A deep LSTM over three devices gives the losses of the whole on one, and more work at once takes less of the devices'
+time. Covers P3, P4.
 
 usage: deep_lstm_test.py PROGRAM
 Times are those of the simulated devices' clock, not of this machine.
@@ -18,7 +19,10 @@ def run(*arguments):
     done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     losses = [float(loss) for loss in re.findall(r"loss ([0-9.]+)", done.stdout)]
-    times = {what.strip(): (float(length), float(busy)) for what, length, busy in re.findall(r"^(\D+?) +([0-9.]+) us, each device busy +([0-9.]+) %", done.stdout, re.M)}
+    times = {
+        what.strip(): (float(length), float(busy))
+        for what, length, busy in re.findall(r"^(\D+?) +([0-9.]+) us, each device busy +([0-9.]+) %", done.stdout, re.M)
+    }
     return losses, times
 
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A deep LSTM whose layers stand on three devices, as in section 7 of TensorFlow's white paper (model parallel training, and steps at once).
+// A deep LSTM whose layers stand on three devices, as in section 7 of TensorFlow's white paper (model parallel
+// training, and steps at once).
 //
-// The network repeats what it read two symbols before. It is unrolled in time: a device works on a later symbol while the next device works on
-// this one. What of the devices' time is left idle, more work at once fills:
-//   - a training step takes several microbatches, and applies the mean of their gradients: the losses are those of the whole batch;
+// The network repeats what it read two symbols before. It is unrolled in time: a device works on a later symbol while
+// the next device works on this one. What of the devices' time is left idle, more work at once fills:
+//   - a training step takes several microbatches, and applies the mean of their gradients: the losses are those of the
+//   whole batch;
 //   - several steps, each with a batch of its own, run at once from threads of the client.
-// Both are done in a row too, and measured by the clock of the simulated devices (device type TPU), which counts cycles and knows neither the
-// host's time nor its load. On devices without a clock of their own the losses are printed alone.
+// Both are done in a row too, and measured by the clock of the simulated devices (device type TPU), which counts cycles
+// and knows neither the host's time nor its load. On devices without a clock of their own the losses are printed alone.
 //
 //   deep_lstm                      # three simulated devices, kernel by kernel
-//   deep_lstm --compile            # all that a device does in a step is one piece of work where it can be: less work, more of it in a row in a step
-//   deep_lstm --devices CPU:0      # the whole network on one
+//   deep_lstm --compile            # all that a device does in a step is one piece of work where it can be: less work,
+//   more of it in a row in a step deep_lstm --devices CPU:0      # the whole network on one
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -65,7 +67,8 @@ Output Loss(Model& model, const Settings& settings, const Output& symbols) {
   std::vector<Output> line;  // of the symbols, in time: what a layer gets and gives
   {
     const auto on = graph.Device(settings.devices.front());
-    const Output coded = graph.Op("OneHot", {symbols, graph.Const(static_cast<int32_t>(kSymbols)), graph.Const(1.0f), graph.Const(0.0f)});
+    const Output coded = graph.Op(
+        "OneHot", {symbols, graph.Const(static_cast<int32_t>(kSymbols)), graph.Const(1.0f), graph.Const(0.0f)});
     line = graph.AddNode("Unpack", {coded}, {{"num", kTime}, {"axis", 0}}).outputs();
   }
   std::vector<RnnCell> cells;
@@ -74,11 +77,12 @@ Output Loss(Model& model, const Settings& settings, const Output& symbols) {
     const auto on = graph.Device(DeviceOf(settings, layer));
     model.set_variable_devices({DeviceOf(settings, layer)});
     cells.push_back(LstmCell(model, "layer_" + std::to_string(layer), layer == 0 ? kSymbols : kUnits, kUnits));
-    states.emplace_back(2, graph.Op("Fill", {graph.Const({static_cast<int32_t>(kBatch), static_cast<int32_t>(kUnits)}), graph.Const(0.0f)}));
+    states.emplace_back(2, graph.Op("Fill", {graph.Const({static_cast<int32_t>(kBatch), static_cast<int32_t>(kUnits)}),
+                                             graph.Const(0.0f)}));
   }
   if (!graph.status().ok()) return {};
-  // Work is given to devices in the order in which it was built: all layers of a symbol before the next symbol, so that no device gets what it
-  // has to do only when the one before has done everything.
+  // Work is given to devices in the order in which it was built: all layers of a symbol before the next symbol, so that
+  // no device gets what it has to do only when the one before has done everything.
   for (Output& x : line) {
     for (size_t layer = 0; layer < cells.size(); ++layer) {
       const auto on = graph.Device(DeviceOf(settings, static_cast<int64_t>(layer)));
@@ -96,7 +100,9 @@ Output Loss(Model& model, const Settings& settings, const Output& symbols) {
   joined.push_back(graph.Const(0));
   const Output outputs = graph.AddNode("ConcatV2", joined, {{"N", static_cast<int64_t>(told.size())}}).outputs()[0];
   const Output logits = model.Dense("answers", outputs, kUnits, kSymbols, Initializer::TruncatedNormal(0.1f));
-  const Output asked = graph.Op("Slice", {symbols, graph.Const({0, 0}), graph.Const({static_cast<int32_t>(kTime - kDelay), static_cast<int32_t>(kBatch)})});
+  const Output asked =
+      graph.Op("Slice", {symbols, graph.Const({0, 0}),
+                         graph.Const({static_cast<int32_t>(kTime - kDelay), static_cast<int32_t>(kBatch)})});
   return SparseSoftmaxLoss(graph, logits, graph.Op("Reshape", {asked, graph.Const({-1})}));
 }
 
@@ -150,11 +156,12 @@ class Clocks {
 
 void Print(const char* what, const Measured& measured, size_t devices) {
   if (measured.length <= 0) return;
-  std::printf("%-32s %9.1f us, each device busy %4.1f %%\n", what, measured.length, 100 * measured.busy / measured.length / static_cast<double>(devices));
+  std::printf("%-32s %9.1f us, each device busy %4.1f %%\n", what, measured.length,
+              100 * measured.busy / measured.length / static_cast<double>(devices));
 }
 
-// A step that makes each device wait until all have done what they had. The host takes no simulated time, so without it a step would begin on
-// the first device, by its clock, before the one before had ended on the last.
+// A step that makes each device wait until all have done what they had. The host takes no simulated time, so without it
+// a step would begin on the first device, by its clock, before the one before had ended on the last.
 Operation Barrier(Graph& graph, const std::vector<std::string>& devices) {
   std::vector<Output> arrived;
   for (const std::string& device : devices) {
@@ -188,7 +195,8 @@ Result<Ran> MeasuredRun(const Callable& step, const std::vector<View>& feeds, co
 
 Output Mean(Graph& graph, const std::vector<Output>& values, const std::string& device) {
   const auto on = graph.Device(device);
-  return graph.Op("Mul", {graph.AddNode("AddN", values).outputs()[0], graph.Const(1.0f / static_cast<float>(values.size()))});
+  return graph.Op("Mul",
+                  {graph.AddNode("AddN", values).outputs()[0], graph.Const(1.0f / static_cast<float>(values.size()))});
 }
 
 Status Run(const Settings& settings) {
@@ -226,7 +234,8 @@ Status Run(const Settings& settings) {
   for (int64_t i = 0; i < settings.steps; ++i) {
     std::vector<std::vector<int32_t>> batch;
     std::vector<View> feeds;
-    for (int64_t m = 0; m < settings.microbatches; ++m) batch.push_back(Symbols(static_cast<uint64_t>(i * settings.microbatches + m)));
+    for (int64_t m = 0; m < settings.microbatches; ++m)
+      batch.push_back(Symbols(static_cast<uint64_t>(i * settings.microbatches + m)));
     for (const auto& each : batch) feeds.push_back(View(each, {kTime, kBatch}));
     const bool last = i + 1 == settings.steps;
     TENON_TRY_ASSIGN(const Ran ran, MeasuredRun(step, feeds, meet));
@@ -253,7 +262,8 @@ Status Run(const Settings& settings) {
     std::printf("a batch in a row  loss %.6f\n", ran.loss);
     in_a_row += ran.measured;
   }
-  // A device works in the order in which the host's threads hand it the steps' parts, and a busy host may make a bad one: the best of some tries.
+  // A device works in the order in which the host's threads hand it the steps' parts, and a busy host may make a bad
+  // one: the best of some tries.
   Measured at_once;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     TENON_TRY(meet.Run().status());
@@ -290,7 +300,9 @@ int main(int argc, char** argv) {
   CLI::App app("A deep LSTM whose layers stand on several devices.");
   app.add_option("--devices", settings.devices, "where the layers stand, in their order")->delimiter(',');
   app.add_option("--layers", settings.layers, "of LSTM cells")->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--microbatches", settings.microbatches, "of a training step")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--microbatches", settings.microbatches, "of a training step")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--steps", settings.steps, "of training")->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_flag("--compile", settings.compile, "devices' compilers may join kernels");
   app.add_option("--at-once", settings.at_once, "steps at once")->check(CLI::Range(1, 64))->capture_default_str();

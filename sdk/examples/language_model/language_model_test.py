@@ -42,7 +42,12 @@ class LanguageModel(unittest.TestCase):
         self.assertAlmostEqual(reached, reached_so, delta=1e-3 * reached)
 
     def test_parameter_servers_give_the_losses_of_one_process(self):
-        with subprocess.Popen([TENON, "cluster", "up", "--workers", "1", "--ps", "2"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as cluster:
+        with subprocess.Popen(
+            [TENON, "cluster", "up", "--workers", "1", "--ps", "2"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as cluster:
             try:
                 said = next((line for line in cluster.stdout if "--master" in line), None)
                 self.assertIsNotNone(said)

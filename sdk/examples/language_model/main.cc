@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A language model whose softmax is large: an LSTM that says the next word, with the weights of its classes in shards, as in sections 4.2 and 6.4 of
-// "TensorFlow: A System for Large-Scale Machine Learning" (OSDI 2016).
+// A language model whose softmax is large: an LSTM that says the next word, with the weights of its classes in shards,
+// as in sections 4.2 and 6.4 of "TensorFlow: A System for Large-Scale Machine Learning" (OSDI 2016).
 //   --softmax full      the loss over all words, computed beside the shards of the weights
-//   --softmax sampled   over the next word and a sample of others; what a step touches does not grow with the vocabulary
-// The text is made by a Markov chain, so the best perplexity that any model can have is known. What is learned is measured with all words either way.
+//   --softmax sampled   over the next word and a sample of others; what a step touches does not grow with the
+//   vocabulary
+// The text is made by a Markov chain, so the best perplexity that any model can have is known. What is learned is
+// measured with all words either way.
 //
 //   language_model --softmax sampled --vocabulary 20000       # in this process
 //   tenon cluster up --workers 1 --ps 2                       # says the words for:
@@ -53,7 +55,8 @@ class Chain {
     for (auto& next : next_) {
       while (next.size() < kChances.size()) {
         const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
-        const auto word = std::min<int64_t>(static_cast<int64_t>(std::exp(uniform * std::log(static_cast<double>(words + 1)))) - 1, words - 1);
+        const auto word = std::min<int64_t>(
+            static_cast<int64_t>(std::exp(uniform * std::log(static_cast<double>(words + 1)))) - 1, words - 1);
         if (std::find(next.begin(), next.end(), word) == next.end()) next.push_back(word);
       }
     }
@@ -101,15 +104,18 @@ Status Run(const Settings& settings) {
     const auto on = graph.Device(worker);
     text = graph.Placeholder("text", DType::kInt64, {kBatch, kTime + 1});
     const auto cut = [&](int32_t from) {
-      return graph.Op("Slice", {text, graph.Const({0, from}), graph.Const({static_cast<int32_t>(kBatch), static_cast<int32_t>(kTime)})});
+      return graph.Op("Slice", {text, graph.Const({0, from}),
+                                graph.Const({static_cast<int32_t>(kBatch), static_cast<int32_t>(kTime)})});
     };
     const Output read = cut(0), next = graph.Op("Reshape", {cut(1), graph.Const({-1})});
-    const Embedding words(model, "words", settings.vocabulary, kWidth, Initializer::TruncatedNormal(0.3f), {parts.devices.front()});
+    const Embedding words(model, "words", settings.vocabulary, kWidth, Initializer::TruncatedNormal(0.3f),
+                          {parts.devices.front()});
     model.set_variable_devices({worker});
     const Rnn rnn = DynamicRnn(graph, LstmCell(model, "lstm", kWidth, kUnits), words.Lookup(read));
     if (!graph.status().ok()) return graph.status();
     const Output outputs = graph.Op("Reshape", {rnn.outputs, graph.Const({-1, static_cast<int32_t>(kUnits)})});
-    const ClassShards classes = MakeClassShards(model, "softmax", settings.vocabulary, kUnits, Initializer::Constant(0), parts);
+    const ClassShards classes =
+        MakeClassShards(model, "softmax", settings.vocabulary, kUnits, Initializer::Constant(0), parts);
     whole = graph.Op("Mean", {ShardedSoftmaxLoss(graph, classes, outputs, next), graph.Const({0})});
     loss = whole;
     if (settings.softmax == "sampled") {
@@ -142,7 +148,8 @@ Status Run(const Settings& settings) {
   for (int64_t i = 0; i < settings.steps; ++i) {
     const std::vector<int64_t> words = chain.Text(static_cast<uint64_t>(i));
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, step.Run({View(words, {kBatch, kTime + 1})}));
-    if (i % 100 == 0 || i + 1 == settings.steps) std::printf("step %5lld  loss %.6f\n", static_cast<long long>(i), values[0].scalar<float>());
+    if (i % 100 == 0 || i + 1 == settings.steps)
+      std::printf("step %5lld  loss %.6f\n", static_cast<long long>(i), values[0].scalar<float>());
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   double sum = 0;
@@ -152,7 +159,8 @@ Status Run(const Settings& settings) {
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, measure.Run({View(words, {kBatch, kTime + 1})}));
     sum += values[0].scalar<float>();
   }
-  std::printf("perplexity %.5f of words not seen; the text's own is %.5f\n", std::exp(sum / kBatches), Chain::Perplexity());
+  std::printf("perplexity %.5f of words not seen; the text's own is %.5f\n", std::exp(sum / kBatches),
+              Chain::Perplexity());
   std::printf("%.0f words a second\n", static_cast<double>(settings.steps * kBatch * kTime) / took.count());
   return Status();
 }
@@ -162,12 +170,19 @@ Status Run(const Settings& settings) {
 int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("A language model with a large softmax, whole or sampled.");
-  app.add_option("--softmax", settings.softmax, "full or sampled")->check(CLI::IsMember({"full", "sampled"}))->capture_default_str();
+  app.add_option("--softmax", settings.softmax, "full or sampled")
+      ->check(CLI::IsMember({"full", "sampled"}))
+      ->capture_default_str();
   app.add_option("--vocabulary", settings.vocabulary, "words")->check(CLI::Range(16, 10000000))->capture_default_str();
-  app.add_option("--sampled", settings.sampled, "words in a step's sample")->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--shards", settings.shards, "of the softmax's weights; on a cluster each is a parameter server's")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--sampled", settings.sampled, "words in a step's sample")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--shards", settings.shards, "of the softmax's weights; on a cluster each is a parameter server's")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--steps", settings.steps, "of training")->check(CLI::Range(1, 100000000))->capture_default_str();
-  auto* const master = app.add_option("--master", settings.master, "address of a task of the cluster; none: this process");
+  auto* const master =
+      app.add_option("--master", settings.master, "address of a task of the cluster; none: this process");
   app.add_option("--credentials", settings.credentials, "file, of the cluster")->needs(master);
   CLI11_PARSE(app, argc, argv);
   const Status status = Run(settings);

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws pictures for `tenon train images`: the handwritten digits that Tenon brings, in colour on textured backgrounds, a folder for each class.
+"""Draws pictures for `tenon train images`: the handwritten digits that Tenon brings, in colour on textured backgrounds,
+a folder for each class.
 
     make_pictures.py pictures                      10,000 PNG files of 40 x 40 pixels, some 25 MB
     make_pictures.py pictures --count 500 --digits share/tenon/digits.npy --jpeg
 
-Needs NumPy; --jpeg, which writes every other picture as a JPEG file, needs the package tenon too. What it draws depends on --seed alone.
+Needs NumPy; --jpeg, which writes every other picture as a JPEG file, needs the package tenon too. What it draws depends
+on --seed alone.
 """
+
 import argparse
 import pathlib
 import struct
@@ -16,7 +19,10 @@ import zlib
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
-PLACES = [HERE.parents[1] / "train/data/digits.npy", HERE.parents[1] / "digits.npy"]  # in the sources; beside the installed examples
+PLACES = [
+    HERE.parents[1] / "train/data/digits.npy",
+    HERE.parents[1] / "digits.npy",
+]  # in the sources; beside the installed examples
 
 
 def png(pixels):
@@ -25,7 +31,12 @@ def png(pixels):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     height, width, _ = pixels.shape
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows, 6)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(rows, 6))
+        + chunk(b"IEND", b"")
+    )
 
 
 def jpeg_writer():
@@ -77,7 +88,12 @@ def main():
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--side", type=int, default=40, help="pixels")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--digits", type=pathlib.Path, default=next((place for place in PLACES if place.is_file()), PLACES[0]), help="the file digits.npy")
+    parser.add_argument(
+        "--digits",
+        type=pathlib.Path,
+        default=next((place for place in PLACES if place.is_file()), PLACES[0]),
+        help="the file digits.npy",
+    )
     parser.add_argument("--jpeg", action="store_true")
     given = parser.parse_args()
     if not given.digits.is_file():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small convolutional network to read handwritten digits of 8x8 pixels, and says how many that it never saw it reads.
+"""Trains a small convolutional network to read handwritten digits of 8x8 pixels, and says how many that it never saw it
+reads.
 
 usage: digits.py [CHECKPOINT_FOLDER]
 """
@@ -45,11 +46,24 @@ def feed(step):
 
 def show(report):
     if report["step"] % 200 == 0:
-        print(f"step {report['step']}  loss {report['loss']:.3f}  accuracy {report['accuracy']:.3f}  {report['examples_per_second']:,.0f} examples/s")
+        print(
+            f"step {report['step']}  loss {report['loss']:.3f}  accuracy {report['accuracy']:.3f}  {report['examples_per_second']:,.0f} examples/s"
+        )
 
 
-trainer = train.Trainer(model, loss=loss, metrics={"accuracy": accuracy}, update=update, feeds=[pixels, wanted], feed=feed, examples=BATCH,
-                        steps=STEPS, checkpoint_folder=sys.argv[1] if len(sys.argv) > 1 else "", on_step=show, on_message=print)
+trainer = train.Trainer(
+    model,
+    loss=loss,
+    metrics={"accuracy": accuracy},
+    update=update,
+    feeds=[pixels, wanted],
+    feed=feed,
+    examples=BATCH,
+    steps=STEPS,
+    checkpoint_folder=sys.argv[1] if len(sys.argv) > 1 else "",
+    on_step=show,
+    on_message=print,
+)
 session = tenon.Session(graph)
 trainer.run(session)
 share = session.run(accuracy, {pixels: images[:held_out], wanted: labels[:held_out]})

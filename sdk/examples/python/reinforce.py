@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reinforcement learning: a policy learns the way through a grid whose rules are a Python function, called from the graph.
+"""Reinforcement learning: a policy learns the way through a grid whose rules are a Python function, called from the
+graph.
 
-Whole episodes are one step of the graph: the policy's logits, a draw from them (Multinomial), and what the world answers (tenon.op), for each move.
-The policy's gradient is REINFORCE's (Williams 1992): of log probabilities, times what was gained from there on, less the batch's mean.
+Whole episodes are one step of the graph: the policy's logits, a draw from them (Multinomial), and what the world
+answers (tenon.op), for each move. The policy's gradient is REINFORCE's (Williams 1992): of log probabilities, times
+what was gained from there on, less the batch's mean.
 
 usage: reinforce.py [UPDATES]
 """
@@ -20,7 +22,8 @@ STEPS = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])
 
 @tenon.op(inputs="place: int64, action: int64", outputs="next: int64, reward: float")
 def walk(place, action):
-    """Moves in the grid; a wall stops it, the goal keeps it. A move costs 0.05, and the goal gives 1 where it is reached."""
+    """Moves in the grid; a wall stops it, the goal keeps it. A move costs 0.05, and the goal gives 1 where it is
+    reached."""
     at = np.clip(np.stack([place // SIDE, place % SIDE], axis=1) + STEPS[action], 0, SIDE - 1)
     there = place == GOAL
     after = np.where(there, place, at[:, 0] * SIDE + at[:, 1]).astype(np.int64)

@@ -5,8 +5,9 @@
  *
  * A child process opens the library, because opening runs its constructors, which may need a CPU feature that this
  * machine lacks. With --provides-from a sibling of the same package answers then in its place. --note writes the ELF
- * note that objcopy puts into the library as .note.tenon; without --json, --note and --kernels the text goes to stdout. Of kernels it has the ops'
- * names, since a host reads every note that it finds when it starts; --kernels writes all that their registrations say. */
+ * note that objcopy puts into the library as .note.tenon; without --json, --note and --kernels the text goes to stdout.
+ * Of kernels it has the ops' names, since a host reads every note that it finds when it starts; --kernels writes all
+ * that their registrations say. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -24,11 +25,40 @@
 #define NOTE_TYPE 1u
 #define MAX_FEATURES 64
 
-static const char* const kTypeNames[] = {
-    "invalid", "float", "double", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8",
-    "quint8", "qint32", "bfloat16", "qint16", "quint16", "uint16", "complex128", "half", "resource", "variant", "uint32",
-    "uint64", "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz", "int4", "uint4",
-    "int2", "uint2", "float4_e2m1fn"};
+static const char* const kTypeNames[] = {"invalid",
+                                         "float",
+                                         "double",
+                                         "int32",
+                                         "uint8",
+                                         "int16",
+                                         "int8",
+                                         "string",
+                                         "complex64",
+                                         "int64",
+                                         "bool",
+                                         "qint8",
+                                         "quint8",
+                                         "qint32",
+                                         "bfloat16",
+                                         "qint16",
+                                         "quint16",
+                                         "uint16",
+                                         "complex128",
+                                         "half",
+                                         "resource",
+                                         "variant",
+                                         "uint32",
+                                         "uint64",
+                                         "float8_e5m2",
+                                         "float8_e4m3fn",
+                                         "float8_e4m3fnuz",
+                                         "float8_e4m3b11fnuz",
+                                         "float8_e5m2fnuz",
+                                         "int4",
+                                         "uint4",
+                                         "int2",
+                                         "uint2",
+                                         "float4_e2m1fn"};
 
 static int fail(const char* library, const char* text) {
   fprintf(stderr, "tenon-manifest: %s: %s\n", library, text);
@@ -272,7 +302,8 @@ static int describe(const char* library, writer write, FILE* out) {
   if (handle == NULL) return fail(library, dlerror());
   tenon_plugin_query_function query = NULL;
   *(void**)&query = dlsym(handle, TENON_QUERY_SYMBOL);
-  if (query == NULL) return fail(library, "it does not export " TENON_QUERY_SYMBOL "; use TENON_PLUGIN of tenon/plugin.h");
+  if (query == NULL)
+    return fail(library, "it does not export " TENON_QUERY_SYMBOL "; use TENON_PLUGIN of tenon/plugin.h");
   tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH,
                            TENON_SPAN("tenon-manifest"), 0, 0, {NULL, 0}};
   const tenon_plugin* plugin = query(&args);
@@ -420,8 +451,10 @@ static int parse(int count, char** arguments, options* out) {
       return fail(argument, "unknown; known: --cpu-feature --provides-from --json --note --kernels");
     }
   }
-  return out->library != NULL ? 0 : fail("usage", "tenon-manifest LIBRARY [--cpu-feature NAME]... [--provides-from OTHER] "
-                                                  "[--json FILE] [--note FILE] [--kernels FILE]");
+  return out->library != NULL ? 0
+                              : fail("usage",
+                                     "tenon-manifest LIBRARY [--cpu-feature NAME]... [--provides-from OTHER] "
+                                     "[--json FILE] [--note FILE] [--kernels FILE]");
 }
 
 /* Appends what the library says, or its sibling. */

@@ -37,8 +37,18 @@ class Manifest(unittest.TestCase):
             kernels = Path(folder, "kernels.json")
             done = run(fixture("good"), "--kernels", str(kernels))
             self.assertEqual((0, ""), (done.returncode, done.stdout), done.stderr)
-            self.assertEqual([{"op": "Good", "device_type": "CPU", "label": "", "priority": -3, "constraints": {"T": ["float", "double"]}}],
-                             json.loads(kernels.read_text()))
+            self.assertEqual(
+                [
+                    {
+                        "op": "Good",
+                        "device_type": "CPU",
+                        "label": "",
+                        "priority": -3,
+                        "constraints": {"T": ["float", "double"]},
+                    }
+                ],
+                json.loads(kernels.read_text()),
+            )
             self.assertEqual(2, run(fixture("good"), "--kernels").returncode)
             self.assertEqual(1, run(fixture("good"), "--kernels", folder).returncode)
 
@@ -92,7 +102,12 @@ class Manifest(unittest.TestCase):
             text.write_text("text")
             self.assertIn("not a 64-bit ELF shared library", run(str(text)).stderr)
             self.assertIn("No such file", run(str(Path(folder, "none.so"))).stderr)
-        for arguments in ([], ["--nonsense", "x", fixture("good")], [fixture("good"), "--note"], [fixture("good"), fixture("bare")]):
+        for arguments in (
+            [],
+            ["--nonsense", "x", fixture("good")],
+            [fixture("good"), "--note"],
+            [fixture("good"), fixture("bare")],
+        ):
             self.assertEqual(2, run(*arguments).returncode, arguments)
 
 

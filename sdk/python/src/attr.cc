@@ -10,7 +10,8 @@ namespace tenon::python {
 namespace {
 
 std::string TextOf(nb::handle value) {
-  if (PyBytes_Check(value.ptr())) return std::string(PyBytes_AsString(value.ptr()), static_cast<size_t>(PyBytes_Size(value.ptr())));
+  if (PyBytes_Check(value.ptr()))
+    return std::string(PyBytes_AsString(value.ptr()), static_cast<size_t>(PyBytes_Size(value.ptr())));
   return nb::cast<std::string>(value);
 }
 
@@ -32,7 +33,8 @@ nb::object FromElement(const tenon_attr_value& value, uint64_t i) {
   switch (value.kind & ~TENON_ATTR_LIST) {
     case TENON_ATTR_STRING: {
       const tenon_span span = static_cast<const tenon_span*>(value.data)[i];
-      if (PyObject* text = PyUnicode_DecodeUTF8(span.data == nullptr ? "" : span.data, static_cast<Py_ssize_t>(span.size), nullptr))
+      if (PyObject* text =
+              PyUnicode_DecodeUTF8(span.data == nullptr ? "" : span.data, static_cast<Py_ssize_t>(span.size), nullptr))
         return nb::steal(text);
       PyErr_Clear();
       return bytes(span);
@@ -54,7 +56,10 @@ nb::object FromElement(const tenon_attr_value& value, uint64_t i) {
       const Shape shape(std::vector<int64_t>(view.dl.shape, view.dl.shape + view.dl.ndim));
       const auto dtype = static_cast<DType>(view.dtype);
       if (dtype != DType::kString)
-        return FromTensor(Take(Tensor::FromBytes(dtype, shape, static_cast<const char*>(view.dl.data) + view.dl.byte_offset, view.byte_size)), nullptr);
+        return FromTensor(
+            Take(Tensor::FromBytes(dtype, shape, static_cast<const char*>(view.dl.data) + view.dl.byte_offset,
+                                   view.byte_size)),
+            nullptr);
       return FromTensor(Take(Tensor::Copy(view)), nullptr);
     }
     default:
@@ -68,13 +73,19 @@ host::Attr ToAttr(const std::string& name, std::string_view kind, nb::handle val
   const bool is_list = kind.starts_with("list(");
   if (is_list) kind = kind.substr(5, kind.size() - 6);
   if (kind == "string") return AttrOf<std::string>(name, is_list, value, &TextOf);
-  if (kind == "int") return AttrOf<int64_t>(name, is_list, value, [](nb::handle v) { return nb::cast<int64_t>(nb::int_(v)); });
-  if (kind == "float") return AttrOf<float>(name, is_list, value, [](nb::handle v) { return static_cast<float>(nb::cast<double>(nb::float_(v))); });
+  if (kind == "int")
+    return AttrOf<int64_t>(name, is_list, value, [](nb::handle v) { return nb::cast<int64_t>(nb::int_(v)); });
+  if (kind == "float")
+    return AttrOf<float>(name, is_list, value,
+                         [](nb::handle v) { return static_cast<float>(nb::cast<double>(nb::float_(v))); });
   if (kind == "bool") return AttrOf<bool>(name, is_list, value, [](nb::handle v) { return nb::cast<bool>(v); });
   if (kind == "type") return AttrOf<DType>(name, is_list, value, &ToDType);
   if (kind == "shape") return AttrOf<Shape>(name, is_list, value, &ToShape);
-  if (kind == "func") return AttrOf<host::Function>(name, is_list, value, [](nb::handle v) { return host::Function{TextOf(v)}; });
-  if (kind == "tensor") return AttrOf<Tensor>(name, is_list, value, [&](nb::handle v) { return ToTensor(v, DType::kInvalid, true, "attribute '" + name + "'"); });
+  if (kind == "func")
+    return AttrOf<host::Function>(name, is_list, value, [](nb::handle v) { return host::Function{TextOf(v)}; });
+  if (kind == "tensor")
+    return AttrOf<Tensor>(name, is_list, value,
+                          [&](nb::handle v) { return ToTensor(v, DType::kInvalid, true, "attribute '" + name + "'"); });
   FailInvalid("attribute '" + name + "' has the unknown kind '" + std::string(kind) + "'");
 }
 

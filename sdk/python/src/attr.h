@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of nodes between Tenon and Python: numbers, texts, types, shapes, tensors, functions by name, and lists of these.
+// Attributes of nodes between Tenon and Python: numbers, texts, types, shapes, tensors, functions by name, and lists of
+// these.
 #ifndef TENON_PYTHON_ATTR_H_
 #define TENON_PYTHON_ATTR_H_
 

@@ -43,7 +43,8 @@ Causes& All() {
 std::vector<Waiting> TakeForgotten(Causes& all) {
   const std::lock_guard lock(all.mutex);
   const uint64_t first = all.calls.empty() ? UINT64_MAX : *std::min_element(all.calls.begin(), all.calls.end());
-  const auto kept = std::stable_partition(all.waiting.begin(), all.waiting.end(), [&](const Waiting& each) { return each.number > first; });
+  const auto kept = std::stable_partition(all.waiting.begin(), all.waiting.end(),
+                                          [&](const Waiting& each) { return each.number > first; });
   std::vector<Waiting> forgotten(std::make_move_iterator(kept), std::make_move_iterator(all.waiting.end()));
   all.waiting.erase(kept, all.waiting.end());
   return forgotten;
@@ -83,7 +84,8 @@ nb::object TakeCause(std::string_view message) {
     for (size_t i = 0; i < all.waiting.size(); ++i) {
       const Waiting& each = all.waiting[i];
       if (message.find(each.words) == std::string_view::npos) continue;
-      const int score = !each.node.empty() && message.find("node '" + each.node + "'") != std::string_view::npos ? 1 : 0;
+      const int score =
+          !each.node.empty() && message.find("node '" + each.node + "'") != std::string_view::npos ? 1 : 0;
       if (score < best_score) continue;
       best = i;
       best_score = score;

@@ -43,7 +43,8 @@ tenon_status* Load(const tenon_load_args* args, tenon_plugin_self** out_self) {
   }
   const std::lock_guard lock(mutex);
   const auto found = AllOps().find(number);
-  if (found == AllOps().end()) return NewStatus(TENON_INVALID_ARGUMENT, "its option 'number' is Python's own; leave it as it is");
+  if (found == AllOps().end())
+    return NewStatus(TENON_INVALID_ARGUMENT, "its option 'number' is Python's own; leave it as it is");
   found->second->loads.fetch_add(1);
   *out_self = reinterpret_cast<tenon_plugin_self*>(found->second);
   return nullptr;
@@ -82,12 +83,15 @@ tenon_status* InferShapes(tenon_plugin_self* self, const tenon_shape_services* s
   try {
     const tenon_node* node = services->node(context);
     const tenon_node_services& nodes = *services->node_services;
-    const nb::object given = op.shape(ShapesOf(*services, context, nodes.input_count(node)), AttributesOf(op, nodes, node));
+    const nb::object given =
+        op.shape(ShapesOf(*services, context, nodes.input_count(node)), AttributesOf(op, nodes, node));
     const auto count = static_cast<int32_t>(nb::len(given));
     if (count != nodes.output_count(node))
-      FailInvalid("it gave " + std::to_string(count) + " shapes for " + std::to_string(nodes.output_count(node)) + " outputs");
+      FailInvalid("it gave " + std::to_string(count) + " shapes for " + std::to_string(nodes.output_count(node)) +
+                  " outputs");
     for (int32_t i = 0; i < count; ++i)
-      if (tenon_status* failed = services->set_output_shape(context, i, ToShape(given[i]).c_shape()); failed != nullptr) return failed;
+      if (tenon_status* failed = services->set_output_shape(context, i, ToShape(given[i]).c_shape()); failed != nullptr)
+        return failed;
     return nullptr;
   } catch (...) {
     return StatusOfThrown(what);
@@ -110,7 +114,8 @@ tenon_status* Collect(const DefinedOp& op, const tenon_gradient_args& args, Grad
   }
   for (const std::string& name : op.attr_names) {
     tenon_attr_value value = {};
-    if (tenon_status* failed = args.node_services->attr(args.node, Span(name), &value); failed != nullptr) return failed;
+    if (tenon_status* failed = args.node_services->attr(args.node, Span(name), &value); failed != nullptr)
+      return failed;
     out->attrs.push_back({Span(name), value});
   }
   return nullptr;
@@ -120,11 +125,20 @@ tenon_status* Differentiate(const tenon_gradient_args* args) {
   const DefinedOp& op = OpOf(args->self);
   GradientNode made;
   if (tenon_status* failed = Collect(op, *args, &made); failed != nullptr) return failed;
-  const std::string name = std::string(host::Text(args->scope)) + "/" + std::string(host::Text(args->node_services->name(args->node)));
-  const tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), Span(op.gradient), Span(name), made.inputs.data(), made.inputs.size(),
-                                made.attrs.data(), made.attrs.size(), nullptr, 0};
+  const std::string name =
+      std::string(host::Text(args->scope)) + "/" + std::string(host::Text(args->node_services->name(args->node)));
+  const tenon_node_spec spec = {TENON_HEAD(tenon_node_spec),
+                                Span(op.gradient),
+                                Span(name),
+                                made.inputs.data(),
+                                made.inputs.size(),
+                                made.attrs.data(),
+                                made.attrs.size(),
+                                nullptr,
+                                0};
   int64_t node = -1;
-  if (tenon_status* failed = args->builder->add_node(args->builder->context, &spec, &node); failed != nullptr) return failed;
+  if (tenon_status* failed = args->builder->add_node(args->builder->context, &spec, &node); failed != nullptr)
+    return failed;
   for (size_t i = 0; i < op.gradient_to.size(); ++i) {
     tenon_gradient& dx = args->dx[op.gradient_to[i]];
     dx.kind = TENON_GRADIENT_DENSE;

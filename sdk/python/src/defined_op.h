@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that Python defines: each is a plugin of one op and one kernel, in this process's memory (tenon_runtime_add_plugin).
+// Ops that Python defines: each is a plugin of one op and one kernel, in this process's memory
+// (tenon_runtime_add_plugin).
 //
-// The plugin's tables live as long as the process, since graphs keep pointers to them; Python's objects in it as long as some runtime has it loaded, or Python
-// its DefinedOpBox. The engine calls it from threads of its own, without the interpreter's lock.
+// The plugin's tables live as long as the process, since graphs keep pointers to them; Python's objects in it as long
+// as some runtime has it loaded, or Python its DefinedOpBox. The engine calls it from threads of its own, without the
+// interpreter's lock.
 #ifndef TENON_PYTHON_DEFINED_OP_H_
 #define TENON_PYTHON_DEFINED_OP_H_
 
@@ -28,8 +30,8 @@ struct DefinedOp {
   std::string plugin, name, inputs, outputs, attrs, constraints, doc, properties;
   uint64_t traits = 0;
   std::vector<std::string> attr_names;
-  // The op that computes the gradient, "": none. It takes all inputs, the gradients of `gradient_of`, outputs by index, and has the same attributes; it gives
-  // gradients of `gradient_to`, inputs by index.
+  // The op that computes the gradient, "": none. It takes all inputs, the gradients of `gradient_of`, outputs by index,
+  // and has the same attributes; it gives gradients of `gradient_to`, inputs by index.
   std::string gradient;
   std::vector<int32_t> gradient_of, gradient_to;
   // run(list of arrays, dict of attributes) -> sequence of outputs; or the foreign function's object.
@@ -53,8 +55,8 @@ struct DefinedOp {
 
 // The host of this process; set before anything of a defined op is called.
 const tenon_host& TheHost();
-// The exception that is set, as a status; it is no longer set, and becomes the __cause__ of the error that the status becomes (cause.h). what: "op 'Mine>Sin'".
-// node: in which it was raised; "": none.
+// The exception that is set, as a status; it is no longer set, and becomes the __cause__ of the error that the status
+// becomes (cause.h). what: "op 'Mine>Sin'". node: in which it was raised; "": none.
 tenon_status* StatusOfException(const std::string& what, const std::string& node = {}) noexcept;
 // The same of whatever was thrown, in a catch block.
 tenon_status* StatusOfThrown(const std::string& what, const std::string& node = {}) noexcept;

@@ -68,9 +68,10 @@ nb::object MlDtype(const Type& type) {
     scalar = nb::module_::import_("ml_dtypes").attr(type.name);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ImportError) && !error.matches(PyExc_AttributeError)) throw;
-    Fail(Code::kFailedPrecondition, std::string("NumPy has no type ") + type.name + ", and the package ml_dtypes, which has it, is " +
-                                        (error.matches(PyExc_ImportError) ? "not installed: pip install ml_dtypes" : "too old for it") +
-                                        "; or cast to float32 before you fetch");
+    Fail(Code::kFailedPrecondition,
+         std::string("NumPy has no type ") + type.name + ", and the package ml_dtypes, which has it, is " +
+             (error.matches(PyExc_ImportError) ? "not installed: pip install ml_dtypes" : "too old for it") +
+             "; or cast to float32 before you fetch");
   }
   PyArray_Descr* descr = nullptr;
   if (PyArray_DescrConverter(scalar.ptr(), &descr) == 0) throw nb::python_error();
@@ -141,11 +142,13 @@ DType ToDType(nb::handle value) {
   PyArray_Descr* descr = nullptr;
   if (value.is_none() || PyArray_DescrConverter(value.ptr(), &descr) == 0) {
     PyErr_Clear();
-    FailInvalid("an element type is a tenon.DType, a name such as \"float32\", or a NumPy type; found " + nb::cast<std::string>(nb::repr(value)));
+    FailInvalid("an element type is a tenon.DType, a name such as \"float32\", or a NumPy type; found " +
+                nb::cast<std::string>(nb::repr(value)));
   }
   const auto owned = nb::steal<nb::object>(reinterpret_cast<PyObject*>(descr));
   const DType dtype = FromNumpyType(owned);
-  if (dtype == DType::kInvalid) FailInvalid("NumPy's type " + nb::cast<std::string>(nb::str(owned)) + " is no element type of tensors");
+  if (dtype == DType::kInvalid)
+    FailInvalid("NumPy's type " + nb::cast<std::string>(nb::str(owned)) + " is no element type of tensors");
   return dtype;
 }
 
@@ -155,7 +158,9 @@ std::string NameOf(DType dtype) {
   return name.empty() ? "unknown" : name;
 }
 
-std::string Describe(DType dtype, const Shape& shape) { return NameOf(dtype) + (shape.has_rank() ? shape.ToString() : "[...]"); }
+std::string Describe(DType dtype, const Shape& shape) {
+  return NameOf(dtype) + (shape.has_rank() ? shape.ToString() : "[...]");
+}
 
 nb::object FromShape(const Shape& shape) {
   if (!shape.has_rank()) return nb::none();
@@ -169,7 +174,9 @@ nb::object FromShape(const Shape& shape) {
 
 Shape ToShape(nb::handle value) {
   if (value.is_none()) return Shape::Unknown();
-  if (PyLong_Check(value.ptr())) FailInvalid("a shape is a sequence of sizes, such as (2, None), or None; found " + nb::cast<std::string>(nb::repr(value)));
+  if (PyLong_Check(value.ptr()))
+    FailInvalid("a shape is a sequence of sizes, such as (2, None), or None; found " +
+                nb::cast<std::string>(nb::repr(value)));
   std::vector<int64_t> dims;
   for (const nb::handle dim : nb::iter(value)) {
     if (dim.is_none()) {
@@ -178,29 +185,40 @@ Shape ToShape(nb::handle value) {
     }
     const int64_t size = PyLong_AsLongLong(dim.ptr());
     if (size == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    if (size < -1) FailInvalid("a size of " + std::to_string(size) + " in the shape " + nb::cast<std::string>(nb::repr(value)));
+    if (size < -1)
+      FailInvalid("a size of " + std::to_string(size) + " in the shape " + nb::cast<std::string>(nb::repr(value)));
     dims.push_back(size);
   }
   return Shape(std::move(dims));
 }
 
 void BindDTypes(nb::module_& module) {
-  nb::class_<ElementType>(module, "DType", "The type of a tensor's elements. Made of a name or a NumPy type, and equal to either.")
-      .def("__init__", [](ElementType* self, nb::object value) { new (self) ElementType{ToDType(value)}; }, nb::arg("value"))
-      .def_prop_ro("name", [](ElementType self) { return NameOf(self.value); }, "\"float32\"")
-      .def_prop_ro("number", [](ElementType self) { return static_cast<uint32_t>(self.value); }, "TensorFlow's number of the type")
-      .def_prop_ro("size", [](ElementType self) { return host::DTypeSize(self.value); }, "bytes of an element; 0 where elements are no plain memory")
-      .def_prop_ro("numpy", [](ElementType self) { return NumpyType(self.value); }, "NumPy's type; an error where it has none")
+  nb::class_<ElementType>(module, "DType",
+                          "The type of a tensor's elements. Made of a name or a NumPy type, and equal to either.")
+      .def(
+          "__init__", [](ElementType* self, nb::object value) { new (self) ElementType{ToDType(value)}; },
+          nb::arg("value"))
+      .def_prop_ro(
+          "name", [](ElementType self) { return NameOf(self.value); }, "\"float32\"")
+      .def_prop_ro(
+          "number", [](ElementType self) { return static_cast<uint32_t>(self.value); },
+          "TensorFlow's number of the type")
+      .def_prop_ro(
+          "size", [](ElementType self) { return host::DTypeSize(self.value); },
+          "bytes of an element; 0 where elements are no plain memory")
+      .def_prop_ro(
+          "numpy", [](ElementType self) { return NumpyType(self.value); }, "NumPy's type; an error where it has none")
       .def("__repr__", [](ElementType self) { return "tenon." + NameOf(self.value); })
       .def("__str__", [](ElementType self) { return NameOf(self.value); })
       .def("__hash__", [](ElementType self) { return static_cast<uint32_t>(self.value); })
-      .def("__eq__", [](ElementType self, nb::object other) {
-        try {
-          return self.value == ToDType(other);
-        } catch (const StatusError&) {
-          return false;
-        }
-      }, nb::arg("other").none());
+      .def(
+          "__eq__",
+          [](ElementType self, nb::object other) {
+            try {
+              return self.value == ToDType(other);
+            } catch (const StatusError&) { return false; }
+          },
+          nb::arg("other").none());
   for (const Type& type : kTypes) module.attr(type.name) = FromDType(static_cast<DType>(type.number));
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types between Tenon and NumPy.
 //
-// NumPy has most of them itself; bfloat16, the float8 types and those of less than eight bits come from the package ml_dtypes, if it is installed. Codes of
-// quantized types are NumPy's integers. Strings, resources and variants have no NumPy type of plain elements.
+// NumPy has most of them itself; bfloat16, the float8 types and those of less than eight bits come from the package
+// ml_dtypes, if it is installed. Codes of quantized types are NumPy's integers. Strings, resources and variants have no
+// NumPy type of plain elements.
 #ifndef TENON_PYTHON_DTYPE_H_
 #define TENON_PYTHON_DTYPE_H_
 
@@ -12,7 +13,8 @@
 
 namespace tenon::python {
 
-// NumPy's type of a plain Tenon type, as a new reference to its PyArray_Descr. Throws StatusError where there is none, or where ml_dtypes is not installed.
+// NumPy's type of a plain Tenon type, as a new reference to its PyArray_Descr. Throws StatusError where there is none,
+// or where ml_dtypes is not installed.
 nb::object NumpyType(DType dtype);
 // The Tenon type of a NumPy type (a PyArray_Descr); kInvalid where there is none. Strings of every kind are kString.
 DType FromNumpyType(nb::handle descr);
@@ -21,7 +23,8 @@ struct ElementType {
   DType value;
 };
 inline nb::object FromDType(DType dtype) { return nb::cast(ElementType{dtype}); }
-// What a user may name a type by: a tenon.DType, "float32" or "float", a NumPy type. Throws StatusError, with near misses for names.
+// What a user may name a type by: a tenon.DType, "float32" or "float", a NumPy type. Throws StatusError, with near
+// misses for names.
 DType ToDType(nb::handle value);
 // TensorFlow's name where there is one: "float32"; NumPy's users know it.
 std::string NameOf(DType dtype);

@@ -12,11 +12,13 @@ void Raise(const Status& status) {
     const nb::object make = nb::module_::import_("tenon.errors").attr("make_error");
     const std::string_view name = host::CodeName(status.code());
     // Messages may hold bytes of a stranger's file.
-    const auto text = nb::steal<nb::object>(PyUnicode_DecodeUTF8(status.message().data(), static_cast<Py_ssize_t>(status.message().size()), "replace"));
+    const auto text = nb::steal<nb::object>(
+        PyUnicode_DecodeUTF8(status.message().data(), static_cast<Py_ssize_t>(status.message().size()), "replace"));
     const nb::object error = make(nb::str(name.data(), name.size()), text);
     if (nb::object cause = TakeCause(status.message()); cause.is_valid()) {
       // What is no error, as SystemExit and KeyboardInterrupt, goes on as what it is.
-      if (!PyObject_TypeCheck(cause.ptr(), reinterpret_cast<PyTypeObject*>(PyExc_Exception))) return PyErr_SetObject(cause.type().ptr(), cause.ptr());
+      if (!PyObject_TypeCheck(cause.ptr(), reinterpret_cast<PyTypeObject*>(PyExc_Exception)))
+        return PyErr_SetObject(cause.type().ptr(), cause.ptr());
       PyException_SetCause(error.ptr(), cause.release().ptr());
     }
     PyErr_SetObject(error.type().ptr(), error.ptr());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failures on their way to Python: a Status becomes an exception of tenon.errors.
 //
-// In C++ a failure travels as StatusError; what leaves a bound function is a tenon.Error of the code's own class. An error that Python itself raised
-// (in a callback, or by a signal's handler) travels as nanobind's python_error.
+// In C++ a failure travels as StatusError; what leaves a bound function is a tenon.Error of the code's own class. An
+// error that Python itself raised (in a callback, or by a signal's handler) travels as nanobind's python_error.
 #ifndef TENON_PYTHON_ERRORS_H_
 #define TENON_PYTHON_ERRORS_H_
 
@@ -42,8 +42,8 @@ T Take(Result<T> result) {
   return *std::move(result);
 }
 
-// Tells Python's collector of the objects that a bound T keeps (T::VisitKept gives them), so that a circle through it can be found. What breaks a circle is
-// one of Python's own objects in it.
+// Tells Python's collector of the objects that a bound T keeps (T::VisitKept gives them), so that a circle through it
+// can be found. What breaks a circle is one of Python's own objects in it.
 template <typename T>
 int Traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function of apache-tvm-ffi as the kernel of an op: called through its C ABI, without the interpreter's lock, since no Python is on the way.
+// A function of apache-tvm-ffi as the kernel of an op: called through its C ABI, without the interpreter's lock, since
+// no Python is on the way.
 //
-// It gets the inputs, the outputs, which it writes, then the attributes that are numbers, truth values or texts, in the order in which the op declares them; and
-// gives nothing back. Tensors come as DLTensor* that end with the call.
+// It gets the inputs, the outputs, which it writes, then the attributes that are numbers, truth values or texts, in the
+// order in which the op declares them; and gives nothing back. Tensors come as DLTensor* that end with the call.
 #include <tvm/ffi/c_api.h>
 
 #include <algorithm>
@@ -63,7 +64,8 @@ tenon_status* Create(const tenon_create_args* args, tenon_kernel** out_kernel) {
     auto made = std::make_unique<Foreign>(Foreign{&op, "op '" + op.name + "'", {}, {}});
     for (const std::string& name : op.attr_names) {
       tenon_attr_value value = {};
-      if (tenon_status* failed = args->node_services->attr(args->node, host::Span(name), &value); failed != nullptr) return failed;
+      if (tenon_status* failed = args->node_services->attr(args->node, host::Span(name), &value); failed != nullptr)
+        return failed;
       AddAttribute(value, made.get());
     }
     *out_kernel = reinterpret_cast<tenon_kernel*>(made.release());
@@ -115,12 +117,15 @@ tenon_status* ErrorOf(const Foreign& kernel) {
 tenon_status* Call(const Foreign& kernel, std::vector<TVMFFIAny>* arguments) {
   const ForeignFunction& foreign = kernel.op->foreign;
   TVMFFIAny result = AnyOf(kTVMFFINone);
-  if (reinterpret_cast<decltype(&TVMFFIFunctionCall)>(foreign.call)(reinterpret_cast<TVMFFIObjectHandle>(foreign.function), arguments->data(),
-                                                                    static_cast<int32_t>(arguments->size()), &result) != 0)
+  if (reinterpret_cast<decltype(&TVMFFIFunctionCall)>(foreign.call)(
+          reinterpret_cast<TVMFFIObjectHandle>(foreign.function), arguments->data(),
+          static_cast<int32_t>(arguments->size()), &result) != 0)
     return ErrorOf(kernel);
-  if (result.type_index >= kTVMFFIStaticObjectBegin) reinterpret_cast<decltype(&TVMFFIObjectDecRef)>(foreign.release)(result.v_obj);
+  if (result.type_index >= kTVMFFIStaticObjectBegin)
+    reinterpret_cast<decltype(&TVMFFIObjectDecRef)>(foreign.release)(result.v_obj);
   if (result.type_index == kTVMFFINone) return nullptr;
-  const std::string text = kernel.what + ": its function returned a value; it gets the outputs behind the inputs, and writes them";
+  const std::string text =
+      kernel.what + ": its function returned a value; it gets the outputs behind the inputs, and writes them";
   return TheHost().status_new(TENON_INVALID_ARGUMENT, host::Span(text));
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python's graphs, with the ends of their edges and their nodes.
 //
-// A graph of Tenon's is one thread's at a time: each call here has the graph's lock, and whoever waits for it lets go of the interpreter's first. A failure is an
-// exception, and the graph stays as it was. While the body of a function is built, the graph around it may not change.
+// A graph of Tenon's is one thread's at a time: each call here has the graph's lock, and whoever waits for it lets go
+// of the interpreter's first. A failure is an exception, and the graph stays as it was. While the body of a function is
+// built, the graph around it may not change.
 #ifndef TENON_PYTHON_GRAPH_H_
 #define TENON_PYTHON_GRAPH_H_
 
@@ -23,7 +24,8 @@ struct GraphBox {
   host::Graph graph;
   std::recursive_mutex mutex;
 
-  GraphBox(std::shared_ptr<const host::Runtime> its_runtime, host::Graph its_graph) : runtime(std::move(its_runtime)), graph(std::move(its_graph)) {}
+  GraphBox(std::shared_ptr<const host::Runtime> its_runtime, host::Graph its_graph)
+      : runtime(std::move(its_runtime)), graph(std::move(its_graph)) {}
 };
 
 // Python's object, which its outputs and operations keep.
@@ -44,16 +46,19 @@ class Locked {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
-// How many shape functions of Python's ops run in this thread: in the middle of a change to a graph, into which none may come.
+// How many shape functions of Python's ops run in this thread: in the middle of a change to a graph, into which none
+// may come.
 inline thread_local int shape_functions = 0;
 
 // Does something to a graph; what it says has failed is thrown, and forgotten by the graph.
 template <typename Change>
 auto Changed(GraphBox& box, const Change& change) {
   const Locked locked(box);
-  if (shape_functions > 0) Fail(Code::kFailedPrecondition, "a shape function computes with shapes alone: while it runs no graph can change");
+  if (shape_functions > 0)
+    Fail(Code::kFailedPrecondition, "a shape function computes with shapes alone: while it runs no graph can change");
   if (box.bodies > 0)
-    Fail(Code::kFailedPrecondition, "the graph cannot change while the body of one of its functions is built; a body gets values as arguments");
+    Fail(Code::kFailedPrecondition,
+         "the graph cannot change while the body of one of its functions is built; a body gets values as arguments");
   auto made = change(box.graph);
   Check(box.graph.TakeStatus());
   return made;

@@ -66,7 +66,8 @@ class Runner {
   bool done_ = false;
 };
 
-Runner* idle_runner = nullptr;  // of the main thread alone; a handler that makes a call while one is under way gets another
+Runner* idle_runner =
+    nullptr;  // of the main thread alone; a handler that makes a call while one is under way gets another
 
 bool WaitWithoutLock(Runner& runner, std::chrono::milliseconds longest) {
   const WithoutLock unlocked;
@@ -94,7 +95,8 @@ Status RunOnRunner(const CancellableWork& work, host::Cancellation& cancellation
 
 // ---- Quick calls: a watcher of signals ----
 
-// Reads what Python's own handler in C writes, and cancels the call that the main thread makes. It lives as long as the process.
+// Reads what Python's own handler in C writes, and cancels the call that the main thread makes. It lives as long as the
+// process.
 class Watcher {
  public:
   // NULL where there are no descriptors left: then nobody watches.
@@ -203,7 +205,8 @@ Status RunWatched(const CancellableWork& work, host::Cancellation& cancellation,
 // That a call is of groups, while it lasts.
 class Membership {
  public:
-  Membership(std::initializer_list<CallGroup*> groups, host::Cancellation& cancellation) : groups_(groups), cancellation_(cancellation) {
+  Membership(std::initializer_list<CallGroup*> groups, host::Cancellation& cancellation)
+      : groups_(groups), cancellation_(cancellation) {
     for (CallGroup* const group : groups_) {
       if (group == nullptr) continue;
       const std::lock_guard lock(group->mutex_);
@@ -252,7 +255,9 @@ void CallGroup::EndForGood() {
   End();
 }
 
-void FindMainThread() { main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident")); }
+void FindMainThread() {
+  main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+}
 
 void AfterFork() {
   idle_runner = nullptr;  // their threads are not here
@@ -261,8 +266,10 @@ void AfterFork() {
   ForgetOtherCalls();
 }
 
-Status RunInterruptibly(CallHistory& history, const CancellableWork& work, std::initializer_list<CallGroup*> groups, std::atomic<bool>* stop) {
-  // Used again until it has cancelled something. A call within a handler, while another is under way, makes one of its own.
+Status RunInterruptibly(CallHistory& history, const CancellableWork& work, std::initializer_list<CallGroup*> groups,
+                        std::atomic<bool>* stop) {
+  // Used again until it has cancelled something. A call within a handler, while another is under way, makes one of its
+  // own.
   thread_local std::unique_ptr<host::Cancellation> kept;
   std::unique_ptr<host::Cancellation> own = std::move(kept);
   if (own == nullptr) own = std::make_unique<host::Cancellation>(Take(host::Cancellation::Create()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects of Python that threads of the engine give back.
 //
-// Such a thread may hold locks of the engine, for which a thread with the interpreter's lock may be waiting. So it does not wait for that lock: the main thread lets
-// go of the object when it comes to it, or whoever calls LetGo() first.
+// Such a thread may hold locks of the engine, for which a thread with the interpreter's lock may be waiting. So it does
+// not wait for that lock: the main thread lets go of the object when it comes to it, or whoever calls LetGo() first.
 #ifndef TENON_PYTHON_LATER_H_
 #define TENON_PYTHON_LATER_H_
 

@@ -58,10 +58,12 @@ void Make(LbfgsBox* self, nb::object model, const OutputBox& loss, nb::dict give
   options.sufficient_decrease = nb::cast<double>(given["sufficient_decrease"]);
   options.curvature = nb::cast<double>(given["curvature"]);
   options.after_iteration = [self](const train::LbfgsResult& result) { self->After(result); };
-  self->lbfgs = nb::cast<ModelOfVariables&>(model).Do([&](train::Model& of) { return std::make_unique<train::Lbfgs>(of, loss.output, options); });
+  self->lbfgs = nb::cast<ModelOfVariables&>(model).Do(
+      [&](train::Model& of) { return std::make_unique<train::Lbfgs>(of, loss.output, options); });
 }
 
-nb::dict Run(LbfgsBox& self, const SessionBox& session, nb::list feed_names, nb::list values, nb::list types, nb::object timeout) {
+nb::dict Run(LbfgsBox& self, const SessionBox& session, nb::list feed_names, nb::list values, nb::list types,
+             nb::object timeout) {
   if (self.stop != nullptr) Fail(Code::kFailedPrecondition, "a run is under way already");
   const NamedFeeds given = ToFeeds(feed_names, values, types);
   const auto live = Live(session);
@@ -94,7 +96,8 @@ nb::dict Run(LbfgsBox& self, const SessionBox& session, nb::list feed_names, nb:
 void BindLbfgs(nb::module_& module) {
   nb::class_<LbfgsBox>(module, "LbfgsBase", nb::type_slots(traversed_slots<LbfgsBox>))
       .def("__init__", &Make, nb::arg("model"), nb::arg("loss"), nb::arg("options"), nb::arg("on_iteration").none())
-      .def("_run", &Run, nb::arg("session"), nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("timeout").none());
+      .def("_run", &Run, nb::arg("session"), nb::arg("feed_names"), nb::arg("values"), nb::arg("types"),
+           nb::arg("timeout").none());
 }
 
 }  // namespace tenon::python

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter's lock, given up and taken.
 //
-// Until 3.13 Python ends a thread that asks for the lock while the interpreter goes away: pthread_exit, whose unwinding no destructor of C++ survives. Such a
-// thread, a daemon in the middle of a step, stays where it is instead, as later versions have it; the process ends around it.
+// Until 3.13 Python ends a thread that asks for the lock while the interpreter goes away: pthread_exit, whose unwinding
+// no destructor of C++ survives. Such a thread, a daemon in the middle of a step, stays where it is instead, as later
+// versions have it; the process ends around it.
 #ifndef TENON_PYTHON_LOCK_H_
 #define TENON_PYTHON_LOCK_H_
 
@@ -21,8 +22,8 @@ auto TakeLockOrStay(const Ask& ask) {
   }
 }
 
-// Whether this thread has the lock. Python's own answer is not of its stable ABI: it is looked for by its name, and without it a thread that has a state of
-// Python counts as one that has the lock.
+// Whether this thread has the lock. Python's own answer is not of its stable ABI: it is looked for by its name, and
+// without it a thread that has a state of Python counts as one that has the lock.
 inline bool HasLock() {
 #ifdef Py_LIMITED_API
   static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));

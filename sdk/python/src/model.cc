@@ -35,7 +35,8 @@ struct ModelBox {
   std::shared_ptr<CallHistory> history = std::make_shared<CallHistory>();
 };
 
-ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags, nb::dict options, bool allow_files) {
+ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags,
+              nb::dict options, bool allow_files) {
   const host::SessionOptions session_options = ToSessionOptions(options);
   const auto access = allow_files ? model::FileAccess::kAny : model::FileAccess::kNone;
   std::shared_ptr<model::Model> loaded;  // let go of without the lock, also where the call is ended
@@ -58,24 +59,28 @@ ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vec
 nb::list FromInfos(const std::vector<model::TensorInfo>& infos) {
   nb::list list;
   for (const model::TensorInfo& info : infos)
-    list.append(nb::make_tuple(ToStr(info.key), FromDType(info.dtype), FromShape(info.shape), !info.default_value.empty(), ToStr(info.tensor)));
+    list.append(nb::make_tuple(ToStr(info.key), FromDType(info.dtype), FromShape(info.shape),
+                               !info.default_value.empty(), ToStr(info.tensor)));
   return list;
 }
 
 nb::list Signatures(const ModelBox& self) {
   nb::list list;
   for (const model::Signature& signature : self.model->meta().signatures)
-    list.append(nb::make_tuple(ToStr(signature.name), ToStr(signature.method), FromInfos(signature.inputs), FromInfos(signature.outputs)));
+    list.append(nb::make_tuple(ToStr(signature.name), ToStr(signature.method), FromInfos(signature.inputs),
+                               FromInfos(signature.outputs)));
   return list;
 }
 
-nb::dict RunSignature(const ModelBox& self, const std::string& name, nb::dict inputs, nb::object timeout, nb::object cancellation) {
+nb::dict RunSignature(const ModelBox& self, const std::string& name, nb::dict inputs, nb::object timeout,
+                      nb::object cancellation) {
   const model::Signature& signature = *Take(self.model->FindSignature(name));
   model::NamedTensors values;
   for (const auto& [key, value] : inputs) {
     const auto input = nb::cast<std::string>(key);
     const model::TensorInfo* info = signature.FindInput(input);
-    values.emplace_back(input, ToTensor(value, info == nullptr ? DType::kInvalid : info->dtype, false, "signature '" + name + "': input '" + input + "'"));
+    values.emplace_back(input, ToTensor(value, info == nullptr ? DType::kInvalid : info->dtype, false,
+                                        "signature '" + name + "': input '" + input + "'"));
   }
   host::RunOptions options = ToRunOptions(timeout);
   model::NamedTensors outputs;
@@ -103,8 +108,8 @@ void CheckRun(ModelBox& self, const std::vector<std::string>& feeds, const std::
   self.checked.insert(std::move(key));
 }
 
-void Write(const RuntimeBox& runtime, const SessionBox& session, nb::bytes graph_def, const std::string& folder, nb::list signatures,
-           const std::vector<std::string>& tags, bool replace) {
+void Write(const RuntimeBox& runtime, const SessionBox& session, nb::bytes graph_def, const std::string& folder,
+           nb::list signatures, const std::vector<std::string>& tags, bool replace) {
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   model::WriteOptions options;
   options.tags = tags;
@@ -127,12 +132,16 @@ nb::tuple WriteTrained(const ModelBox& self, const std::string& folder, bool rep
   {
     const WithoutLock unlocked;
     const model::ModelFile& file = self.model->file();
-    const std::string there = data::JoinPath(folder, file.form() == model::Form::kSavedModel ? "saved_model.pb" : "model.meta");
-    if (!replace && data::FileExists(there)) Check(Status(Code::kAlreadyExists, "writing the model '" + folder + "': there is a model already; replace=True replaces it"));
+    const std::string there =
+        data::JoinPath(folder, file.form() == model::Form::kSavedModel ? "saved_model.pb" : "model.meta");
+    if (!replace && data::FileExists(there))
+      Check(Status(Code::kAlreadyExists,
+                   "writing the model '" + folder + "': there is a model already; replace=True replaces it"));
     const model::GraphIndex graph = Take(model::GraphIndex::Build(file.graph_def()));
     std::vector<std::string> variables;
     for (const data::NodeView& node : graph.graph().nodes)
-      if (node.op == "VarHandleOp" || node.op == "VariableV2" || node.op == "Variable") variables.emplace_back(node.name);
+      if (node.op == "VarHandleOp" || node.op == "VariableV2" || node.op == "Variable")
+        variables.emplace_back(node.name);
     written = Take(model::WriteWithValues(*self.runtime, self.model->session(), file, variables, folder));
   }
   return nb::make_tuple(ToStr(written.path), written.notes);
@@ -169,25 +178,35 @@ void BindFiles(nb::module_& module) {
 
 void BindModels(nb::module_& module) {
   nb::class_<ModelBox>(module, "ModelBase", nb::is_weak_referenceable())
-      .def("__init__", [](ModelBox* self, const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags, nb::dict options,
+      .def("__init__", [](ModelBox* self, const RuntimeBox& runtime, const std::string& path,
+                          const std::vector<std::string>& tags, nb::dict options,
                           bool allow_files) { new (self) ModelBox(Load(runtime, path, tags, options, allow_files)); })
       .def("_signatures", &Signatures)
-      .def("_run_signature", &RunSignature, nb::arg("name"), nb::arg("inputs"), nb::arg("timeout").none(), nb::arg("cancellation").none())
+      .def("_run_signature", &RunSignature, nb::arg("name"), nb::arg("inputs"), nb::arg("timeout").none(),
+           nb::arg("cancellation").none())
       .def("_check_run", &CheckRun)
       .def("_write_trained", &WriteTrained)
-      .def("_session_of", [](const ModelBox& self, SessionBox& session) {
-        session.runtime = self.runtime;
-        session.session = std::shared_ptr<host::Session>(self.model, &self.model->session());
-      })
+      .def("_session_of",
+           [](const ModelBox& self, SessionBox& session) {
+             session.runtime = self.runtime;
+             session.session = std::shared_ptr<host::Session>(self.model, &self.model->session());
+           })
       .def_prop_ro("path", [](const ModelBox& self) { return self.model->file().path(); })
-      .def_prop_ro("form", [](const ModelBox& self) { return std::string(model::FormName(self.model->file().form())); }, "\"SavedModel\", \"GraphDef\", \"MetaGraph\"")
+      .def_prop_ro(
+          "form", [](const ModelBox& self) { return std::string(model::FormName(self.model->file().form())); },
+          "\"SavedModel\", \"GraphDef\", \"MetaGraph\"")
       .def_prop_ro("tags", [](const ModelBox& self) { return self.model->meta().tags; })
       .def("_queue_runners", &QueueRunners)
-      .def_prop_ro("notes", [](const ModelBox& self) { return self.model->file().notes(); }, "What was passed over, one sentence each.")
-      .def("graph_def", [](const ModelBox& self) {
-        const std::string_view bytes = self.model->file().graph_def();
-        return nb::bytes(bytes.data(), bytes.size());
-      }, "The graph's bytes, as the file holds them.");
+      .def_prop_ro(
+          "notes", [](const ModelBox& self) { return self.model->file().notes(); },
+          "What was passed over, one sentence each.")
+      .def(
+          "graph_def",
+          [](const ModelBox& self) {
+            const std::string_view bytes = self.model->file().graph_def();
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "The graph's bytes, as the file holds them.");
   module.def("_write_saved_model", &Write);
   BindFiles(module);
 }

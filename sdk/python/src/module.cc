@@ -19,7 +19,9 @@ void* ImportNumpy() {
 void CheckVersion() {
   const std::string found(tenon::host::Version());
   if (found == TENON_MODULE_VERSION) return;
-  PyErr_Format(PyExc_ImportError, "tenon._core is of Tenon %s, and the libtenon.so.0 that this process has is of %s; take the other one out of LD_LIBRARY_PATH, or install again",
+  PyErr_Format(PyExc_ImportError,
+               "tenon._core is of Tenon %s, and the libtenon.so.0 that this process has is of %s; take the other one "
+               "out of LD_LIBRARY_PATH, or install again",
                TENON_MODULE_VERSION, found.c_str());
   throw nanobind::python_error();
 }

@@ -24,12 +24,16 @@ struct PartialRunBox {
 
 PartialRunBox Setup(const SessionBox& self, nb::list feeds, nb::list fetches, nb::list targets) {
   const auto session = Live(self);
-  const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches), target_names = ToNames(targets);
+  const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches),
+                                target_names = ToNames(targets);
   const WithoutLock unlocked;
-  return {self.runtime, session, ReleasedWithoutLock(Take(host::PartialRun::Setup(*session, feed_names, fetch_names, target_names))), self.calls};
+  return {self.runtime, session,
+          ReleasedWithoutLock(Take(host::PartialRun::Setup(*session, feed_names, fetch_names, target_names))),
+          self.calls};
 }
 
-nb::list Go(const PartialRunBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches, nb::object timeout, nb::object cancellation) {
+nb::list Go(const PartialRunBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches,
+            nb::object timeout, nb::object cancellation) {
   const NamedFeeds given = ToFeeds(feed_names, values, types);
   const std::vector<host::Name> fetch_names = ToNames(fetches);
   host::RunOptions options = ToRunOptions(timeout);
@@ -51,7 +55,8 @@ nb::list Go(const PartialRunBox& self, nb::list feed_names, nb::list values, nb:
 
 void BindPartialRuns(nb::module_& module) {
   nb::class_<PartialRunBox>(module, "_PartialRun", "See Session.partial_run.")
-      .def("_run", &Go, nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("fetches"), nb::arg("timeout").none(), nb::arg("cancellation").none());
+      .def("_run", &Go, nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("fetches"),
+           nb::arg("timeout").none(), nb::arg("cancellation").none());
   module.def("_partial_run", &Setup, nb::arg("session"), nb::arg("feeds"), nb::arg("fetches"), nb::arg("targets"));
 }
 

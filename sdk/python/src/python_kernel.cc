@@ -28,7 +28,12 @@ tenon_status* Create(const tenon_create_args* args, tenon_kernel** out_kernel) {
   const std::string what = "op '" + op.name + "'";
   const WithLock locked;
   try {
-    auto made = std::make_unique<tenon_kernel>(tenon_kernel{&op, what, std::string(host::Text(args->node_services->name(args->node))), AttributesOf(op, *args->node_services, args->node), {}});
+    auto made =
+        std::make_unique<tenon_kernel>(tenon_kernel{&op,
+                                                    what,
+                                                    std::string(host::Text(args->node_services->name(args->node))),
+                                                    AttributesOf(op, *args->node_services, args->node),
+                                                    {}});
     for (int32_t i = 0; i < args->node_services->output_count(args->node); ++i)
       made->outputs.push_back(static_cast<DType>(args->node_services->output_dtype(args->node, i)));
     *out_kernel = made.release();
@@ -91,7 +96,8 @@ void Out(tenon_frame* frame, int32_t index, DType dtype, nb::handle given) {
   const tenon_shape shape = {view.dl.shape, view.dl.ndim, 0};
   if (dtype == DType::kString) return StringsOut(frame, index, value, shape);
   if (view.dtype != static_cast<uint32_t>(dtype))  // such as a tensor of a library's own
-    FailInvalid("output " + std::to_string(index) + " is " + NameOf(dtype) + "; found " + NameOf(static_cast<DType>(view.dtype)));
+    FailInvalid("output " + std::to_string(index) + " is " + NameOf(dtype) + "; found " +
+                NameOf(static_cast<DType>(view.dtype)));
   Check(Status::Take(frame->services->alloc_output(frame, index, shape, 0)));
   std::memcpy(DataOf(*frame->outputs[index]), DataOf(view), view.byte_size);
 }
@@ -103,8 +109,10 @@ tenon_status* Run(tenon_kernel* kernel, const tenon_prepared*, tenon_frame* fram
     for (int32_t i = 0; i < frame->input_count; ++i) inputs.append(In(frame, i));
     const nb::object outputs = kernel->op->run(inputs, kernel->attributes);
     if (static_cast<int32_t>(nb::len(outputs)) != frame->output_count)
-      FailInvalid("it gave " + std::to_string(nb::len(outputs)) + " values for " + std::to_string(frame->output_count) + " outputs");
-    for (int32_t i = 0; i < frame->output_count; ++i) Out(frame, i, kernel->outputs[static_cast<size_t>(i)], outputs[i]);
+      FailInvalid("it gave " + std::to_string(nb::len(outputs)) + " values for " + std::to_string(frame->output_count) +
+                  " outputs");
+    for (int32_t i = 0; i < frame->output_count; ++i)
+      Out(frame, i, kernel->outputs[static_cast<size_t>(i)], outputs[i]);
     return nullptr;
   } catch (...) {
     return StatusOfThrown(kernel->what, kernel->node);

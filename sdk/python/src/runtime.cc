@@ -63,8 +63,10 @@ nb::list ListOf(const std::vector<Info>& infos, nb::dict (*from)(const Info&)) {
   return list;
 }
 
-RuntimeBox MakeRuntime(const std::vector<std::string>& plugins, const std::map<std::string, std::map<std::string, std::string>>& options, bool search,
-                       uint32_t threads, uint32_t log_level, const std::string& task, const std::string& tuning_folder) {
+RuntimeBox MakeRuntime(const std::vector<std::string>& plugins,
+                       const std::map<std::string, std::map<std::string, std::string>>& options, bool search,
+                       uint32_t threads, uint32_t log_level, const std::string& task,
+                       const std::string& tuning_folder) {
   host::RuntimeOptions c_options;
   c_options.plugins = plugins;
   for (const auto& [plugin, pairs] : options)
@@ -78,50 +80,68 @@ RuntimeBox MakeRuntime(const std::vector<std::string>& plugins, const std::map<s
   return {ReleasedWithoutLock(Take(host::Runtime::Create(c_options)))};
 }
 
-host::Runtime& Mutable(const RuntimeBox& box) { return const_cast<host::Runtime&>(*box.runtime); }  // whose calls lock for themselves
+host::Runtime& Mutable(const RuntimeBox& box) {
+  return const_cast<host::Runtime&>(*box.runtime);
+}  // whose calls lock for themselves
 
 }  // namespace
 
 void BindRuntimes(nb::module_& module) {
   nb::class_<RuntimeBox>(module, "RuntimeBase", nb::is_weak_referenceable())
-      .def("__init__", [](RuntimeBox* self, const std::vector<std::string>& plugins, nb::dict options, bool search, uint32_t threads, uint32_t log_level,
-                          const std::string& task, const std::string& tuning_folder) {
-        std::map<std::string, std::map<std::string, std::string>> pairs;
-        for (const auto& [plugin, given] : options)
-          for (const auto& [key, value] : nb::cast<nb::dict>(given))
-            pairs[nb::cast<std::string>(plugin)][nb::cast<std::string>(key)] = nb::cast<std::string>(nb::str(value));
-        new (self) RuntimeBox(MakeRuntime(plugins, pairs, search, threads, log_level, task, tuning_folder));
-      }, nb::arg("plugins"), nb::arg("options"), nb::arg("search"), nb::arg("threads"), nb::arg("log_level"), nb::arg("task"), nb::arg("tuning_folder"))
-      .def("load_plugin", [](const RuntimeBox& self, const std::string& path) {
-        const WithoutLock unlocked;
-        Check(Mutable(self).LoadPlugin(path));
-      }, nb::arg("path"), "Loads one more plugin, by a path with a slash.")
-      .def("unload_plugin", [](const RuntimeBox& self, const std::string& id) {
-        const WithoutLock unlocked;
-        Check(Mutable(self).UnloadPlugin(id));
-      }, nb::arg("id"), "Takes out what the plugin brought; an error says what of it is still in use.")
-      .def("_open_all", [](const RuntimeBox& self) {
-        const WithoutLock unlocked;
-        Mutable(self).OpenAll();
-      })
-      .def("_devices", [](const RuntimeBox& self) {
-        std::vector<tenon_device_info> devices;
-        {
-          const WithoutLock unlocked;
-          devices = self.runtime->Devices();
-        }
-        return ListOf(devices, &FromDevice);
-      })
+      .def(
+          "__init__",
+          [](RuntimeBox* self, const std::vector<std::string>& plugins, nb::dict options, bool search, uint32_t threads,
+             uint32_t log_level, const std::string& task, const std::string& tuning_folder) {
+            std::map<std::string, std::map<std::string, std::string>> pairs;
+            for (const auto& [plugin, given] : options)
+              for (const auto& [key, value] : nb::cast<nb::dict>(given))
+                pairs[nb::cast<std::string>(plugin)][nb::cast<std::string>(key)] =
+                    nb::cast<std::string>(nb::str(value));
+            new (self) RuntimeBox(MakeRuntime(plugins, pairs, search, threads, log_level, task, tuning_folder));
+          },
+          nb::arg("plugins"), nb::arg("options"), nb::arg("search"), nb::arg("threads"), nb::arg("log_level"),
+          nb::arg("task"), nb::arg("tuning_folder"))
+      .def(
+          "load_plugin",
+          [](const RuntimeBox& self, const std::string& path) {
+            const WithoutLock unlocked;
+            Check(Mutable(self).LoadPlugin(path));
+          },
+          nb::arg("path"), "Loads one more plugin, by a path with a slash.")
+      .def(
+          "unload_plugin",
+          [](const RuntimeBox& self, const std::string& id) {
+            const WithoutLock unlocked;
+            Check(Mutable(self).UnloadPlugin(id));
+          },
+          nb::arg("id"), "Takes out what the plugin brought; an error says what of it is still in use.")
+      .def("_open_all",
+           [](const RuntimeBox& self) {
+             const WithoutLock unlocked;
+             Mutable(self).OpenAll();
+           })
+      .def("_devices",
+           [](const RuntimeBox& self) {
+             std::vector<tenon_device_info> devices;
+             {
+               const WithoutLock unlocked;
+               devices = self.runtime->Devices();
+             }
+             return ListOf(devices, &FromDevice);
+           })
       .def("_ops", [](const RuntimeBox& self) { return ListOf(self.runtime->Ops(), &FromOp); })
       .def("_reports", [](const RuntimeBox& self) { return ListOf(self.runtime->Reports(), &FromReport); })
-      .def("_find_op", [](const RuntimeBox& self, const std::string& name) {
-        tenon_op_info info;
-        {
-          const WithoutLock unlocked;
-          info = Take(self.runtime->FindOp(name));
-        }
-        return FromOp(info);
-      }, nb::arg("name"));
+      .def(
+          "_find_op",
+          [](const RuntimeBox& self, const std::string& name) {
+            tenon_op_info info;
+            {
+              const WithoutLock unlocked;
+              info = Take(self.runtime->FindOp(name));
+            }
+            return FromOp(info);
+          },
+          nb::arg("name"));
   module.def("version", [] { return std::string(host::Version()); }, "The version of libtenon.");
   module.def("_after_fork", &AfterFork);
 }

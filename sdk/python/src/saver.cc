@@ -42,39 +42,58 @@ SaverBox MakeSaver(nb::object model, const std::string& folder, nb::dict options
 
 void BindSaver(nb::module_& module) {
   nb::class_<SaverBox>(module, "SaverBase", nb::type_slots(traversed_slots<SaverBox>))
-      .def("__init__", [](SaverBox* self, nb::object model, const std::string& folder, nb::dict options) { new (self) SaverBox(MakeSaver(model, folder, options)); })
+      .def("__init__", [](SaverBox* self, nb::object model, const std::string& folder,
+                          nb::dict options) { new (self) SaverBox(MakeSaver(model, folder, options)); })
       .def_prop_ro("folder", [](const SaverBox& self) { return self.saver->folder(); })
-      .def("_save", [](SaverBox& self, const SessionBox& session, int64_t step, std::optional<double> metric) {
-        const WithoutLock unlocked;
-        return Take(self.saver->Save(*Live(session), step, metric));
-      }, nb::arg("session"), nb::arg("step"), nb::arg("metric").none())
-      .def("_restore_newest", [](SaverBox& self, const SessionBox& session) {
-        train::Restored restored;
-        {
-          const WithoutLock unlocked;
-          restored = Take(self.saver->RestoreNewest(*Live(session)));
-        }
-        return nb::make_tuple(restored.prefix, restored.step, restored.warnings);
-      })
-      .def("_restore_from", [](SaverBox& self, const SessionBox& session, const std::string& prefix) {
-        const WithoutLock unlocked;
-        Check(self.saver->RestoreFrom(*Live(session), prefix));
-      })
-      .def("clear", [](SaverBox& self) {
-        const WithoutLock unlocked;
-        Check(self.saver->Clear());
-      }, "Removes the folder's checkpoints.");
+      .def(
+          "_save",
+          [](SaverBox& self, const SessionBox& session, int64_t step, std::optional<double> metric) {
+            const WithoutLock unlocked;
+            return Take(self.saver->Save(*Live(session), step, metric));
+          },
+          nb::arg("session"), nb::arg("step"), nb::arg("metric").none())
+      .def("_restore_newest",
+           [](SaverBox& self, const SessionBox& session) {
+             train::Restored restored;
+             {
+               const WithoutLock unlocked;
+               restored = Take(self.saver->RestoreNewest(*Live(session)));
+             }
+             return nb::make_tuple(restored.prefix, restored.step, restored.warnings);
+           })
+      .def("_restore_from",
+           [](SaverBox& self, const SessionBox& session, const std::string& prefix) {
+             const WithoutLock unlocked;
+             Check(self.saver->RestoreFrom(*Live(session), prefix));
+           })
+      .def(
+          "clear",
+          [](SaverBox& self) {
+            const WithoutLock unlocked;
+            Check(self.saver->Clear());
+          },
+          "Removes the folder's checkpoints.");
 }
 
 void BindEvents(nb::module_& module) {
   using train::EventWriter;
   nb::class_<EventWriter>(module, "EventWriterBase")
-      .def("__init__", [](EventWriter* self, const std::string& folder) { new (self) EventWriter(Take(EventWriter::Create(folder))); })
+      .def("__init__", [](EventWriter* self,
+                          const std::string& folder) { new (self) EventWriter(Take(EventWriter::Create(folder))); })
       .def_prop_ro("path", &EventWriter::path)
-      .def("_add_scalars", [](EventWriter& self, int64_t step, const std::vector<std::pair<std::string, float>>& values) { Check(self.AddScalars(step, values)); })
-      .def("_add_graph", [](EventWriter& self, nb::bytes graph_def) { Check(self.AddGraph({graph_def.c_str(), graph_def.size()})); })
-      .def("add_start", [](EventWriter& self, int64_t step) { Check(self.AddStart(step)); }, nb::arg("step"), "A run begins again at this step.")
-      .def("flush", [](EventWriter& self) { Check(self.Flush()); }, "Gives what was added to the file system.");
+      .def("_add_scalars",
+           [](EventWriter& self, int64_t step, const std::vector<std::pair<std::string, float>>& values) {
+             Check(self.AddScalars(step, values));
+           })
+      .def("_add_graph",
+           [](EventWriter& self, nb::bytes graph_def) {
+             Check(self.AddGraph({graph_def.c_str(), graph_def.size()}));
+           })
+      .def(
+          "add_start", [](EventWriter& self, int64_t step) { Check(self.AddStart(step)); }, nb::arg("step"),
+          "A run begins again at this step.")
+      .def(
+          "flush", [](EventWriter& self) { Check(self.Flush()); }, "Gives what was added to the file system.");
 }
 
 }  // namespace

@@ -22,7 +22,9 @@ namespace {
 std::chrono::nanoseconds ToTime(nb::handle seconds, const char* what) {
   if (seconds.is_none()) return std::chrono::nanoseconds{0};
   const double value = nb::cast<double>(nb::float_(seconds));
-  if (!(value > 0) || value > 9e9) FailInvalid(std::string(what) + " is a positive number of seconds; found " + nb::cast<std::string>(nb::repr(seconds)));
+  if (!(value > 0) || value > 9e9)
+    FailInvalid(std::string(what) + " is a positive number of seconds; found " +
+                nb::cast<std::string>(nb::repr(seconds)));
   return std::chrono::nanoseconds{std::max<int64_t>(1, std::llround(value * 1e9))};
 }
 
@@ -70,7 +72,8 @@ Status TellWatcher(const nb::object& watch, const host::Watched& made, std::opti
   const nb::gil_scoped_acquire locked;
   try {
     const auto text = [](std::string_view from) { return nb::str(from.data(), from.size()); };
-    watch(text(made.node), text(made.op), text(made.device), made.output, FromTensor(Take(Tensor::Copy(made.value)), nullptr));
+    watch(text(made.node), text(made.op), text(made.device), made.output,
+          FromTensor(Take(Tensor::Copy(made.value)), nullptr));
     return Status();
   } catch (nb::python_error& error) {
     const Status status(host::Code::kUnknown, error.what());
@@ -82,8 +85,8 @@ Status TellWatcher(const nb::object& watch, const host::Watched& made, std::opti
 }
 
 // Gives the fetches and, where it was asked for, the trace.
-nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches, nb::list targets, nb::object timeout,
-               nb::object cancellation, bool trace, nb::object watch) {
+nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches,
+               nb::list targets, nb::object timeout, nb::object cancellation, bool trace, nb::object watch) {
   const NamedFeeds given = ToFeeds(feed_names, values, types);
   const std::vector<host::Name> fetch_names = ToNames(fetches), target_names = ToNames(targets);
   host::RunOptions options = ToRunOptions(timeout);
@@ -103,7 +106,8 @@ nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb:
       {self.calls.get(), ToGroup(cancellation)});
   if (raised) throw std::move(*raised);
   Check(ran);
-  return nb::make_tuple(FromTensors(fetched, self.runtime), trace ? nb::object(nb::str(trace_text.data(), trace_text.size())) : nb::none());
+  return nb::make_tuple(FromTensors(fetched, self.runtime),
+                        trace ? nb::object(nb::str(trace_text.data(), trace_text.size())) : nb::none());
 }
 
 // ---- Questions ----
@@ -144,7 +148,8 @@ nb::list Tasks(const SessionBox& self) {
 }
 
 nb::tuple Place(const SessionBox& self, nb::list feeds, nb::list fetches, nb::list targets) {
-  const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches), target_names = ToNames(targets);
+  const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches),
+                                target_names = ToNames(targets);
   host::Placement placement;
   {
     const WithoutLock unlocked;
@@ -227,66 +232,95 @@ host::RunOptions ToRunOptions(nb::handle timeout) {
   return options;
 }
 
-CallGroup* ToGroup(nb::handle cancellation) { return cancellation.is_none() ? nullptr : &nb::cast<CancellationBox&>(cancellation).calls; }
+CallGroup* ToGroup(nb::handle cancellation) {
+  return cancellation.is_none() ? nullptr : &nb::cast<CancellationBox&>(cancellation).calls;
+}
 
 void BindSessions(nb::module_& module) {
-  nb::class_<CancellationBox>(module, "Cancellation", "Stops steps that were given it, those under way and later ones, from another thread.")
+  nb::class_<CancellationBox>(module, "Cancellation",
+                              "Stops steps that were given it, those under way and later ones, from another thread.")
       .def("__init__", [](CancellationBox* self) { new (self) CancellationBox{}; })
       .def("cancel", [](CancellationBox& self) { self.calls.EndForGood(); });
   nb::class_<SessionBox>(module, "SessionBase", nb::is_weak_referenceable())
       .def(nb::init<>())
-      .def("_begin", [](SessionBox& self, const RuntimeBox& runtime, nb::dict options) {
-        const host::SessionOptions c_options = ToSessionOptions(options);
-        self.runtime = runtime.runtime;
-        const WithoutLock unlocked;
-        self.session = ReleasedWithoutLock(Take(host::Session::Create(*self.runtime, c_options)));
-      })
-      .def("_extend_graph", [](SessionBox& self, const GraphHandle& graph) {
-        const Locked locked(*graph.box);
-        const WithoutLock unlocked;
-        Check(Live(self)->Extend(graph.box->graph));
-      })
-      .def("_extend", [](SessionBox& self, nb::bytes graph_def) {
-        const WithoutLock unlocked;
-        Check(Live(self)->Extend(std::string_view(graph_def.c_str(), graph_def.size())));
-      })
-      .def("_close", [](SessionBox& self) {
-        self.calls->End();
-        self.session.reset();
-      })
-      .def("_run", &Run, nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("fetches"), nb::arg("targets"), nb::arg("timeout").none(),
-           nb::arg("cancellation").none(), nb::arg("trace"), nb::arg("watch").none())
+      .def("_begin",
+           [](SessionBox& self, const RuntimeBox& runtime, nb::dict options) {
+             const host::SessionOptions c_options = ToSessionOptions(options);
+             self.runtime = runtime.runtime;
+             const WithoutLock unlocked;
+             self.session = ReleasedWithoutLock(Take(host::Session::Create(*self.runtime, c_options)));
+           })
+      .def("_extend_graph",
+           [](SessionBox& self, const GraphHandle& graph) {
+             const Locked locked(*graph.box);
+             const WithoutLock unlocked;
+             Check(Live(self)->Extend(graph.box->graph));
+           })
+      .def("_extend",
+           [](SessionBox& self, nb::bytes graph_def) {
+             const WithoutLock unlocked;
+             Check(Live(self)->Extend(std::string_view(graph_def.c_str(), graph_def.size())));
+           })
+      .def("_close",
+           [](SessionBox& self) {
+             self.calls->End();
+             self.session.reset();
+           })
+      .def("_run", &Run, nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("fetches"),
+           nb::arg("targets"), nb::arg("timeout").none(), nb::arg("cancellation").none(), nb::arg("trace"),
+           nb::arg("watch").none())
       .def("_place", &Place)
-      .def("reset_containers", [](const SessionBox& self, const std::vector<std::string>& containers) {
-        const auto session = Live(self);
-        host::Result<uint64_t> dropped = [&] {
-          const WithoutLock unlocked;
-          return session->ResetContainers(containers.empty() ? std::vector<std::string>{""} : containers);
-        }();
-        return Take(std::move(dropped));
-      }, nb::arg("containers") = std::vector<std::string>(), "Empties containers by their names, \"\" (the default) for the unnamed one, on a cluster at all of its workers: "
-         "variables lose their values; queues, tables and iterators go. Gives how many of them there were.")
-      .def("freeze", [](const SessionBox& self) {
-        const auto session = Live(self);
-        const WithoutLock unlocked;
-        Check(session->Freeze());
-      }, "For serving: variables are constants to the steps that are prepared from now on, so that what is made of them (casts, weights in 8 bits or in a kernel's layout) is made once. "
-         "A step that writes to a variable is a FailedPreconditionError from then on; what other sessions write is not seen. Not for sessions whose steps run on a cluster.")
+      .def(
+          "reset_containers",
+          [](const SessionBox& self, const std::vector<std::string>& containers) {
+            const auto session = Live(self);
+            host::Result<uint64_t> dropped = [&] {
+              const WithoutLock unlocked;
+              return session->ResetContainers(containers.empty() ? std::vector<std::string>{""} : containers);
+            }();
+            return Take(std::move(dropped));
+          },
+          nb::arg("containers") = std::vector<std::string>(),
+          "Empties containers by their names, \"\" (the default) for the unnamed one, on a cluster at all of its "
+          "workers: "
+          "variables lose their values; queues, tables and iterators go. Gives how many of them there were.")
+      .def(
+          "freeze",
+          [](const SessionBox& self) {
+            const auto session = Live(self);
+            const WithoutLock unlocked;
+            Check(session->Freeze());
+          },
+          "For serving: variables are constants to the steps that are prepared from now on, so that what is made of "
+          "them (casts, weights in 8 bits or in a kernel's layout) is made once. "
+          "A step that writes to a variable is a FailedPreconditionError from then on; what other sessions write is "
+          "not seen. Not for sessions whose steps run on a cluster.")
       .def("_costs", [](const SessionBox& self) { return Take(Live(self)->Costs()); })
       .def("_tasks", &Tasks)
-      .def("from_dlpack", [](const SessionBox& self, nb::object source, const std::string& device) {
-        return TensorBox{TakeDLPackOn(*Live(self), device, source), self.runtime};
-      }, nb::arg("source"), nb::arg("device"), "A tensor over another library's memory of that device, without a copy. What that library still does to it has ended, "
-         "or is on a stream that wait_for_stream was told of.")
-      .def("wait_for_stream", [](const SessionBox& self, const std::string& device, uintptr_t stream) {
-        const WithoutLock unlocked;
-        Check(Live(self)->WaitForStream(device, reinterpret_cast<void*>(stream)));
-      }, nb::arg("device"), nb::arg("stream"), "Steps from now on use the device when what this native stream (its address) was given so far has ended.")
+      .def(
+          "from_dlpack",
+          [](const SessionBox& self, nb::object source, const std::string& device) {
+            return TensorBox{TakeDLPackOn(*Live(self), device, source), self.runtime};
+          },
+          nb::arg("source"), nb::arg("device"),
+          "A tensor over another library's memory of that device, without a copy. What that library still does to it "
+          "has ended, "
+          "or is on a stream that wait_for_stream was told of.")
+      .def(
+          "wait_for_stream",
+          [](const SessionBox& self, const std::string& device, uintptr_t stream) {
+            const WithoutLock unlocked;
+            Check(Live(self)->WaitForStream(device, reinterpret_cast<void*>(stream)));
+          },
+          nb::arg("device"), nb::arg("stream"),
+          "Steps from now on use the device when what this native stream (its address) was given so far has ended.")
       .def("pinned_array", &PinnedArray, nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("device") = "",
-           "A writable NumPy array, uninitialised, in host memory that transfers to and from that device go by best: pinned memory of a GPU, ordinary memory for others. To be "
+           "A writable NumPy array, uninitialised, in host memory that transfers to and from that device go by best: "
+           "pinned memory of a GPU, ordinary memory for others. To be "
            "fed, and to be given to run_into; not to be written while a step reads it. It may outlive the session.")
       .def("metrics", &Metrics, "Counters since the session began, and bytes in use now.")
-      .def("copy_tensor", &CopyTensor, nb::arg("tensor"), nb::arg("device"), "A copy in the memory of a device, or of the host (\"\").");
+      .def("copy_tensor", &CopyTensor, nb::arg("tensor"), nb::arg("device"),
+           "A copy in the memory of a device, or of the host (\"\").");
 }
 
 }  // namespace tenon::python

@@ -18,13 +18,16 @@ struct SessionBox {
   std::shared_ptr<const host::Runtime> runtime;
   std::shared_ptr<host::Session> session;  // let go of before the runtime
   std::shared_ptr<CallHistory> history = std::make_shared<CallHistory>();
-  std::shared_ptr<CallGroup> calls = std::make_shared<CallGroup>("the session was closed");  // its steps, also of what was prepared in it
+  std::shared_ptr<CallGroup> calls =
+      std::make_shared<CallGroup>("the session was closed");  // its steps, also of what was prepared in it
 };
 
-// A share of its own, so that a session that another thread closes stays until the steps under way, which it ends, have ended. FAILED_PRECONDITION: it is closed.
+// A share of its own, so that a session that another thread closes stays until the steps under way, which it ends, have
+// ended. FAILED_PRECONDITION: it is closed.
 std::shared_ptr<host::Session> Live(const SessionBox& session);
 
-// By the names of tenon_session_options; INVALID_ARGUMENT for one that is not there, with near misses, or a value of another kind.
+// By the names of tenon_session_options; INVALID_ARGUMENT for one that is not there, with near misses, or a value of
+// another kind.
 host::SessionOptions ToSessionOptions(nb::dict options);
 
 struct CancellationBox {

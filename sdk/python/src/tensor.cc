@@ -27,7 +27,9 @@ Shape ShapeOf(PyArrayObject* array) {
   return Shape(std::vector<int64_t>(dims, dims + PyArray_NDIM(array)));
 }
 
-View ViewOf(PyArrayObject* array, DType dtype) { return View(dtype, ShapeOf(array), PyArray_DATA(array), static_cast<uint64_t>(PyArray_NBYTES(array))); }
+View ViewOf(PyArrayObject* array, DType dtype) {
+  return View(dtype, ShapeOf(array), PyArray_DATA(array), static_cast<uint64_t>(PyArray_NBYTES(array)));
+}
 
 // ---- Strings ----
 
@@ -39,8 +41,8 @@ std::string_view BytesOf(PyObject* element, npy_intp index, const std::string& w
     if (text == nullptr) throw nb::python_error();
     return {text, static_cast<size_t>(size)};
   }
-  FailInvalid(what + ": element " + std::to_string(index) + " is " + nb::cast<std::string>(nb::repr(nb::handle(element))) +
-              "; a tensor of strings is made of str and bytes");
+  FailInvalid(what + ": element " + std::to_string(index) + " is " +
+              nb::cast<std::string>(nb::repr(nb::handle(element))) + "; a tensor of strings is made of str and bytes");
 }
 
 // Of S, U, StringDType and object arrays.
@@ -52,7 +54,8 @@ Tensor StringTensor(nb::handle array, const std::string& what) {
   spans.reserve(static_cast<size_t>(count));
   for (npy_intp i = 0; i < count; ++i) spans.push_back(host::Span(BytesOf(elements[i], i, what)));
   tenon_tensor* tensor = nullptr;
-  Check(Status::Take(tenon_tensor_create_strings(ShapeOf(AsArray(objects)).c_shape(), spans.data(), spans.size(), &tensor)));
+  Check(Status::Take(
+      tenon_tensor_create_strings(ShapeOf(AsArray(objects)).c_shape(), spans.data(), spans.size(), &tensor)));
   return Tensor::Take(tensor);
 }
 
@@ -83,10 +86,13 @@ nb::object Cast(nb::handle array, DType found, DType wanted, const std::string& 
   if (wanted == DType::kString || wanted == DType::kResource || wanted == DType::kVariant) refuse("");
   const nb::object type = NumpyType(wanted);
   auto* descr = reinterpret_cast<PyArray_Descr*>(type.ptr());
-  if (PyArray_DESCR(AsArray(array))->type_num == descr->type_num) return nb::borrow(array);  // codes of a quantized type
+  if (PyArray_DESCR(AsArray(array))->type_num == descr->type_num)
+    return nb::borrow(array);  // codes of a quantized type
   // NumPy knows nothing of the kinds of ml_dtypes' types: all of them are numbers.
-  const bool to_extension = descr->type_num >= NPY_USERDEF && PyTypeNum_ISNUMBER(PyArray_DESCR(AsArray(array))->type_num);
-  if (!to_extension && PyArray_CanCastTypeTo(PyArray_DESCR(AsArray(array)), descr, NPY_SAME_KIND_CASTING) == 0) refuse(", which does not become it without a cast");
+  const bool to_extension =
+      descr->type_num >= NPY_USERDEF && PyTypeNum_ISNUMBER(PyArray_DESCR(AsArray(array))->type_num);
+  if (!to_extension && PyArray_CanCastTypeTo(PyArray_DESCR(AsArray(array)), descr, NPY_SAME_KIND_CASTING) == 0)
+    refuse(", which does not become it without a cast");
   const auto owned = nb::borrow(type);
   auto cast = Steal(PyArray_CastToType(AsArray(array), reinterpret_cast<PyArray_Descr*>(owned.inc_ref().ptr()), 0));
   if (PyTypeNum_ISINTEGER(descr->type_num)) {
@@ -96,7 +102,8 @@ nb::object Cast(nb::handle array, DType found, DType wanted, const std::string& 
   return cast;
 }
 
-// Python's numbers and lists as an array, as NumPy reads them. type: of the elements, a new reference; NULL: NumPy's choice.
+// Python's numbers and lists as an array, as NumPy reads them. type: of the elements, a new reference; NULL: NumPy's
+// choice.
 nb::object ArrayOf(nb::handle value, const std::string& what, PyArray_Descr* type = nullptr) {
   PyObject* array = PyArray_FromAny(value.ptr(), type, 0, 0, 0, nullptr);
   if (array != nullptr) return nb::steal<nb::object>(array);
@@ -107,7 +114,8 @@ nb::object ArrayOf(nb::handle value, const std::string& what, PyArray_Descr* typ
 DType TypeOfArray(nb::handle array, const std::string& what) {
   const nb::object descr = DescrOf(AsArray(array));
   const DType dtype = FromNumpyType(descr);
-  if (dtype == DType::kInvalid) FailInvalid(what + ": NumPy's type " + nb::cast<std::string>(nb::str(descr)) + " is no element type of tensors");
+  if (dtype == DType::kInvalid)
+    FailInvalid(what + ": NumPy's type " + nb::cast<std::string>(nb::str(descr)) + " is no element type of tensors");
   return dtype;
 }
 
@@ -115,8 +123,10 @@ DType TypeOfArray(nb::handle array, const std::string& what) {
 DType Narrow(nb::handle array, DType dtype) {
   if (dtype == DType::kDouble) return DType::kFloat;
   if (dtype == DType::kComplex128) return DType::kComplex64;
-  if (dtype != DType::kInt64 || PyArray_SIZE(AsArray(array)) == 0) return dtype == DType::kInt64 ? DType::kInt32 : dtype;
-  const auto least = nb::cast<int64_t>(nb::int_(array.attr("min")())), most = nb::cast<int64_t>(nb::int_(array.attr("max")()));
+  if (dtype != DType::kInt64 || PyArray_SIZE(AsArray(array)) == 0)
+    return dtype == DType::kInt64 ? DType::kInt32 : dtype;
+  const auto least = nb::cast<int64_t>(nb::int_(array.attr("min")())),
+             most = nb::cast<int64_t>(nb::int_(array.attr("max")()));
   return least >= INT32_MIN && most <= INT32_MAX ? DType::kInt32 : DType::kInt64;
 }
 
@@ -162,7 +172,8 @@ bool FromPythonNumber(nb::handle value, DType wanted, FedValue* out) {
     if (wanted == DType::kDouble) return *out = ScalarOf(number), true;
     return false;
   }
-  if (PyBool_Check(value.ptr()) && (wanted == DType::kBool || wanted == DType::kInvalid)) return *out = ScalarOf(value.ptr() == Py_True), true;
+  if (PyBool_Check(value.ptr()) && (wanted == DType::kBool || wanted == DType::kInvalid))
+    return *out = ScalarOf(value.ptr() == Py_True), true;
   if (!PyLong_CheckExact(value.ptr())) return false;
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
@@ -178,7 +189,8 @@ bool FromPythonNumber(nb::handle value, DType wanted, FedValue* out) {
 }
 
 FedValue FromString(nb::handle value, DType wanted, const std::string& what) {
-  if (wanted != DType::kInvalid && wanted != DType::kString) FailInvalid(what + " is " + NameOf(wanted) + "; found a string");
+  if (wanted != DType::kInvalid && wanted != DType::kString)
+    FailInvalid(what + " is " + NameOf(wanted) + "; found a string");
   return Take(Tensor::String(BytesOf(value.ptr(), 0, what)));
 }
 
@@ -187,15 +199,18 @@ FedValue FromPython(nb::handle value, DType wanted, const std::string& what) {
   nb::object array = ArrayOf(value, what);
   DType found = TypeOfArray(array, what);
   // As they were given: NumPy would make strings of what stands among them, and drop the zero bytes at their ends.
-  if (found == DType::kString) return FromArray(ArrayOf(value, what, PyArray_DescrFromType(NPY_OBJECT)), found, wanted, what);
+  if (found == DType::kString)
+    return FromArray(ArrayOf(value, what, PyArray_DescrFromType(NPY_OBJECT)), found, wanted, what);
   if (HasArrays(value)) return FromArray(std::move(array), found, wanted, what);
   if (wanted == DType::kInvalid) wanted = Narrow(array, found);
   const bool empty = PyArray_SIZE(AsArray(array)) == 0;
-  if (wanted == DType::kString && empty) return Take(Tensor::Strings(std::span<const std::string>(), ShapeOf(AsArray(array))));
+  if (wanted == DType::kString && empty)
+    return Take(Tensor::Strings(std::span<const std::string>(), ShapeOf(AsArray(array))));
   // An empty list is float64 to NumPy, and of any type to us; integers are numbers of every other kind.
   if (empty || (found == DType::kInt64 && wanted != DType::kBool && wanted != DType::kString)) {
     const nb::object type = NumpyType(wanted);
-    auto cast = Steal(PyArray_CastToType(AsArray(array), reinterpret_cast<PyArray_Descr*>(nb::borrow(type).release().ptr()), 0));
+    auto cast = Steal(
+        PyArray_CastToType(AsArray(array), reinterpret_cast<PyArray_Descr*>(nb::borrow(type).release().ptr()), 0));
     if (!empty && !AllTrue(Steal(PyObject_RichCompare(array.ptr(), cast.ptr(), Py_EQ))) &&
         PyTypeNum_ISINTEGER(PyArray_DESCR(AsArray(cast))->type_num))
       FailInvalid(what + " is " + NameOf(wanted) + "; found integers beyond it");
@@ -253,7 +268,8 @@ Tensor ToTensor(nb::handle value, DType wanted, bool copy, const std::string& wh
   const auto dtype = static_cast<DType>(view.dtype);
   if (fed.tensor) return fed.tensor;
   const Shape shape(std::vector<int64_t>(view.dl.shape, view.dl.shape + view.dl.ndim));
-  if (copy || !HasDLPackType(dtype) || view.byte_size == 0) return Take(Tensor::FromBytes(dtype, shape, view.dl.data, view.byte_size));
+  if (copy || !HasDLPackType(dtype) || view.byte_size == 0)
+    return Take(Tensor::FromBytes(dtype, shape, view.dl.data, view.byte_size));
   LetGo();
   auto lent = std::make_unique<Lent>();
   lent->dims = shape.dims();
@@ -277,7 +293,8 @@ nb::object FromTensor(const Tensor& tensor, const std::shared_ptr<const void>& r
   const DType dtype = tensor.dtype();
   if (tensor.on_host() && dtype == DType::kString) return StringArray(tensor);
   TensorBox box{tensor, tensor.on_host() ? nullptr : runtime};
-  const bool plain = tensor.on_host() && host::DTypeSize(dtype) > 0 && dtype != DType::kResource && dtype != DType::kVariant;
+  const bool plain =
+      tensor.on_host() && host::DTypeSize(dtype) > 0 && dtype != DType::kResource && dtype != DType::kVariant;
   if (!plain || (static_cast<uint32_t>(dtype) & TENON_DT_VENDOR_FLAG) != 0) return nb::cast(std::move(box));
   return ToArray(box);
 }
@@ -285,7 +302,8 @@ nb::object FromTensor(const Tensor& tensor, const std::shared_ptr<const void>& r
 nb::object ToArray(const TensorBox& box) {
   const Tensor& tensor = box.tensor;
   if (!tensor.on_host())
-    Fail(Code::kFailedPrecondition, "the tensor lies in a device's memory; Session.copy_tensor(tensor, \"\") brings it to the host's");
+    Fail(Code::kFailedPrecondition,
+         "the tensor lies in a device's memory; Session.copy_tensor(tensor, \"\") brings it to the host's");
   if (tensor.dtype() == DType::kString) return StringArray(tensor);
   return ArrayOver(*tensor.view(), nb::cast(TensorBox(box)));
 }
@@ -301,8 +319,9 @@ nb::object ArrayOver(const tenon_tensor_view& view, nb::object owner) {
   static_assert(sizeof(npy_intp) == sizeof(int64_t));
   auto* data = static_cast<char*>(view.dl.data) + view.dl.byte_offset;
   // Without a pointer NumPy would make memory of its own: tensors without elements.
-  auto array = Steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(type.release().ptr()), view.dl.ndim,
-                                          reinterpret_cast<npy_intp*>(view.dl.shape), nullptr, view.byte_size == 0 ? nullptr : data, 0, nullptr));
+  auto array = Steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(type.release().ptr()),
+                                          view.dl.ndim, reinterpret_cast<npy_intp*>(view.dl.shape), nullptr,
+                                          view.byte_size == 0 ? nullptr : data, 0, nullptr));
   PyArray_CLEARFLAGS(AsArray(array), NPY_ARRAY_WRITEABLE);
   if (view.byte_size > 0 && PyArray_SetBaseObject(AsArray(array), owner.release().ptr()) != 0) throw nb::python_error();
   return array;

@@ -12,7 +12,8 @@
 namespace tenon::python {
 
 inline nanobind::str ToStr(std::string_view text) {
-  PyObject* decoded = PyUnicode_DecodeUTF8(text.data() == nullptr ? "" : text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  PyObject* decoded =
+      PyUnicode_DecodeUTF8(text.data() == nullptr ? "" : text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
   if (decoded == nullptr) throw nanobind::python_error();
   return nanobind::steal<nanobind::str>(decoded);
 }

@@ -25,8 +25,8 @@ struct Raised {
   }
 };
 
-// A training loop with callbacks in Python, which run in the thread that called run(). What a callback raises, KeyboardInterrupt too, ends the loop:
-// from on_step after a last checkpoint.
+// A training loop with callbacks in Python, which run in the thread that called run(). What a callback raises,
+// KeyboardInterrupt too, ends the loop: from on_step after a last checkpoint.
 struct TrainerBox {
   nb::object model, feed, on_step, on_message;
   std::shared_ptr<host::Session> session;  // outlives the trainer's callable
@@ -46,7 +46,8 @@ struct TrainerBox {
       fed = FedValues();  // the step before has ended
       const nb::object values = feed(step);
       if (nb::len(values) != feed_types.size())
-        return Status(Code::kInvalidArgument, "feed(" + std::to_string(step) + ") gave " + std::to_string(nb::len(values)) + " values for " +
+        return Status(Code::kInvalidArgument, "feed(" + std::to_string(step) + ") gave " +
+                                                  std::to_string(nb::len(values)) + " values for " +
                                                   std::to_string(feed_types.size()) + " feeds");
       size_t i = 0;
       for (const nb::handle value : nb::iter(values)) {
@@ -112,8 +113,9 @@ train::TrainingOptions ToTrainingOptions(nb::dict given, const std::atomic<bool>
   return options;
 }
 
-void MakeTrainer(TrainerBox* self, nb::object model, const OutputBox& loss, nb::dict metrics, const OperationBox& update, nb::list feeds, nb::object feed,
-                 nb::object input, int64_t examples, nb::dict options, nb::object on_step, nb::object on_message) {
+void MakeTrainer(TrainerBox* self, nb::object model, const OutputBox& loss, nb::dict metrics,
+                 const OperationBox& update, nb::list feeds, nb::object feed, nb::object input, int64_t examples,
+                 nb::dict options, nb::object on_step, nb::object on_message) {
   new (self) TrainerBox{model, feed, on_step, on_message, nullptr, nullptr, {}, {}, {}, {}, {}};
   auto& variables = nb::cast<ModelOfVariables&>(model);
   train::TrainingStep step;
@@ -127,10 +129,12 @@ void MakeTrainer(TrainerBox* self, nb::object model, const OutputBox& loss, nb::
   for (const host::Output& output : step.feeds) self->feed_types.push_back(output.dtype());
   step.feed = [self](int64_t number) { return self->Feed(number); };
   if (!input.is_none())  // (begin, get_next)
-    step.Reads({nb::cast<OperationBox&>(input[0]).operation, nb::cast<OperationBox&>(input[1]).operation, nb::cast<OperationBox&>(input[1]).operation.outputs()});
+    step.Reads({nb::cast<OperationBox&>(input[0]).operation, nb::cast<OperationBox&>(input[1]).operation,
+                nb::cast<OperationBox&>(input[1]).operation.outputs()});
   step.examples = examples;
   const train::TrainingOptions c_options = ToTrainingOptions(options, &self->stop);
-  self->trainer = variables.Do([&](train::Model& of) { return std::make_unique<train::Trainer>(of, std::move(step), c_options); });
+  self->trainer =
+      variables.Do([&](train::Model& of) { return std::make_unique<train::Trainer>(of, std::move(step), c_options); });
   self->trainer->on_step = [self](const train::StepReport& report) { self->OnStep(report); };
   self->trainer->on_message = [self](const std::string& message) { self->OnMessage(message); };
 }
@@ -181,7 +185,8 @@ nb::dict RunTrainer(TrainerBox& self) {
 struct PrefetcherBox {
   std::shared_ptr<const host::Runtime> runtime;
   std::shared_ptr<host::Session> session;
-  std::shared_ptr<train::DevicePrefetcher> prefetcher;  // its end waits for a step that is given up, without the interpreter's lock
+  std::shared_ptr<train::DevicePrefetcher>
+      prefetcher;  // its end waits for a step that is given up, without the interpreter's lock
 };
 
 PrefetcherBox MakePrefetcher(const SessionBox& session, nb::list values, const std::string& device, size_t depth) {
@@ -218,33 +223,46 @@ nb::list NextOf(const PrefetcherBox& self) {
 }  // namespace
 
 void BindTrainers(nb::module_& module) {
-  nb::class_<PrefetcherBox>(module, "DevicePrefetcher",
-                            "Values of a session's own input, as a tenon.data iterator's `get_next.outputs`, copied to a device while the steps before them run: `depth` steps' of them lie ready there.\n\n"
-                            "next() gives a list of the next ones, which a callable that was prepared with feed_devices=prefetcher.devices is fed; texts stay in host memory. Iterating ends where the\n"
-                            "input does. Nothing is lost: what is ready comes before a failure, and that once.")
-      .def("__init__", [](PrefetcherBox* self, const SessionBox& session, nb::list values, const std::string& device, size_t depth) {
-        new (self) PrefetcherBox(MakePrefetcher(session, values, device, depth));
-      }, nb::arg("session"), nb::arg("values"), nb::arg("device"), nb::arg("depth") = 2)
+  nb::class_<PrefetcherBox>(
+      module, "DevicePrefetcher",
+      "Values of a session's own input, as a tenon.data iterator's `get_next.outputs`, copied to a device while the "
+      "steps before them run: `depth` steps' of them lie ready there.\n\n"
+      "next() gives a list of the next ones, which a callable that was prepared with feed_devices=prefetcher.devices "
+      "is fed; texts stay in host memory. Iterating ends where the\n"
+      "input does. Nothing is lost: what is ready comes before a failure, and that once.")
+      .def(
+          "__init__",
+          [](PrefetcherBox* self, const SessionBox& session, nb::list values, const std::string& device, size_t depth) {
+            new (self) PrefetcherBox(MakePrefetcher(session, values, device, depth));
+          },
+          nb::arg("session"), nb::arg("values"), nb::arg("device"), nb::arg("depth") = 2)
       .def("next", &NextOf)
       .def("__iter__", [](nb::object self) { return self; })
-      .def("__next__", [](const PrefetcherBox& self) {
-        try {
-          return NextOf(self);
-        } catch (const StatusError& error) {
-          if (error.status().code() != Code::kOutOfRange) throw;
-        }
-        throw nb::stop_iteration();
-      })
-      .def_prop_ro("devices", [](const PrefetcherBox& self) { return self.prefetcher->devices(); }, "Where each value lies: the device, or \"\".");
+      .def("__next__",
+           [](const PrefetcherBox& self) {
+             try {
+               return NextOf(self);
+             } catch (const StatusError& error) {
+               if (error.status().code() != Code::kOutOfRange) throw;
+             }
+             throw nb::stop_iteration();
+           })
+      .def_prop_ro(
+          "devices", [](const PrefetcherBox& self) { return self.prefetcher->devices(); },
+          "Where each value lies: the device, or \"\".");
   nb::class_<TrainerBox>(module, "TrainerBase", nb::type_slots(traversed_slots<TrainerBox>))
-      .def("__init__", &MakeTrainer, nb::arg("model"), nb::arg("loss"), nb::arg("metrics"), nb::arg("update"), nb::arg("feeds"), nb::arg("feed"),
-           nb::arg("input").none(), nb::arg("examples"), nb::arg("options"), nb::arg("on_step").none(), nb::arg("on_message").none())
+      .def("__init__", &MakeTrainer, nb::arg("model"), nb::arg("loss"), nb::arg("metrics"), nb::arg("update"),
+           nb::arg("feeds"), nb::arg("feed"), nb::arg("input").none(), nb::arg("examples"), nb::arg("options"),
+           nb::arg("on_step").none(), nb::arg("on_message").none())
       .def_ro("model", &TrainerBox::model)
-      .def_prop_ro("step", [](const TrainerBox& self) { return self.trainer->step(); }, "Finished steps.")
+      .def_prop_ro(
+          "step", [](const TrainerBox& self) { return self.trainer->step(); }, "Finished steps.")
       .def("_begin", &Begin)
       .def("_leave", &LeaveSession)
       .def("_run", &RunTrainer)
-      .def("stop", [](TrainerBox& self) { self.stop = true; }, "Ends the loop after the step that runs, with a checkpoint where it keeps any.");
+      .def(
+          "stop", [](TrainerBox& self) { self.stop = true; },
+          "Ends the loop after the step that runs, with a checkpoint where it keeps any.");
 }
 
 }  // namespace tenon::python

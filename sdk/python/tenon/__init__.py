@@ -14,8 +14,32 @@ import os as _os
 
 from . import errors
 from ._core import (
-    Callable, Cancellation, DType, Operation, Output, Tensor, from_dlpack, version,
-    bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, resource, string, uint8, uint16, uint32, uint64, variant,
+    Callable,
+    Cancellation,
+    DType,
+    Operation,
+    Output,
+    Tensor,
+    from_dlpack,
+    version,
+    bfloat16,
+    bool,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    resource,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    variant,
 )
 from . import _core
 from .errors import *  # noqa: F401,F403
@@ -40,6 +64,8 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module("." + name, __name__)
-    if name.startswith(("float8_", "float4_", "qint", "quint", "int2", "int4", "uint2", "uint4")) and hasattr(_core, name):
+    if name.startswith(("float8_", "float4_", "qint", "quint", "int2", "int4", "uint2", "uint4")) and hasattr(
+        _core, name
+    ):
         return getattr(_core, name)
     raise AttributeError(f"module 'tenon' has no attribute '{name}'")

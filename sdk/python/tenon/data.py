@@ -11,8 +11,10 @@
     batch = sentences.make_iterator()                  # or within a graph: nodes that read batch.next
     trainer = tenon.train.Trainer(model, ..., input=batch, prefetch_device="GPU:0")
 
-An element is a tensor, or a tuple or dict of elements, which functions of elements get and give; of a tuple they get each part as an argument. Functions build a part of the graph, once, as those
-of tenon.function, and may use Outputs of the graph around. All runs in the engine, where the nodes are placed. A dataset within an element, as `window` gives, is a Dataset in functions.
+An element is a tensor, or a tuple or dict of elements, which functions of elements get and give; of a tuple they get
+each part as an argument. Functions build a part of the graph, once, as those of tenon.function, and may use Outputs of
+the graph around. All runs in the engine, where the nodes are placed. A dataset within an element, as `window` gives, is
+a Dataset in functions.
 """
 
 from typing import Any, Callable, NamedTuple, Optional, Sequence
@@ -44,7 +46,8 @@ class DatasetSpec(NamedTuple):
 
 
 class Iterator(NamedTuple):
-    """Of a dataset, in a graph: run `begin` before the first step, and again for the next pass; behind the last element steps raise OutOfRangeError."""
+    """Of a dataset, in a graph: run `begin` before the first step, and again for the next pass; behind the last element
+    steps raise OutOfRangeError."""
 
     begin: Operation
     get_next: Operation
@@ -90,7 +93,8 @@ def _without_first(shape):
 
 
 class Dataset:
-    """A pipeline; see tenon.data. Each method gives a new one. `element_spec` is what is known of an element, `variant` its node's output."""
+    """A pipeline; see tenon.data. Each method gives a new one. `element_spec` is what is known of an element, `variant`
+    its node's output."""
 
     def __init__(self, variant: Output, element_spec):
         self.variant, self.element_spec = variant, element_spec
@@ -117,7 +121,15 @@ class Dataset:
 
     def _element(self, outputs):
         """Outputs as an element of this form."""
-        return _pack(self.element_spec, iter([Dataset(value, leaf.element) if isinstance(leaf, DatasetSpec) else value for leaf, value in zip(self._leaves, outputs)]))
+        return _pack(
+            self.element_spec,
+            iter(
+                [
+                    Dataset(value, leaf.element) if isinstance(leaf, DatasetSpec) else value
+                    for leaf, value in zip(self._leaves, outputs)
+                ]
+            ),
+        )
 
     def _call(self, function, outputs):
         element = self._element(outputs)
@@ -133,12 +145,27 @@ class Dataset:
             return [leaf.variant if isinstance(leaf, Dataset) else leaf for leaf in leaves]
 
         arguments = arguments or list(zip(self._types, self._shapes))
-        traced = _Traced(self.graph, what, flat, [(f"x{i}", dtype, shape) for i, (dtype, shape) in enumerate(arguments)])
+        traced = _Traced(
+            self.graph, what, flat, [(f"x{i}", dtype, shape) for i, (dtype, shape) in enumerate(arguments)]
+        )
         if traced.effects:
-            raise InvalidArgumentError(f"{what} gives an Operation; give a value that waits for it (tenon.control_dependencies)")
+            raise InvalidArgumentError(
+                f"{what} gives an Operation; give a value that waits for it (tenon.control_dependencies)"
+            )
         leaves = iter(_flatten(given[0]))
-        spec = _pack(given[0], iter([DatasetSpec(leaf.element_spec) if isinstance(leaf, Dataset) else ElementSpec(value.dtype, value.shape)
-                                     for leaf, value in zip(leaves, traced.outputs)]))
+        spec = _pack(
+            given[0],
+            iter(
+                [
+                    (
+                        DatasetSpec(leaf.element_spec)
+                        if isinstance(leaf, Dataset)
+                        else ElementSpec(value.dtype, value.shape)
+                    )
+                    for leaf, value in zip(leaves, traced.outputs)
+                ]
+            ),
+        )
         return traced, spec
 
     def _function(self, what, body, arguments=None, name=None):
@@ -155,9 +182,18 @@ class Dataset:
 
     # ---- Functions of elements ----
 
-    def map(self, map_func: Callable, num_parallel_calls: Optional[int] = None, deterministic: bool = True, name: Optional[str] = None) -> "Dataset":
-        """map_func of each element; num_parallel_calls of them beside one another (None: one after the other). deterministic: in the elements' order."""
-        defined, captures, spec = self._function("dataset_map", lambda *x: self._call(map_func, x), name=name or getattr(map_func, "__name__", None))
+    def map(
+        self,
+        map_func: Callable,
+        num_parallel_calls: Optional[int] = None,
+        deterministic: bool = True,
+        name: Optional[str] = None,
+    ) -> "Dataset":
+        """map_func of each element; num_parallel_calls of them beside one another (None: one after the other).
+        deterministic: in the elements' order."""
+        defined, captures, spec = self._function(
+            "dataset_map", lambda *x: self._call(map_func, x), name=name or getattr(map_func, "__name__", None)
+        )
         attrs = {"f": defined, "Targuments": [value.dtype for value in captures]}
         if num_parallel_calls is None:
             return self._then("MapDataset", captures, attrs, spec)
@@ -179,20 +215,48 @@ class Dataset:
     def _expand(self, op, what, map_func, more, attrs):
         defined, captures, spec = self._function(what, lambda *x: self._call(map_func, x))
         if not isinstance(spec, DatasetSpec):
-            raise InvalidArgumentError(f"{what.removeprefix('dataset_')}: the function gives a Dataset of each element; found {spec!r}")
-        return self._then(op, captures + more, {"f": defined, "Targuments": [value.dtype for value in captures], **attrs}, spec.element)
+            raise InvalidArgumentError(
+                f"{what.removeprefix('dataset_')}: the function gives a Dataset of each element; found {spec!r}"
+            )
+        return self._then(
+            op,
+            captures + more,
+            {"f": defined, "Targuments": [value.dtype for value in captures], **attrs},
+            spec.element,
+        )
 
     def flat_map(self, map_func: Callable) -> "Dataset":
         """The elements of the Dataset that map_func gives of each element, one after the other."""
         return self._expand("FlatMapDataset", "dataset_flat_map", map_func, [], {})
 
-    def interleave(self, map_func: Callable, cycle_length: Optional[int] = None, block_length: int = 1, num_parallel_calls: Optional[int] = None,
-                   deterministic: bool = True) -> "Dataset":
-        """The same, from cycle_length datasets in turn, block_length elements each; num_parallel_calls of them read beside one another."""
+    def interleave(
+        self,
+        map_func: Callable,
+        cycle_length: Optional[int] = None,
+        block_length: int = 1,
+        num_parallel_calls: Optional[int] = None,
+        deterministic: bool = True,
+    ) -> "Dataset":
+        """The same, from cycle_length datasets in turn, block_length elements each; num_parallel_calls of them read
+        beside one another."""
         if num_parallel_calls is None:
-            return self._expand("InterleaveDataset", "dataset_interleave", map_func, self._numbers(1 if cycle_length is None else cycle_length, block_length), {})
-        more = self._numbers(AUTOTUNE if cycle_length is None else cycle_length, block_length, AUTOTUNE, AUTOTUNE, num_parallel_calls)
-        return self._expand("ParallelInterleaveDatasetV4", "dataset_interleave", map_func, more, {"deterministic": "true" if deterministic else "false"})
+            return self._expand(
+                "InterleaveDataset",
+                "dataset_interleave",
+                map_func,
+                self._numbers(1 if cycle_length is None else cycle_length, block_length),
+                {},
+            )
+        more = self._numbers(
+            AUTOTUNE if cycle_length is None else cycle_length, block_length, AUTOTUNE, AUTOTUNE, num_parallel_calls
+        )
+        return self._expand(
+            "ParallelInterleaveDatasetV4",
+            "dataset_interleave",
+            map_func,
+            more,
+            {"deterministic": "true" if deterministic else "false"},
+        )
 
     def scan(self, initial_state, scan_func: Callable) -> "Dataset":
         """scan_func(state, element) -> (next state, element), of each element in turn."""
@@ -204,7 +268,9 @@ class Dataset:
         def body(*x):
             given = scan_func(state_of(x[:count]), self._element(x[count:]))
             if not isinstance(given, tuple) or len(given) != 2:
-                raise InvalidArgumentError(f"scan: the function gives a pair, the next state and an element; found {given!r}")
+                raise InvalidArgumentError(
+                    f"scan: the function gives a pair, the next state and an element; found {given!r}"
+                )
             return given
 
         while True:
@@ -215,18 +281,35 @@ class Dataset:
                 break
             shapes = merged
         captures = [self.graph.lift(value) for value in traced.captures]
-        attrs = {"f": traced.define("dataset_scan", traced.captures), "Tstate": [value.dtype for value in states], "Targuments": [value.dtype for value in captures]}
+        attrs = {
+            "f": traced.define("dataset_scan", traced.captures),
+            "Tstate": [value.dtype for value in states],
+            "Targuments": [value.dtype for value in captures],
+        }
         return self._then("ScanDataset", states + captures, attrs, spec)
 
-    def group_by_window(self, key_func: Callable, reduce_func: Callable, window_size: Optional[int] = None, window_size_func: Optional[Callable] = None) -> "Dataset":
-        """Elements of the same key, an int64, come together: window_size of them (or window_size_func(key)), or what is left at the end, become the Dataset reduce_func(key, dataset of them)."""
+    def group_by_window(
+        self,
+        key_func: Callable,
+        reduce_func: Callable,
+        window_size: Optional[int] = None,
+        window_size_func: Optional[Callable] = None,
+    ) -> "Dataset":
+        """Elements of the same key, an int64, come together: window_size of them (or window_size_func(key)), or what is
+        left at the end, become the Dataset reduce_func(key, dataset of them)."""
         if (window_size is None) == (window_size_func is None):
             raise InvalidArgumentError("group_by_window takes window_size or window_size_func")
         integer = [(DType("int64"), ())]
-        as_number = lambda value: ops.Cast(value, DstT="int64") if isinstance(value, Output) and value.dtype != "int64" else value
+        as_number = lambda value: (
+            ops.Cast(value, DstT="int64") if isinstance(value, Output) and value.dtype != "int64" else value
+        )
         size = window_size_func or (lambda key: default_graph().constant(window_size, "int64"))
         key, of_key, _ = self._function("dataset_key", lambda *x: as_number(self._call(key_func, x)))
-        reduced, of_reduced, spec = self._function("dataset_reduce", lambda k, window: reduce_func(k, Dataset(window, self.element_spec)), integer + [(DType("variant"), ())])
+        reduced, of_reduced, spec = self._function(
+            "dataset_reduce",
+            lambda k, window: reduce_func(k, Dataset(window, self.element_spec)),
+            integer + [(DType("variant"), ())],
+        )
         sizes, of_sizes, _ = self._function("dataset_window_size", lambda k: as_number(size(k)), integer)
         if not isinstance(spec, DatasetSpec):
             raise InvalidArgumentError(f"group_by_window: reduce_func gives a Dataset; found {spec!r}")
@@ -235,22 +318,40 @@ class Dataset:
             attrs[f"T{what}_other_arguments"] = [value.dtype for value in values]
         return self._then("GroupByWindowDataset", of_key + of_reduced + of_sizes, attrs, spec.element)
 
-    def bucket_by_sequence_length(self, element_length_func: Callable, bucket_boundaries: Sequence[int], bucket_batch_sizes: Sequence[int], padded_shapes=None,
-                                  padding_values=None, pad_to_bucket_boundary: bool = False, drop_remainder: bool = False) -> "Dataset":
-        """Batches of sequences of about the same length, padded. Bucket i holds lengths below bucket_boundaries[i], the last one all others; its batches have bucket_batch_sizes[i] elements."""
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable,
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes=None,
+        padding_values=None,
+        pad_to_bucket_boundary: bool = False,
+        drop_remainder: bool = False,
+    ) -> "Dataset":
+        """Batches of sequences of about the same length, padded. Bucket i holds lengths below bucket_boundaries[i], the
+        last one all others; its batches have bucket_batch_sizes[i] elements."""
         boundaries, sizes = [int(n) for n in bucket_boundaries], [int(n) for n in bucket_batch_sizes]
         if len(sizes) != len(boundaries) + 1 or min(sizes + boundaries) < 1 or sorted(set(boundaries)) != boundaries:
-            raise InvalidArgumentError(f"bucket_by_sequence_length: boundaries are positive and ascend, and there is one positive batch size more than boundaries; found {boundaries} and {sizes}")
+            raise InvalidArgumentError(
+                f"bucket_by_sequence_length: boundaries are positive and ascend, and there is one positive batch size more than boundaries; found {boundaries} and {sizes}"
+            )
         shapes = self._padded_shapes(padded_shapes)
         as_number = lambda value: ops.Cast(value, DstT="int64") if value.dtype != "int64" else value
 
         def bucket_of(*element):
             length = as_number(element_length_func(*element))
-            bucket = ops.Sum(ops.Cast(ops.GreaterEqual(length, default_graph().constant(boundaries, "int64")), DstT="int64"), [0])
+            bucket = ops.Sum(
+                ops.Cast(ops.GreaterEqual(length, default_graph().constant(boundaries, "int64")), DstT="int64"), [0]
+            )
             if not pad_to_bucket_boundary:
                 return bucket
-            why = "elements are padded to their bucket's boundary, and this one's length is not below the last boundary:"
-            fits = ops.Assert(ops.Less(bucket, default_graph().constant(len(boundaries), "int64")), [default_graph().constant(why), length])
+            why = (
+                "elements are padded to their bucket's boundary, and this one's length is not below the last boundary:"
+            )
+            fits = ops.Assert(
+                ops.Less(bucket, default_graph().constant(len(boundaries), "int64")),
+                [default_graph().constant(why), length],
+            )
             with default_graph().control_dependencies([fits]):
                 return ops.Identity(bucket)
 
@@ -259,7 +360,10 @@ class Dataset:
         def batch(bucket, window):
             if not pad_to_bucket_boundary:
                 return window.padded_batch(size_of(bucket), padded_shapes, padding_values, drop_remainder)
-            boundary = ops.Sub(ops.GatherV2(default_graph().constant(boundaries, "int64"), bucket, 0), default_graph().constant(1, "int64"))
+            boundary = ops.Sub(
+                ops.GatherV2(default_graph().constant(boundaries, "int64"), bucket, 0),
+                default_graph().constant(1, "int64"),
+            )
             given = [default_graph().constant([-1 if n is None else n for n in shape], "int64") for shape in shapes]
             padded = [ops.SelectV2(ops.Less(one, default_graph().constant(0, "int64")), boundary, one) for one in given]
             return window._padded(size_of(bucket), padded, shapes, padding_values, drop_remainder)
@@ -269,7 +373,8 @@ class Dataset:
     # ---- The order and number of elements ----
 
     def shuffle(self, buffer_size: int, seed: Optional[int] = None, reshuffle_each_iteration: bool = True) -> "Dataset":
-        """By a buffer of so many elements; with the same seed in TensorFlow's order. None: another order in each session."""
+        """By a buffer of so many elements; with the same seed in TensorFlow's order. None: another order in each
+        session."""
         seeds = self._numbers(buffer_size, *((0, 0) if seed is None else (_SEED, seed)))
         return self._then("ShuffleDataset", seeds, {"reshuffle_each_iteration": reshuffle_each_iteration})
 
@@ -290,8 +395,13 @@ class Dataset:
     def concatenate(self, dataset: "Dataset") -> "Dataset":
         """This one's elements, then the other's."""
         if [str(dtype) for dtype in self._types] != [str(dtype) for dtype in dataset._types]:
-            raise InvalidArgumentError(f"concatenate: the elements are {self.element_spec!r} and {dataset.element_spec!r}")
-        merged = [mine if isinstance(mine, DatasetSpec) else ElementSpec(mine.dtype, _merged(mine.shape, other.shape)) for mine, other in zip(self._leaves, dataset._leaves)]
+            raise InvalidArgumentError(
+                f"concatenate: the elements are {self.element_spec!r} and {dataset.element_spec!r}"
+            )
+        merged = [
+            mine if isinstance(mine, DatasetSpec) else ElementSpec(mine.dtype, _merged(mine.shape, other.shape))
+            for mine, other in zip(self._leaves, dataset._leaves)
+        ]
         return self._then("ConcatenateDataset", [dataset.variant], spec=_pack(self.element_spec, iter(merged)))
 
     def enumerate(self, start: int = 0) -> "Dataset":
@@ -312,24 +422,36 @@ class Dataset:
     def _batched(self, size):
         for leaf in self._leaves:
             if isinstance(leaf, DatasetSpec):
-                raise InvalidArgumentError("datasets in elements cannot be put into batches; make them elements first (flat_map)")
-        return _pack(self.element_spec, iter([ElementSpec(leaf.dtype, _with_first(size, leaf.shape)) for leaf in self._leaves]))
+                raise InvalidArgumentError(
+                    "datasets in elements cannot be put into batches; make them elements first (flat_map)"
+                )
+        return _pack(
+            self.element_spec, iter([ElementSpec(leaf.dtype, _with_first(size, leaf.shape)) for leaf in self._leaves])
+        )
 
     def batch(self, batch_size, drop_remainder: bool = False) -> "Dataset":
         spec = self._batched(batch_size if drop_remainder and isinstance(batch_size, int) else None)
-        return self._then("BatchDatasetV2", self._numbers(batch_size) + [self.graph.constant(drop_remainder)], spec=spec)
+        return self._then(
+            "BatchDatasetV2", self._numbers(batch_size) + [self.graph.constant(drop_remainder)], spec=spec
+        )
 
     def _padded_shapes(self, given):
         """A shape for each leaf, None for what is as long as the longest."""
         shapes = self._shapes if given is None else []
         if given is not None:
             for shape in self._along(given, self.element_spec):
-                if not isinstance(shape, (list, tuple)) or not all(size is None or isinstance(size, int) for size in shape):
-                    raise InvalidArgumentError(f"a padded shape is a list of sizes, None for what is as long as the longest; found {shape!r}")
+                if not isinstance(shape, (list, tuple)) or not all(
+                    size is None or isinstance(size, int) for size in shape
+                ):
+                    raise InvalidArgumentError(
+                        f"a padded shape is a list of sizes, None for what is as long as the longest; found {shape!r}"
+                    )
                 shapes.append(tuple(None if size == -1 else size for size in shape))
         for i, shape in enumerate(shapes):
             if shape is None:
-                raise InvalidArgumentError(f"nothing is known of the shape of part {i} of the elements; say it in padded_shapes, with None for what is to be as long as the longest")
+                raise InvalidArgumentError(
+                    f"nothing is known of the shape of part {i} of the elements; say it in padded_shapes, with None for what is to be as long as the longest"
+                )
         return shapes
 
     def _along(self, given, like):
@@ -344,8 +466,11 @@ class Dataset:
             raise InvalidArgumentError(f"{given!r} is not of the form of the elements, {self.element_spec!r}")
         return [leaf for one, part in zip(given, like) for leaf in self._along(one, part)]
 
-    def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder: bool = False) -> "Dataset":
-        """Batches of elements of different sizes, padded to the longest, or to padded_shapes, with padding_values (0, "", False), both of the elements' form."""
+    def padded_batch(
+        self, batch_size, padded_shapes=None, padding_values=None, drop_remainder: bool = False
+    ) -> "Dataset":
+        """Batches of elements of different sizes, padded to the longest, or to padded_shapes, with padding_values (0,
+        "", False), both of the elements' form."""
         shapes = self._padded_shapes(padded_shapes)
         values = [self.graph.constant([-1 if size is None else size for size in shape], "int64") for shape in shapes]
         return self._padded(batch_size, values, shapes, padding_values, drop_remainder)
@@ -353,22 +478,45 @@ class Dataset:
     def _padded(self, batch_size, shapes, known, padding_values, drop_remainder):
         first = batch_size if drop_remainder and isinstance(batch_size, int) else None
         self._batched(None)
-        spec = _pack(self.element_spec, iter([ElementSpec(leaf.dtype, (first, *shape)) for leaf, shape in zip(self._leaves, known)]))
+        spec = _pack(
+            self.element_spec,
+            iter([ElementSpec(leaf.dtype, (first, *shape)) for leaf, shape in zip(self._leaves, known)]),
+        )
         given = [None] * len(known) if padding_values is None else self._along(padding_values, self.element_spec)
         zeros = {"string": "", "bool": False}
-        fill = [self.graph.lift(value) if isinstance(value, Output) else self.graph.constant(zeros.get(str(leaf.dtype), 0) if value is None else value, leaf.dtype)
-                for leaf, value in zip(self._leaves, given)]
-        more = self._numbers(batch_size) + [self.graph.lift(shape) for shape in shapes] + fill + [self.graph.constant(drop_remainder)]
+        fill = [
+            (
+                self.graph.lift(value)
+                if isinstance(value, Output)
+                else self.graph.constant(zeros.get(str(leaf.dtype), 0) if value is None else value, leaf.dtype)
+            )
+            for leaf, value in zip(self._leaves, given)
+        ]
+        more = (
+            self._numbers(batch_size)
+            + [self.graph.lift(shape) for shape in shapes]
+            + fill
+            + [self.graph.constant(drop_remainder)]
+        )
         return self._then("PaddedBatchDatasetV2", more, {"N": len(shapes)}, spec, types="Toutput_types")
 
     def unbatch(self) -> "Dataset":
         """An element for each index of the first axis."""
-        return self._then("UnbatchDataset", spec=_pack(self.element_spec, iter([ElementSpec(leaf.dtype, _without_first(leaf.shape)) for leaf in self._leaves])))
+        return self._then(
+            "UnbatchDataset",
+            spec=_pack(
+                self.element_spec, iter([ElementSpec(leaf.dtype, _without_first(leaf.shape)) for leaf in self._leaves])
+            ),
+        )
 
-    def window(self, size: int, shift: Optional[int] = None, stride: int = 1, drop_remainder: bool = False) -> "Dataset":
+    def window(
+        self, size: int, shift: Optional[int] = None, stride: int = 1, drop_remainder: bool = False
+    ) -> "Dataset":
         """Elements whose parts are Datasets of `size` elements each."""
         more = self._numbers(size, size if shift is None else shift, stride) + [self.graph.constant(drop_remainder)]
-        return self._then("WindowDataset", more, spec=_pack(self.element_spec, iter([DatasetSpec(leaf) for leaf in self._leaves])))
+        return self._then(
+            "WindowDataset", more, spec=_pack(self.element_spec, iter([DatasetSpec(leaf) for leaf in self._leaves]))
+        )
 
     # ---- Speed ----
 
@@ -393,15 +541,22 @@ class Dataset:
         body = lambda *x: reduce_func(_pack(initial_state, iter(x[:count])), self._element(x[count:]))
         arguments = [(value.dtype, value.shape) for value in states] + list(zip(self._types, self._shapes))
         defined, captures, spec = self._function("dataset_reduce", body, arguments)
-        attrs = {"f": defined, "Tstate": [value.dtype for value in states], "Targuments": [value.dtype for value in captures],
-                 "output_types": [value.dtype for value in states], "output_shapes": [_merged(value.shape, leaf.shape) for value, leaf in zip(states, _flatten(spec))]}
+        attrs = {
+            "f": defined,
+            "Tstate": [value.dtype for value in states],
+            "Targuments": [value.dtype for value in captures],
+            "output_types": [value.dtype for value in states],
+            "output_shapes": [_merged(value.shape, leaf.shape) for value, leaf in zip(states, _flatten(spec))],
+        }
         node = self.graph.add_node("ReduceDataset", [self.variant, *states, *captures], attrs)
         return _pack(initial_state, iter(node.outputs))
 
     def make_iterator(self, name: str = "iterator") -> Iterator:
         """An iterator in the graph. It lives in a session under its name, so a graph needs one for each."""
         spec = {"output_types": self._types, "output_shapes": self._shapes}
-        resource = self.graph.add_node("IteratorV2", [], {"shared_name": name, "container": "", **spec}, f"{name}/iterator").outputs[0]
+        resource = self.graph.add_node(
+            "IteratorV2", [], {"shared_name": name, "container": "", **spec}, f"{name}/iterator"
+        ).outputs[0]
         begin = self.graph.add_node("MakeIterator", [self.variant, resource], None, f"{name}/begin")
         get_next = self.graph.add_node("IteratorGetNext", [resource], spec, f"{name}/next")
         return Iterator(begin, get_next, self._element(get_next.outputs))
@@ -409,7 +564,9 @@ class Dataset:
     def __iter__(self):
         """One pass in a session of its own: elements as Session.run gives values."""
         if any(isinstance(leaf, DatasetSpec) for leaf in self._leaves):
-            raise InvalidArgumentError("the elements hold datasets, which only functions of elements can look into (flat_map)")
+            raise InvalidArgumentError(
+                "the elements hold datasets, which only functions of elements can look into (flat_map)"
+            )
         if self._own_iterator is None:
             self._own_iterator = self.make_iterator("dataset_iterator")
         return self._pass(self._own_iterator)
@@ -463,12 +620,21 @@ def range(*args: int) -> Dataset:
         raise InvalidArgumentError(f"range takes one to three numbers; found {len(args)}")
     begin, end, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     graph = graph_for([value for value in args if isinstance(value, Output)])
-    return _dataset(graph, "RangeDataset", _as_outputs(graph, [begin, end, step], [DType("int64")] * 3), ElementSpec(DType("int64"), ()))
+    return _dataset(
+        graph,
+        "RangeDataset",
+        _as_outputs(graph, [begin, end, step], [DType("int64")] * 3),
+        ElementSpec(DType("int64"), ()),
+    )
 
 
 def _of_files(op, files, *more):
     graph = graph_for([files] if isinstance(files, Output) else [])
-    inputs = _as_outputs(graph, [files, *more], [DType("string")] + [DType("string") if isinstance(value, str) else DType("int64") for value in more])
+    inputs = _as_outputs(
+        graph,
+        [files, *more],
+        [DType("string")] + [DType("string") if isinstance(value, str) else DType("int64") for value in more],
+    )
     return Dataset(graph.add_node(op, inputs).outputs[0], ElementSpec(DType("string"), ()))
 
 
@@ -487,13 +653,18 @@ def tfrecords(filenames, compression_type: str = "") -> Dataset:
     return _of_files("TFRecordDataset", filenames, compression_type, 0)
 
 
-def fixed_length_records(filenames, record_bytes: int, header_bytes: int = 0, footer_bytes: int = 0, compression_type: str = "") -> Dataset:
+def fixed_length_records(
+    filenames, record_bytes: int, header_bytes: int = 0, footer_bytes: int = 0, compression_type: str = ""
+) -> Dataset:
     """Records of so many bytes each."""
-    return _of_files("FixedLengthRecordDatasetV2", filenames, header_bytes, record_bytes, footer_bytes, 0, compression_type)
+    return _of_files(
+        "FixedLengthRecordDatasetV2", filenames, header_bytes, record_bytes, footer_bytes, 0, compression_type
+    )
 
 
 def zip_datasets(datasets) -> Dataset:
-    """Elements of datasets beside one another: a tuple or dict (of tuples, ...) of Datasets gives elements of that form. Ends with the shortest."""
+    """Elements of datasets beside one another: a tuple or dict (of tuples, ...) of Datasets gives elements of that
+    form. Ends with the shortest."""
     leaves = _flatten(datasets)
     for leaf in leaves:
         if not isinstance(leaf, Dataset):

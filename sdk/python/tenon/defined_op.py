@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops of one's own: a Python function, or one of apache-tvm-ffi, as the kernel of an op. For experiments: an op that stays is written as a plugin."""
+"""Ops of one's own: a Python function, or one of apache-tvm-ffi, as the kernel of an op. For experiments: an op that
+stays is written as a plugin."""
 
 import inspect
 import re
@@ -25,7 +26,8 @@ class DefinedOp:
         self.__doc__ = definition.doc
 
     def add_to(self, runtime):
-        """Makes the op known to a runtime, for graphs that are read. The default runtime of the moment of the definition knows it already."""
+        """Makes the op known to a runtime, for graphs that are read. The default runtime of the moment of the
+        definition knows it already."""
         for box in reversed(self._boxes):  # the gradient's first
             box.add_to(runtime)
 
@@ -44,8 +46,20 @@ class DefinedOp:
         return f"<tenon.DefinedOp {self.definition.signature_text}>"
 
 
-def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, constraints="", stateful=False, gradient=None, doc=None,
-       properties=""):
+def op(
+    function=None,
+    *,
+    inputs,
+    outputs,
+    attrs="",
+    name=None,
+    shape=None,
+    constraints="",
+    stateful=False,
+    gradient=None,
+    doc=None,
+    properties="",
+):
     """Makes an op of a function. As a decorator:
 
         @tenon.op(inputs="x: T, y: T", outputs="z: T", attrs="T: {float, double}; power: int = 2", shape="x")
@@ -53,25 +67,44 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
             return x**power + y**power
 
     inputs, outputs, attrs, constraints: in the language of tenon/op.h, which is TensorFlow's.
-    name: of the op, "Vendor>Op"; without it "Python>" and the function's name. Who defines a name again puts the new op in the old one's place, unless a
+    name: of the op, "Vendor>Op"; without it "Python>" and the function's name. Who defines a name again puts the new op
+    in the old one's place, unless a
         session still uses that.
-    function: gets NumPy arrays that it may not write (a list of them for an input that is a list), then by name those attributes that it has parameters for,
-        and gives one value, or one for each output. It runs in threads of the engine, with the interpreter's lock. What it raises is the step's error,
-        and its __cause__; SystemExit and KeyboardInterrupt come out of the call as what they are. Or a function of apache-tvm-ffi: it gets DLPack tensors, the inputs and behind them the outputs, which it writes, then the attributes but for types;
-        no Python is on the way, and `shape` must say the outputs' sizes.
-    shape: what is known of the outputs' shapes before a step: the name of an input whose shape they have, a list of such names, or a function that gets the
-        inputs' shapes (None: unknown; tuples with None for unknown sizes) and attributes as `function` does and gives a shape, or one for each output.
+    function: gets NumPy arrays that it may not write (a list of them for an input that is a list), then by name those
+    attributes that it has parameters for,
+        and gives one value, or one for each output. It runs in threads of the engine, with the interpreter's lock. What
+        it raises is the step's error, and its __cause__; SystemExit and KeyboardInterrupt come out of the call as what
+        they are. Or a function of apache-tvm-ffi: it gets DLPack tensors, the inputs and behind them the outputs, which
+        it writes, then the attributes but for types; no Python is on the way, and `shape` must say the outputs' sizes.
+    shape: what is known of the outputs' shapes before a step: the name of an input whose shape they have, a list of
+    such names, or a function that gets the
+        inputs' shapes (None: unknown; tuples with None for unknown sizes) and attributes as `function` does and gives a
+        shape, or one for each output.
     stateful: two runs may differ, or do something; else nodes may be merged, and computed before the step.
     properties: what it does to elements, in the language of tenon/op.h ("elementwise"): by it passes and compilers take
         the op as they take Tenon's own.
-    gradient: a function that gets the inputs, then the gradients of the outputs, and attributes, and gives gradients of the inputs (None: zero); both but for
-        inputs and outputs that are integers, truth values or strings. False: no gradient flows through the op, which is no error.
+    gradient: a function that gets the inputs, then the gradients of the outputs, and attributes, and gives gradients of
+    the inputs (None: zero); both but for
+        inputs and outputs that are integers, truth values or strings. False: no gradient flows through the op, which is
+        no error.
 
-    The op lives in this process: a task of a cluster, or another program that reads the graph, needs its own: op.add_to(worker.runtime).
+    The op lives in this process: a task of a cluster, or another program that reads the graph, needs its own:
+    op.add_to(worker.runtime).
     """
     if function is None:
-        return lambda given: op(given, inputs=inputs, outputs=outputs, attrs=attrs, name=name, shape=shape, constraints=constraints, stateful=stateful,
-                                gradient=gradient, doc=doc, properties=properties)
+        return lambda given: op(
+            given,
+            inputs=inputs,
+            outputs=outputs,
+            attrs=attrs,
+            name=name,
+            shape=shape,
+            constraints=constraints,
+            stateful=stateful,
+            gradient=gradient,
+            doc=doc,
+            properties=properties,
+        )
     if not callable(function):
         raise InvalidArgumentError(f"tenon.op makes an op of a function; found {function!r}")
     if name is None:
@@ -88,18 +121,38 @@ def op(function=None, *, inputs, outputs, attrs="", name=None, shape=None, const
     if gradient:
         of, to = _differentiable(definition, definition.outputs), _differentiable(definition, definition.inputs)
         gradient_name = name + "Grad"
-        grad_inputs = ", ".join([inputs, *(f"gradient_of_{definition.outputs[i].name}: {definition.outputs[i].text}" for i in of)])
+        grad_inputs = ", ".join(
+            [inputs, *(f"gradient_of_{definition.outputs[i].name}: {definition.outputs[i].text}" for i in of)]
+        )
         grad_outputs = ", ".join(f"gradient_to_{definition.inputs[i].name}: {definition.inputs[i].text}" for i in to)
         grad_definition = OpDefinition(gradient_name, "", grad_inputs, grad_outputs, attrs, "", stateful, False)
         sources = [definition.inputs[i].name for i in to]
         run = _Call(gradient, grad_definition, "gradient of " + name, gradient_to=to)
-        boxes.append(_box(grad_definition, plugin + ".gradient", run, _shape_function(sources, grad_definition), **text))
+        boxes.append(
+            _box(grad_definition, plugin + ".gradient", run, _shape_function(sources, grad_definition), **text)
+        )
     foreign = _foreign(function)
     if foreign and shape is None:
-        raise InvalidArgumentError(f"{name}: a function of apache-tvm-ffi writes outputs that are there: say their shapes, shape=\"{_first_name(definition)}\"")
+        raise InvalidArgumentError(
+            f"{name}: a function of apache-tvm-ffi writes outputs that are there: say their shapes, shape=\"{_first_name(definition)}\""
+        )
     run = function if foreign else _Call(function, definition, name)
-    boxes.insert(0, _box(definition, plugin, run, _shape_function(shape, definition), foreign=foreign, gradient=gradient_name, gradient_of=of, gradient_to=to,
-                         differentiable=gradient is not False, properties=properties, **text))
+    boxes.insert(
+        0,
+        _box(
+            definition,
+            plugin,
+            run,
+            _shape_function(shape, definition),
+            foreign=foreign,
+            gradient=gradient_name,
+            gradient_of=of,
+            gradient_to=to,
+            differentiable=gradient is not False,
+            properties=properties,
+            **text,
+        ),
+    )
     made = DefinedOp(function, name, plugin, definition, boxes)
     with _lock:
         former = _latest.get(name)
@@ -121,18 +174,51 @@ def _add(made, runtime):
         made.add_to(runtime)
         found = runtime.op(made.name)
         if found.plugin != made.plugin:
-            raise InvalidArgumentError(f"there is an op '{made.name}' already, of the plugin '{found.plugin}'; give this one a name of its own, name=\"Mine>Op\"")
+            raise InvalidArgumentError(
+                f"there is an op '{made.name}' already, of the plugin '{found.plugin}'; give this one a name of its own, name=\"Mine>Op\""
+            )
     except Exception:
         _remove(made)
         raise
 
 
-def _box(definition, plugin, run, shape, *, attrs, constraints, foreign=(), gradient="", gradient_of=(), gradient_to=(), differentiable=True, properties=""):
+def _box(
+    definition,
+    plugin,
+    run,
+    shape,
+    *,
+    attrs,
+    constraints,
+    foreign=(),
+    gradient="",
+    gradient_of=(),
+    gradient_to=(),
+    differentiable=True,
+    properties="",
+):
     arguments = lambda them: ", ".join(f"{argument.name}: {argument.text}" for argument in them)
-    return _core._DefinedOp(dict(
-        plugin=plugin, name=definition.name, inputs=arguments(definition.inputs), outputs=arguments(definition.outputs), attrs=attrs, constraints=constraints,
-        doc=definition.doc, properties=properties, attr_names=[attr.name for attr in definition.attrs], stateful=definition.stateful, run=run, shape=shape, foreign=list(foreign),
-        gradient=gradient, gradient_of=list(gradient_of), gradient_to=list(gradient_to), differentiable=differentiable))
+    return _core._DefinedOp(
+        dict(
+            plugin=plugin,
+            name=definition.name,
+            inputs=arguments(definition.inputs),
+            outputs=arguments(definition.outputs),
+            attrs=attrs,
+            constraints=constraints,
+            doc=definition.doc,
+            properties=properties,
+            attr_names=[attr.name for attr in definition.attrs],
+            stateful=definition.stateful,
+            run=run,
+            shape=shape,
+            foreign=list(foreign),
+            gradient=gradient,
+            gradient_of=list(gradient_of),
+            gradient_to=list(gradient_to),
+            differentiable=differentiable,
+        )
+    )
 
 
 def _remove(former):
@@ -148,8 +234,10 @@ def _unload(runtime, plugin, name):
         runtime.unload_plugin(plugin)
     except FailedPreconditionError as error:
         if "in use" in error.message:
-            raise FailedPreconditionError(f"op '{name}' cannot be defined again: a session uses it. Let go of that (the traceback of an error may keep it too), or "
-                                          "give the new op another name") from None
+            raise FailedPreconditionError(
+                f"op '{name}' cannot be defined again: a session uses it. Let go of that (the traceback of an error may keep it too), or "
+                "give the new op another name"
+            ) from None
 
 
 def _first_name(definition):
@@ -164,7 +252,9 @@ def _differentiable(definition, arguments):
     found = []
     for i, argument in enumerate(arguments):
         if argument.is_list:
-            raise UnimplementedError(f"{definition.name}: '{argument.name}' is a list; the gradient of an op that Python defines takes single values")
+            raise UnimplementedError(
+                f"{definition.name}: '{argument.name}' is a list; the gradient of an op that Python defines takes single values"
+            )
         allowed = [argument.dtype] if argument.dtype else definition.attr(argument.type_attr).allowed
         if allowed is None or any(_SMOOTH.match(name) for name in allowed):
             found.append(i)
@@ -172,14 +262,17 @@ def _differentiable(definition, arguments):
 
 
 class _Call:
-    """Calls a function as its op's definition says: flat lists of the engine's become arguments, and results flat lists."""
+    """Calls a function as its op's definition says: flat lists of the engine's become arguments, and results flat
+    lists."""
 
     def __init__(self, function, definition, what, gradient_to=None):
         self.function, self.definition, self.what, self.gradient_to = function, definition, what, gradient_to
         self.names = _attribute_names(function, definition)
 
     def __call__(self, values, attributes):
-        given = self.function(*_grouped(self.definition.inputs, values, attributes), **{name: attributes[name] for name in self.names})
+        given = self.function(
+            *_grouped(self.definition.inputs, values, attributes), **{name: attributes[name] for name in self.names}
+        )
         outputs = self.definition.outputs
         single = len(outputs) == 1 and not (self.gradient_to is not None and isinstance(given, tuple))
         parts = [given] if single else [] if not outputs and given is None else given
@@ -229,9 +322,13 @@ def _shape_function(shape, definition):
     inputs = [argument.name for argument in definition.inputs]
     for each in names:
         if each not in inputs:
-            raise InvalidArgumentError(f"{definition.name}: shape names '{each}', which is none of its inputs: {', '.join(inputs)}")
+            raise InvalidArgumentError(
+                f"{definition.name}: shape names '{each}', which is none of its inputs: {', '.join(inputs)}"
+            )
     if len(names) != len(definition.outputs):
-        raise InvalidArgumentError(f"{definition.name}: shape names {len(names)} inputs for {len(definition.outputs)} outputs")
+        raise InvalidArgumentError(
+            f"{definition.name}: shape names {len(names)} inputs for {len(definition.outputs)} outputs"
+        )
     if any(argument.is_list for argument in (*definition.inputs, *definition.outputs)):
         raise UnimplementedError(f"{definition.name} has lists; give `shape` a function of the inputs' shapes")
     indices = [inputs.index(each) for each in names]
@@ -247,6 +344,13 @@ def _foreign(function):
     import tvm_ffi
 
     if not tvm_ffi.__version__.startswith("0.1."):
-        raise UnimplementedError(f"apache-tvm-ffi {tvm_ffi.__version__} is installed; its C ABI is known here as of 0.1")
+        raise UnimplementedError(
+            f"apache-tvm-ffi {tvm_ffi.__version__} is installed; its C ABI is known here as of 0.1"
+        )
     address = lambda symbol: ctypes.cast(getattr(tvm_ffi.LIB, symbol), ctypes.c_void_p).value
-    return [function.__chandle__(), address("TVMFFIFunctionCall"), address("TVMFFIErrorMoveFromRaised"), address("TVMFFIObjectDecRef")]
+    return [
+        function.__chandle__(),
+        address("TVMFFIFunctionCall"),
+        address("TVMFFIErrorMoveFromRaised"),
+        address("TVMFFIObjectDecRef"),
+    ]

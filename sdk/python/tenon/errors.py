@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong, as exceptions: one class a code, all of them tenon.Error.
 
-`code` is the code's name ("INVALID_ARGUMENT"), `message` the text without it. Where the message names them, `node` and `op` are the node of a graph and
-its op, and `file` a path; else they are None. Where a function of Python's raised it, as that of a tenon.op, `__cause__` is what it raised, with its traceback: in
-this process; of what another task of a cluster raised there are words alone. What is no error (SystemExit, KeyboardInterrupt) ends the step too, and is raised from the
-call as what it is; of another task it is a CancelledError.
+`code` is the code's name ("INVALID_ARGUMENT"), `message` the text without it. Where the message names them, `node` and
+`op` are the node of a graph and its op, and `file` a path; else they are None. Where a function of Python's raised it,
+as that of a tenon.op, `__cause__` is what it raised, with its traceback: in this process; of what another task of a
+cluster raised there are words alone. What is no error (SystemExit, KeyboardInterrupt) ends the step too, and is raised
+from the call as what it is; of another task it is a CancelledError.
 """
 
 import os
@@ -136,7 +137,10 @@ def tell(error):
     """The name of a code, and words, for an exception that a function of the user's raised; the library calls it."""
     if isinstance(error, Error):
         return error.code, error.message
-    code = next((code for kinds, code in _OTHERS if isinstance(error, kinds)), "UNKNOWN" if isinstance(error, Exception) else "CANCELLED")
+    code = next(
+        (code for kinds, code in _OTHERS if isinstance(error, kinds)),
+        "UNKNOWN" if isinstance(error, Exception) else "CANCELLED",
+    )
     import traceback  # here: it is rarely needed
 
     where = traceback.extract_tb(error.__traceback__)

@@ -5,11 +5,14 @@ import os
 
 
 def _prefix():
-    """The folder that holds lib/, include/ and bin/: this package itself in a wheel, above it in a build folder and in an installed prefix."""
+    """The folder that holds lib/, include/ and bin/: this package itself in a wheel, above it in a build folder and in
+    an installed prefix."""
     here = os.path.abspath(os.path.dirname(__file__))  # a build folder has links to the files
     for up in ("", "../..", "../../../.."):
         prefix = os.path.realpath(os.path.join(here, up))
-        if os.path.isfile(os.path.join(prefix, "lib", "libtenon.so.0")) or os.path.isfile(os.path.join(prefix, "lib", "libtenon.so")):
+        if os.path.isfile(os.path.join(prefix, "lib", "libtenon.so.0")) or os.path.isfile(
+            os.path.join(prefix, "lib", "libtenon.so")
+        ):
             return prefix
     raise FileNotFoundError(f"there is no lib/libtenon.so beside '{here}'; the installation is not whole")
 

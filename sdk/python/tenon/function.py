@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions, conditionals, loops and maps of Python functions that build a part of a graph.
 
-A body is called once, when the graph is built, with Outputs for its arguments; nodes that it makes go to the body. It may use Outputs of the graphs around, which
-become arguments by themselves. It gives an Output, or a list or tuple of Outputs; an Operation among them runs with each call and gives nothing. Python's numbers
-and arrays that it gives become constants. Gradients go through all of these.
+A body is called once, when the graph is built, with Outputs for its arguments; nodes that it makes go to the body. It
+may use Outputs of the graphs around, which become arguments by themselves. It gives an Output, or a list or tuple of
+Outputs; an Operation among them runs with each call and gives nothing. Python's numbers and arrays that it gives become
+constants. Gradients go through all of these.
 """
 
 import functools
@@ -35,7 +36,9 @@ class _Traced:
                 values = [result for result in results if not isinstance(result, Operation)]
                 if result_types and len(values) != len(result_types):
                     raise InvalidArgumentError(f"{what} gives {len(values)} values for {len(result_types)}")
-                self.outputs = [self._result(value, result_types[i] if result_types else None) for i, value in enumerate(values)]
+                self.outputs = [
+                    self._result(value, result_types[i] if result_types else None) for i, value in enumerate(values)
+                ]
         finally:
             self.inside._lock_around(-1)
 
@@ -60,7 +63,17 @@ class _Traced:
         if len(names) != len(outputs):
             raise InvalidArgumentError(f"{self.what}: {len(names)} names for {len(outputs)} outputs")
         inputs = self.inputs + taken
-        self.graph._add_function(name, self.inside, inputs, [value.name for value in inputs], outputs, names, self.effects, description, gradient)
+        self.graph._add_function(
+            name,
+            self.inside,
+            inputs,
+            [value.name for value in inputs],
+            outputs,
+            names,
+            self.effects,
+            description,
+            gradient,
+        )
         return name
 
     def results(self, graph, node, count=None):
@@ -80,7 +93,8 @@ class _Traced:
 
 
 def _free_name(graph, wish):
-    """Of no function of the graph, nor of one that a body inside the outermost graph has: they meet when the bodies become functions."""
+    """Of no function of the graph, nor of one that a body inside the outermost graph has: they meet when the bodies
+    become functions."""
     outermost = graph
     while outermost.around is not None:
         outermost = outermost.around
@@ -101,7 +115,14 @@ def _has_function(graph, name):
 
 
 def _as_outputs(graph, values, types=None):
-    return [graph.lift(value) if isinstance(value, (Output, Operation)) else graph.constant(value, types[i] if types else None) for i, value in enumerate(values)]
+    return [
+        (
+            graph.lift(value)
+            if isinstance(value, (Output, Operation))
+            else graph.constant(value, types[i] if types else None)
+        )
+        for i, value in enumerate(values)
+    ]
 
 
 def _words(types):
@@ -135,10 +156,14 @@ class Function:
     def name_in(self, graph: Graph) -> str:
         """Its name in a graph, for attributes that take a function. It must have types, and capture nothing."""
         if self.types is None:
-            raise InvalidArgumentError(f"function '{self.name}' is named in an attribute; say the types of its arguments: @tenon.function(\"float32\")")
+            raise InvalidArgumentError(
+                f"function '{self.name}' is named in an attribute; say the types of its arguments: @tenon.function(\"float32\")"
+            )
         defined, traced = self._define(graph, self.types, [None] * len(self.types))
         if traced.captures:
-            raise InvalidArgumentError(f"function '{self.name}' uses '{traced.captures[0].name}' of the graph around; an attribute can name only a function that does not")
+            raise InvalidArgumentError(
+                f"function '{self.name}' uses '{traced.captures[0].name}' of the graph around; an attribute can name only a function that does not"
+            )
         return defined
 
     def _define(self, graph, types, shapes):
@@ -152,7 +177,13 @@ class Function:
             arguments = [(f"x{i}", dtype, shape) for i, (dtype, shape) in enumerate(zip(types, shapes))]
             traced = _Traced(graph, f"function '{self.name}'", self.body, arguments)
             gradient = self.gradient.name_in(graph) if isinstance(self.gradient, Function) else self.gradient or ""
-            name = traced.define(self.name, traced.captures, output_names=self.output_names, description=self.description, gradient=gradient)
+            name = traced.define(
+                self.name,
+                traced.captures,
+                output_names=self.output_names,
+                description=self.description,
+                gradient=gradient,
+            )
             graph._definitions[key] = (name, traced)
         return graph._definitions[key]
 
@@ -162,14 +193,15 @@ class Function:
 
 
 def function(*types, name: Optional[str] = None, description: str = "", output_names=None, gradient=None):
-    """A decorator: calls of the function become calls of one function of the graph, that is defined once for each graph and kind of arguments: their types and, where the
-    decorator names no types, their shapes, which the body then knows.
+    """A decorator: calls of the function become calls of one function of the graph, that is defined once for each graph
+    and kind of arguments: their types and, where the decorator names no types, their shapes, which the body then knows.
 
         @tenon.function                          # or @tenon.function("float32", "float32")
         def layer(x, w):
             return tenon.ops.Tanh(tenon.ops.MatMul(x, w))
 
-    gradient: a Function that computes the gradient, where it is not to be made of the body; it takes the inputs, then a gradient of each output.
+    gradient: a Function that computes the gradient, where it is not to be made of the body; it takes the inputs, then a
+    gradient of each output.
     """
     if len(types) == 1 and callable(types[0]) and not isinstance(types[0], type):
         return Function(types[0])
@@ -181,8 +213,8 @@ def _stateful(graph, *names):
 
 
 def cond(predicate, when_true: Callable, when_false: Callable, inputs=(), *, name: str = "cond"):
-    """when_true(*inputs) where the predicate, one bool, holds, else when_false(*inputs): the branch that is taken runs alone. Both give as many values, of the same
-    types."""
+    """when_true(*inputs) where the predicate, one bool, holds, else when_false(*inputs): the branch that is taken runs
+    alone. Both give as many values, of the same types."""
     graph = graph_for([predicate, *inputs])
     predicate, *values = _as_outputs(graph, [predicate, *inputs])
     arguments = [(f"x{i}", value.dtype, value.shape) for i, value in enumerate(values)]
@@ -190,12 +222,22 @@ def cond(predicate, when_true: Callable, when_false: Callable, inputs=(), *, nam
     no = _Traced(graph, f"when_false of '{name}'", when_false, arguments)
     types = lambda traced: [str(output.dtype) for output in traced.outputs]
     if types(yes) != types(no):
-        raise InvalidArgumentError(f"cond '{name}': when_true gives ({', '.join(types(yes))}), when_false ({', '.join(types(no))}); both give the same types")
+        raise InvalidArgumentError(
+            f"cond '{name}': when_true gives ({', '.join(types(yes))}), when_false ({', '.join(types(no))}); both give the same types"
+        )
     captures = _union(yes.captures, no.captures)
-    branches = {"then_branch": yes.define(f"{name}_true", captures), "else_branch": no.define(f"{name}_false", captures)}
+    branches = {
+        "then_branch": yes.define(f"{name}_true", captures),
+        "else_branch": no.define(f"{name}_false", captures),
+    }
     op = "If" if _stateful(graph, *branches.values()) else "StatelessIf"
-    attrs = {**branches, "Tcond": predicate.dtype, "Tin": [v.dtype for v in values + captures], "Tout": [output.dtype for output in yes.outputs],
-             "output_shapes": [_merged(a.shape, b.shape) for a, b in zip(yes.outputs, no.outputs)]}
+    attrs = {
+        **branches,
+        "Tcond": predicate.dtype,
+        "Tin": [v.dtype for v in values + captures],
+        "Tout": [output.dtype for output in yes.outputs],
+        "output_shapes": [_merged(a.shape, b.shape) for a, b in zip(yes.outputs, no.outputs)],
+    }
     node = graph.add_node(op, [predicate, *values, *(graph.lift(value) for value in captures)], attrs, name)
     yes.effects = yes.effects + no.effects
     return yes.results(graph, node)
@@ -214,9 +256,11 @@ def _merged(shape, other):
 
 
 def while_loop(condition: Callable, body: Callable, variables, *, name: str = "while", parallel_iterations: int = 10):
-    """The last values of the variables: while condition(*variables) holds, variables = body(*variables). A single variable need not stand in a list.
+    """The last values of the variables: while condition(*variables) holds, variables = body(*variables). A single
+    variable need not stand in a list.
 
-    The body gives as many values, of the same types; where their shapes differ from turn to turn it is built again with what stays the same.
+    The body gives as many values, of the same types; where their shapes differ from turn to turn it is built again with
+    what stays the same.
     """
     single = not isinstance(variables, (list, tuple))
     first = [variables] if single else list(variables)
@@ -234,8 +278,20 @@ def while_loop(condition: Callable, body: Callable, variables, *, name: str = "w
         shapes = merged
     test = _Traced(graph, f"the condition of '{name}'", condition, arguments, [DType("bool")])
     captures = _union(test.captures, turn.captures)
-    names = {"cond": test.define(f"{name}_condition", captures), "body": turn.define(f"{name}_body", captures, extra_outputs=captures)}
+    names = {
+        "cond": test.define(f"{name}_condition", captures),
+        "body": turn.define(f"{name}_body", captures, extra_outputs=captures),
+    }
     op = "While" if _stateful(graph, *names.values()) else "StatelessWhile"
-    node = graph.add_node(op, values + [graph.lift(value) for value in captures], {**names, "parallel_iterations": parallel_iterations, "output_shapes": shapes + [value.shape for value in captures]}, name)
+    node = graph.add_node(
+        op,
+        values + [graph.lift(value) for value in captures],
+        {
+            **names,
+            "parallel_iterations": parallel_iterations,
+            "output_shapes": shapes + [value.shape for value in captures],
+        },
+        name,
+    )
     turn.single, turn.kind = single, type(variables)
     return turn.results(graph, node, len(values))

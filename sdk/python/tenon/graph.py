@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs: nodes, and the graph that new ones go to.
 
-An op's node goes to the graph of the innermost `with graph:` of this thread; without one to the graph of its first input; and without inputs to the default graph of
-the process.
+An op's node goes to the graph of the innermost `with graph:` of this thread; without one to the graph of its first
+input; and without inputs to the default graph of the process.
 """
 
 import re
@@ -50,7 +50,8 @@ def graph_for(values) -> "Graph":
 class Graph(_core.GraphBase):
     """A graph that grows by tenon.ops. `with graph:` sends new nodes to it.
 
-    A failure is an exception, and leaves the graph as it was. graph["x"] is the output of that name, graph.operation("x") the node.
+    A failure is an exception, and leaves the graph as it was. graph["x"] is the output of that name,
+    graph.operation("x") the node.
     """
 
     around: Optional["Graph"] = None  # of a function's body
@@ -88,7 +89,9 @@ class Graph(_core.GraphBase):
         number = int(index or 0)
         outputs = operation.outputs
         if not 0 <= number < len(outputs):
-            raise InvalidArgumentError(f"node '{node}' ({operation.type}) has {len(outputs)} outputs; there is no '{name}'")
+            raise InvalidArgumentError(
+                f"node '{node}' ({operation.type}) has {len(outputs)} outputs; there is no '{name}'"
+            )
         return outputs[number]
 
     def __contains__(self, name) -> bool:
@@ -99,12 +102,16 @@ class Graph(_core.GraphBase):
             return False
 
     def register_gradient(self, op_type: str, function) -> None:
-        """Makes a function (@tenon.function with the types of its arguments) the gradient of an op, or of the nodes that ask for it by any other name: under override_gradient, or with an attribute
-        `_gradient_op_type`. It takes the node's inputs, then a gradient of each output, and gives one of each input."""
+        """Makes a function (@tenon.function with the types of its arguments) the gradient of an op, or of the nodes
+        that ask for it by any other name: under override_gradient, or with an attribute `_gradient_op_type`. It takes
+        the node's inputs, then a gradient of each output, and gives one of each input."""
         self._register_gradient(op_type, function if isinstance(function, str) else function.name_in(self))
 
-    def add_node(self, op: str, inputs: Sequence[Output] = (), attrs: Optional[dict] = None, name: str = "") -> Operation:
-        """Adds a node of any op, or a call of a function by its name. Attributes that the inputs determine may be left out."""
+    def add_node(
+        self, op: str, inputs: Sequence[Output] = (), attrs: Optional[dict] = None, name: str = ""
+    ) -> Operation:
+        """Adds a node of any op, or a call of a function by its name. Attributes that the inputs determine may be left
+        out."""
         kinds = {}
         if attrs:
             kinds = self.runtime.op(op).attr_kinds
@@ -150,8 +157,8 @@ class Graph(_core.GraphBase):
 
 
 class Body(Graph):
-    """The graph of a function's body. What it uses of the graphs around becomes an argument: `captures` has them, outer to inner,
-    `captured` inner to outer."""
+    """The graph of a function's body. What it uses of the graphs around becomes an argument: `captures` has them, outer
+    to inner, `captured` inner to outer."""
 
     def __init__(self, around: Graph):
         _core.GraphBase.__init__(self)
@@ -194,8 +201,8 @@ def placeholder(dtype, shape=None, name: str = "Placeholder") -> Output:
 
 
 def constant(value, dtype=None, name: str = "Const") -> Output:
-    """A constant of an array, a number, a string or nested lists. Without a dtype Python's floats are float32 and its integers int32 where they fit; arrays
-    keep theirs."""
+    """A constant of an array, a number, a string or nested lists. Without a dtype Python's floats are float32 and its
+    integers int32 where they fit; arrays keep theirs."""
     return default_graph().constant(value, dtype, name)
 
 
@@ -216,7 +223,8 @@ def control_dependencies(on: Sequence, *, only: bool = False):
 
 
 class Slices(NamedTuple):
-    """A gradient of rows: rows `indices` of a tensor of shape `dense_shape` get the rows of `values`; what stands twice is added."""
+    """A gradient of rows: rows `indices` of a tensor of shape `dense_shape` get the rows of `values`; what stands twice
+    is added."""
 
     values: Output
     indices: Output
@@ -226,7 +234,8 @@ class Slices(NamedTuple):
 def grad(ys, xs, initial=None) -> list:
     """The gradients of the sum of the ys, one for each x: an Output, Slices, or None where the ys do not depend on it.
 
-    initial: the gradients to begin with, one for each y; ones where it is None. A single y or x need not stand in a list; the answer is a list.
+    initial: the gradients to begin with, one for each y; ones where it is None. A single y or x need not stand in a
+    list; the answer is a list.
     """
     as_list = lambda value: list(value) if isinstance(value, (list, tuple)) else [value]
     ys, xs = as_list(ys), as_list(xs)
@@ -300,16 +309,26 @@ def _index(x, key):
             last = first + 1
             masks["shrink_axis_mask"] |= bit
         else:
-            raise TypeError(f"an Output is indexed by integers, slices, None and ...; found {part!r}; tenon.ops.GatherV2 takes an Output")
+            raise TypeError(
+                f"an Output is indexed by integers, slices, None and ...; found {part!r}; tenon.ops.GatherV2 takes an Output"
+            )
         begin.append(first), end.append(last), strides.append(step)
     return _op("StridedSlice", x, begin, end, strides, **masks)
 
 
 def _install():
     both = {
-        "add": "AddV2", "sub": "Sub", "mul": "Mul", "floordiv": "FloorDiv", "mod": "FloorMod", "pow": "Pow",
-        "truediv": _divide, "matmul": _multiply_matrices,
-        "and": _logical("LogicalAnd", "BitwiseAnd"), "or": _logical("LogicalOr", "BitwiseOr"), "xor": _logical("NotEqual", "BitwiseXor"),
+        "add": "AddV2",
+        "sub": "Sub",
+        "mul": "Mul",
+        "floordiv": "FloorDiv",
+        "mod": "FloorMod",
+        "pow": "Pow",
+        "truediv": _divide,
+        "matmul": _multiply_matrices,
+        "and": _logical("LogicalAnd", "BitwiseAnd"),
+        "or": _logical("LogicalOr", "BitwiseOr"),
+        "xor": _logical("NotEqual", "BitwiseXor"),
     }
     one_way = {"lt": "Less", "le": "LessEqual", "gt": "Greater", "ge": "GreaterEqual"}
     for name, what in {**both, **one_way}.items():
@@ -325,7 +344,11 @@ def _install():
 
 
 def _like(value, output):
-    return value if isinstance(value, Output) else graph_for([output]).constant(value, None if _integers_with_integers(value, output) else output.dtype)
+    return (
+        value
+        if isinstance(value, Output)
+        else graph_for([output]).constant(value, None if _integers_with_integers(value, output) else output.dtype)
+    )
 
 
 def _integers_with_integers(value, output):

@@ -8,7 +8,8 @@ REQUIRED = object()  # in place of a default
 
 
 class Argument(NamedTuple):
-    """An input or an output: of one type (`dtype` or the attribute `type_attr`), several of it (`number_attr`), or a list of types."""
+    """An input or an output: of one type (`dtype` or the attribute `type_attr`), several of it (`number_attr`), or a
+    list of types."""
 
     name: str
     text: str
@@ -117,7 +118,8 @@ def _parse_attribute(text):
 
 
 class OpDefinition:
-    """An op as its plugin defines it. `inputs`, `outputs`, `attrs` are its arguments; `doc` what it does, `properties` what to elements."""
+    """An op as its plugin defines it. `inputs`, `outputs`, `attrs` are its arguments; `doc` what it does, `properties`
+    what to elements."""
 
     def __init__(self, name, plugin, inputs, outputs, attrs, doc, stateful, has_gradient, properties=""):
         self.name, self.plugin, self.doc = name, plugin, doc

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function for each op that a plugin brought: tenon.ops.MatMul(a, b, transpose_a=True), or by its other name tenon.ops.mat_mul.
+"""A function for each op that a plugin brought: tenon.ops.MatMul(a, b, transpose_a=True), or by its other name
+tenon.ops.mat_mul.
 
-They are made when they are asked for, from the op's definition, those of strangers' plugins too; dir(tenon.ops) lists all, help(tenon.ops.MatMul) shows one. Inputs come
-first, then attributes; `name` is the node's. Attributes that the inputs determine (their types, how many there are) may be left out.
+They are made when they are asked for, from the op's definition, those of strangers' plugins too; dir(tenon.ops) lists
+all, help(tenon.ops.MatMul) shows one. Inputs come first, then attributes; `name` is the node's. Attributes that the
+inputs determine (their types, how many there are) may be left out.
 
-Inputs are Outputs, or arrays, numbers, strings and lists, which become constants of the type that the other inputs ask for. What an op gives is what its
-definition says: one Output, a list where it has a list of them, a named tuple of several, or the node itself where it has none.
+Inputs are Outputs, or arrays, numbers, strings and lists, which become constants of the type that the other inputs ask
+for. What an op gives is what its definition says: one Output, a list where it has a list of them, a named tuple of
+several, or the node itself where it has none.
 """
 
 import collections
@@ -22,7 +25,9 @@ from .graph import default_graph, graph_for
 from .op_definition import REQUIRED
 from .runtime import live_runtimes
 
-_WEIGHT = {name: i for i, name in enumerate(("bool", "int32", "int64", "float32", "float64", "complex64", "complex128"))}
+_WEIGHT = {
+    name: i for i, name in enumerate(("bool", "int32", "int64", "float32", "float64", "complex64", "complex128"))
+}
 
 
 def snake_case(name):
@@ -39,7 +44,11 @@ def _parameter(name):
 
 def _constant_type(definition, attr_name, values):
     """The type of an attribute that no Output says: an array's, else the one that Python's values have or can have."""
-    arrays = [value for value in values if isinstance(value, (numpy.ndarray, numpy.generic, Tensor)) or hasattr(value, "__dlpack__")]
+    arrays = [
+        value
+        for value in values
+        if isinstance(value, (numpy.ndarray, numpy.generic, Tensor)) or hasattr(value, "__dlpack__")
+    ]
     if arrays:
         return _natural_type(arrays[0])
     attr = definition.attr(attr_name)
@@ -76,7 +85,9 @@ class _Call:
             return list(value)
         if isinstance(value, numpy.ndarray) and value.ndim > 0:
             return list(value)
-        raise InvalidArgumentError(f"{self.definition.name}: input '{argument.name}' ({argument.text}) is a list of values; found {value!r}")
+        raise InvalidArgumentError(
+            f"{self.definition.name}: input '{argument.name}' ({argument.text}) is a list of values; found {value!r}"
+        )
 
     def find_types(self):
         constants = {}
@@ -96,7 +107,8 @@ class _Call:
                 self.types[attr] = _constant_type(self.definition, attr, values)
 
     def type_of_variable(self, attr_name):
-        """What a variable whose handle is an input holds, where the op calls it by the name that the variable does: `dtype`."""
+        """What a variable whose handle is an input holds, where the op calls it by the name that the variable does:
+        `dtype`."""
         if attr_name != "dtype":
             return None
         for argument in self.definition.inputs:
@@ -114,13 +126,21 @@ class _Call:
     def input(self, argument, value):
         if isinstance(value, (Output, Operation)):
             return self.graph.lift(value)
-        dtype = self.types.get(argument.type_attr) if argument.type_attr else (DType(argument.dtype) if argument.dtype else None)
+        dtype = (
+            self.types.get(argument.type_attr)
+            if argument.type_attr
+            else (DType(argument.dtype) if argument.dtype else None)
+        )
         if dtype is not None and dtype.name in ("resource", "variant"):
-            raise InvalidArgumentError(f"{self.definition.name}: input '{argument.name}' is an Output of {dtype}; found {value!r}")
+            raise InvalidArgumentError(
+                f"{self.definition.name}: input '{argument.name}' is an Output of {dtype}; found {value!r}"
+            )
         try:
             return self.graph.constant(value, dtype)
         except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"{self.definition.signature_text}: input '{argument.name}': {error.message}") from None
+            raise InvalidArgumentError(
+                f"{self.definition.signature_text}: input '{argument.name}': {error.message}"
+            ) from None
 
     def lists(self, inputs):
         """What the engine cannot tell where inputs are several lists: which inputs are of which."""
@@ -146,7 +166,9 @@ class _Call:
 
     def add(self, name):
         self.find_types()
-        inputs = [self.input(argument, value) for argument in self.definition.inputs for value in self.values_of(argument)]
+        inputs = [
+            self.input(argument, value) for argument in self.definition.inputs for value in self.values_of(argument)
+        ]
         return self.graph._add_node(self.definition.name, inputs, self.attributes() + self.lists(inputs), name or "")
 
 
@@ -167,21 +189,35 @@ def _results(definition, operation, result_type):
         if not argument.is_list:
             values.append(outputs.pop(0))
             continue
-        count = operation.attr(argument.number_attr) if argument.number_attr else len(operation.attr(argument.type_list_attr))
+        count = (
+            operation.attr(argument.number_attr)
+            if argument.number_attr
+            else len(operation.attr(argument.type_list_attr))
+        )
         values.append([outputs.pop(0) for _ in range(count)])
     return values[0] if len(values) == 1 else result_type(*values)
 
 
 def _signature(definition, name_parameter):
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(_parameter(argument.name), kind, annotation=argument.text) for argument in definition.inputs]
+    parameters = [
+        inspect.Parameter(_parameter(argument.name), kind, annotation=argument.text) for argument in definition.inputs
+    ]
     taken = {argument.name for argument in definition.inputs}
     free = [attr for attr in definition.attrs if attr.name not in definition.inferred and attr.name not in taken]
     needed = [attr for attr in free if attr.default is REQUIRED]
     parameters += [inspect.Parameter(_parameter(attr.name), kind, annotation=attr.text) for attr in needed]
     only = inspect.Parameter.KEYWORD_ONLY
-    parameters += [inspect.Parameter(_parameter(attr.name), kind, default=attr.default, annotation=attr.text) for attr in free if attr.default is not REQUIRED]
-    parameters += [inspect.Parameter(_parameter(attr.name), only, default=None, annotation=attr.text) for attr in definition.attrs if attr.name in definition.inferred]
+    parameters += [
+        inspect.Parameter(_parameter(attr.name), kind, default=attr.default, annotation=attr.text)
+        for attr in free
+        if attr.default is not REQUIRED
+    ]
+    parameters += [
+        inspect.Parameter(_parameter(attr.name), only, default=None, annotation=attr.text)
+        for attr in definition.attrs
+        if attr.name in definition.inferred
+    ]
     parameters.append(inspect.Parameter(name_parameter, only, default=None, annotation="str"))
     return inspect.Signature(parameters)
 
@@ -189,7 +225,10 @@ def _signature(definition, name_parameter):
 def _doc(definition):
     lines = [definition.doc or "", "", definition.signature_text, ""]
     lines += [f"  {argument.name}: {argument.text}" for argument in definition.inputs]
-    lines += [f"  {attr.name}: {attr.text}" + ("  (the inputs say it)" if attr.name in definition.inferred else "") for attr in definition.attrs]
+    lines += [
+        f"  {attr.name}: {attr.text}" + ("  (the inputs say it)" if attr.name in definition.inferred else "")
+        for attr in definition.attrs
+    ]
     lines += ["", f"Of the plugin {definition.plugin}" + (" and differentiable." if definition.has_gradient else ".")]
     return "\n".join(lines).strip()
 
@@ -200,12 +239,20 @@ def _fault(definition, signature, args, kwargs):
     for key in kwargs:
         if key not in names:
             near = difflib.get_close_matches(key, names, 1)
-            return f"{definition.name} has no parameter '{key}'" + (f"; did you mean '{near[0]}'?" if near else "") + f": {definition.signature_text}"
+            return (
+                f"{definition.name} has no parameter '{key}'"
+                + (f"; did you mean '{near[0]}'?" if near else "")
+                + f": {definition.signature_text}"
+            )
     positional = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     if len(args) > len(positional):
         return f"{definition.name} takes {len(positional)} arguments in their order, found {len(args)}: {definition.signature_text}"
     missing = [p.name for p in positional[len(args) :] if p.default is inspect.Parameter.empty and p.name not in kwargs]
-    return f"{definition.name} misses {', '.join(repr(name) for name in missing)}: {definition.signature_text}" if missing else None
+    return (
+        f"{definition.name} misses {', '.join(repr(name) for name in missing)}: {definition.signature_text}"
+        if missing
+        else None
+    )
 
 
 def make_function(definition):
@@ -220,7 +267,8 @@ def make_function(definition):
     needed = {originals[p.name] for p in signature.parameters.values() if p.default is inspect.Parameter.empty}
 
     def bound(args, kwargs):
-        """The arguments by the definition's names; None where they do not fit. As signature.bind, which is a third of what a node takes."""
+        """The arguments by the definition's names; None where they do not fit. As signature.bind, which is a third of
+        what a node takes."""
         if len(args) > len(order):
             return None
         given = dict(zip(order, args))
@@ -262,7 +310,8 @@ def _runtimes():
 
 
 def _find(name):
-    """The definition of an op by either of its names, of the current graph's runtime first; None where there is none."""
+    """The definition of an op by either of its names, of the current graph's runtime first; None where there is
+    none."""
     known = default_graph().runtime._definitions.get(name)
     if known is not None:
         return known
@@ -288,7 +337,9 @@ def __getattr__(name):
     if definition is None:
         names = {word for runtime in _runtimes() for op in runtime.ops() for word in (op.name, snake_case(op.name))}
         near = difflib.get_close_matches(name, names, 3, 0.6)
-        raise AttributeError(f"no plugin has an op '{name}'" + (f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""))
+        raise AttributeError(
+            f"no plugin has an op '{name}'" + (f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else "")
+        )
     return _function_of(definition)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of small graphs, as notebooks show them: nodes in layers from top to bottom, each below all that it takes and waits for; control edges are dashed."""
+"""Pictures of small graphs, as notebooks show them: nodes in layers from top to bottom, each below all that it takes
+and waits for; control edges are dashed."""
 
 from xml.sax.saxutils import escape
 
@@ -11,8 +12,18 @@ _BACK = ("NextIteration", "RefNextIteration")
 def _edges(operations):
     """(from, to) by index, without the edges that close loops: those of values, and those of control."""
     index = {operation.name: i for i, operation in enumerate(operations)}
-    values = [(index[value.op.name], to) for to, operation in enumerate(operations) for value in operation.inputs if value.op.type not in _BACK]
-    controls = [(index[source.name], to) for to, operation in enumerate(operations) for source in operation.control_inputs if source.type not in _BACK]
+    values = [
+        (index[value.op.name], to)
+        for to, operation in enumerate(operations)
+        for value in operation.inputs
+        if value.op.type not in _BACK
+    ]
+    controls = [
+        (index[source.name], to)
+        for to, operation in enumerate(operations)
+        for source in operation.control_inputs
+        if source.type not in _BACK
+    ]
     return values, controls
 
 
@@ -58,9 +69,11 @@ def _node(x, y, width, operation):
     device = f", on {operation.device}" if operation.device else ""
     title = escape(f"{operation.name}: {operation.type}{device}")
     names = [text if len(text) <= 24 else text[:23] + "\u2026" for text in (operation.type, operation.name)]
-    return (f'<g><title>{title}</title><rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{_HEIGHT}" rx="5" fill="#eef3fa" stroke="#5b7aa5"/>'
-            f'<text x="{x + width / 2:.0f}" y="{y + 14}" font-weight="bold">{escape(names[0])}</text>'
-            f'<text x="{x + width / 2:.0f}" y="{y + 27}" fill="#555">{escape(names[1])}</text></g>')
+    return (
+        f'<g><title>{title}</title><rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{_HEIGHT}" rx="5" fill="#eef3fa" stroke="#5b7aa5"/>'
+        f'<text x="{x + width / 2:.0f}" y="{y + 14}" font-weight="bold">{escape(names[0])}</text>'
+        f'<text x="{x + width / 2:.0f}" y="{y + 27}" fill="#555">{escape(names[1])}</text></g>'
+    )
 
 
 def svg_of(graph):
@@ -72,7 +85,9 @@ def svg_of(graph):
     edges = values + controls
     layer = _layers(len(operations), edges)
     rows = _columns(layer, edges, len(operations))
-    width_of = [max(60.0, _LETTER * min(24, max(len(operation.type), len(operation.name))) + 16) for operation in operations]
+    width_of = [
+        max(60.0, _LETTER * min(24, max(len(operation.type), len(operation.name))) + 16) for operation in operations
+    ]
     total = max(sum(width_of[node] for node in row) + _GAP * (len(row) - 1) for row in rows)
     middle, parts = {}, []
     for number, row in enumerate(rows):
@@ -86,8 +101,13 @@ def svg_of(graph):
     for number, (source, to) in enumerate(edges):
         dashes = ' stroke-dasharray="4 3"' if number >= len(values) else ""
         (x1, y1), (x2, y2) = middle[source], middle[to]
-        lines.append(f'<path d="M{x1:.0f} {y1 + _HEIGHT} C{x1:.0f} {y1 + _HEIGHT + 20} {x2:.0f} {y2 - 22} {x2:.0f} {y2 - 2}" fill="none" stroke="#888"{dashes} marker-end="url(#tip)"/>')
+        lines.append(
+            f'<path d="M{x1:.0f} {y1 + _HEIGHT} C{x1:.0f} {y1 + _HEIGHT + 20} {x2:.0f} {y2 - 22} {x2:.0f} {y2 - 2}" fill="none" stroke="#888"{dashes} marker-end="url(#tip)"/>'
+        )
     height = 16 + (len(rows) - 1) * _ROW + _HEIGHT
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{total + 16:.0f}" height="{height}" font-family="sans-serif" font-size="11" text-anchor="middle">'
-            '<defs><marker id="tip" markerWidth="7" markerHeight="7" refX="6" refY="3" orient="auto"><path d="M0 0 L6 3 L0 6 z" fill="#888"/></marker></defs>'
-            + "".join(lines + parts) + "</svg>")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total + 16:.0f}" height="{height}" font-family="sans-serif" font-size="11" text-anchor="middle">'
+        '<defs><marker id="tip" markerWidth="7" markerHeight="7" refX="6" refY="3" orient="auto"><path d="M0 0 L6 3 L0 6 z" fill="#888"/></marker></defs>'
+        + "".join(lines + parts)
+        + "</svg>"
+    )

@@ -2,11 +2,11 @@
 """Plugins that came as Python packages: those whose distribution has an entry point of the group `tenon.plugins`.
 
     [project.entry-points."tenon.plugins"]
-    cube = "tenon_cube"                  # a module: the folder that it stands in is searched; it is not imported (those above it are)
-    cube = "tenon_cube.where:plugins"    # a function, which gives a folder, a library, or a list of them
+    cube = "tenon_cube"                  # a module: the folder that it stands in is searched; it is not imported (those
+    above it are) cube = "tenon_cube.where:plugins"    # a function, which gives a folder, a library, or a list of them
 
-They are searched as if they stood at the end of TENON_PLUGIN_PATH. An entry point that cannot be used is a warning, and the others count. This module needs
-nothing but Python: the command `tenon` reads it without the package around it.
+They are searched as if they stood at the end of TENON_PLUGIN_PATH. An entry point that cannot be used is a warning, and
+the others count. This module needs nothing but Python: the command `tenon` reads it without the package around it.
 """
 
 import importlib
@@ -32,14 +32,17 @@ def _read(path):
 
 
 def _distributions():
-    """(name and version, text of its entry points) of each distribution that has any of the group; the first of a name on sys.path counts, as for Python.
+    """(name and version, text of its entry points) of each distribution that has any of the group; the first of a name
+    on sys.path counts, as for Python.
 
     Without importlib.metadata, which takes 15 ms to be imported and reads much more of each.
     """
     names = set()
     for folder in sys.path:
         try:
-            found = sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith((".dist-info", ".egg-info")))
+            found = sorted(
+                entry.path for entry in os.scandir(folder or ".") if entry.name.endswith((".dist-info", ".egg-info"))
+            )
         except OSError:
             continue
         for path in found:
@@ -105,11 +108,16 @@ def _checked(path):
 
 
 def _warn(distribution, what, error):
-    warnings.warn(f"plugins of the distribution '{distribution}' are left out: {what}: {type(error).__name__}: {error}", PluginPackageWarning, stacklevel=3)
+    warnings.warn(
+        f"plugins of the distribution '{distribution}' are left out: {what}: {type(error).__name__}: {error}",
+        PluginPackageWarning,
+        stacklevel=3,
+    )
 
 
 def plugin_paths():
-    """The folders and libraries that installed distributions give, each once; warns of each entry point that cannot be used."""
+    """The folders and libraries that installed distributions give, each once; warns of each entry point that cannot be
+    used."""
     paths = []
     for distribution, text in _distributions():
         try:

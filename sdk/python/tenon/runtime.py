@@ -22,7 +22,11 @@ class Device(NamedTuple):
     dlpack: tuple  # DLPack's device type and number
 
     def __repr__(self):
-        return f"<tenon.Device {self.name} {self.model!r}>" if not self.problem else f"<tenon.Device of {self.plugin}: {self.problem}>"
+        return (
+            f"<tenon.Device {self.name} {self.model!r}>"
+            if not self.problem
+            else f"<tenon.Device of {self.plugin}: {self.problem}>"
+        )
 
 
 class LoadReport(NamedTuple):
@@ -61,13 +65,23 @@ _default_lock = threading.Lock()
 class Runtime(_core.RuntimeBase):
     """Loaded plugins. `with runtime:` makes it the default one of the thread.
 
-    plugins: files to load besides those that are installed, those of other Python packages too (plugin_packages.py). options: {"tenon.cpu": {"key": "value"}}.
-    search=False: nothing but `plugins`. threads: of a step, the caller's included; 0: as many as cores. A plugin in `plugins` that cannot be loaded is an
-    error; of the others reports() tells.
+    plugins: files to load besides those that are installed, those of other Python packages too (plugin_packages.py).
+    options: {"tenon.cpu": {"key": "value"}}. search=False: nothing but `plugins`. threads: of a step, the caller's
+    included; 0: as many as cores. A plugin in `plugins` that cannot be loaded is an error; of the others reports()
+    tells.
     """
 
-    def __init__(self, plugins=(), options: Optional[Dict[str, Dict[str, str]]] = None, *, search: bool = True, threads: int = 0,
-                 log_level: int = 0, task: str = "", tuning_folder: str = ""):
+    def __init__(
+        self,
+        plugins=(),
+        options: Optional[Dict[str, Dict[str, str]]] = None,
+        *,
+        search: bool = True,
+        threads: int = 0,
+        log_level: int = 0,
+        task: str = "",
+        tuning_folder: str = "",
+    ):
         options = _with_plugin_packages(options or {}) if search else options or {}
         super().__init__([str(path) for path in plugins], options, search, threads, log_level, task, str(tuning_folder))
         self._definitions = {}
@@ -123,7 +137,8 @@ def _stack():
 
 
 def default_runtime() -> Runtime:
-    """The runtime of the innermost `with runtime:` of this thread, or the process's own, which is made at its first use."""
+    """The runtime of the innermost `with runtime:` of this thread, or the process's own, which is made at its first
+    use."""
     global _default
     if _stack():
         return _stack()[-1]

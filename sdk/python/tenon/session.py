@@ -81,13 +81,15 @@ class _Fetches:
 class Session(_core.SessionBase):
     """Runs parts of a graph, and holds the values of its variables. It sees what the graph has when a step begins.
 
-    options: those of `tenon_session_options` by their names: device, placement, soft_placement, seed, memory_limit, executor ("auto", "dynamic"), precision
-    ("strict", "bfloat16", ..., "int8"), calibration (the text of what `tenon run --calibrate` wrote, for "int8"), optimize, compile, check_numerics (the first NaN or infinity that a node makes is an error that names it), watch, master, ...
-    Variables whose nodes name no container are the session's own; with share_state=True they are the runtime's, and outlive the session.
+    options: those of `tenon_session_options` by their names: device, placement, soft_placement, seed, memory_limit,
+    executor ("auto", "dynamic"), precision ("strict", "bfloat16", ..., "int8"), calibration (the text of what `tenon
+    run --calibrate` wrote, for "int8"), optimize, compile, check_numerics (the first NaN or infinity that a node makes
+    is an error that names it), watch, master, ... Variables whose nodes name no container are the session's own; with
+    share_state=True they are the runtime's, and outlive the session.
 
-    Fetches are Outputs, names ("node:1") or Operations, which are run and give None; alone, in a list, a tuple or a dict, and the results come in the same form. A result is a
-    read-only NumPy array over the tensor's own memory; strings are arrays of bytes objects; what NumPy cannot hold (variants, what stays on a device) is a
-    tenon.Tensor.
+    Fetches are Outputs, names ("node:1") or Operations, which are run and give None; alone, in a list, a tuple or a
+    dict, and the results come in the same form. A result is a read-only NumPy array over the tensor's own memory;
+    strings are arrays of bytes objects; what NumPy cannot hold (variants, what stays on a device) is a tenon.Tensor.
     """
 
     def __init__(self, graph: Optional[Graph] = None, *, runtime: Optional[Runtime] = None, **options):
@@ -100,31 +102,63 @@ class Session(_core.SessionBase):
         self._seen = 0
         self._types = {}
 
-    def run(self, fetches=(), feeds: Optional[dict] = None, *, targets=(), timeout: Optional[float] = None, cancellation=None,
-            trace: Optional[Trace] = None, watch=None):
-        """One step. feeds: values by Outputs or names. targets: nodes to run besides. timeout: seconds. trace: a Trace that is filled.
-        watch(node, op, device, output, value): called for each value that a kernel makes, from any thread; what it raises ends the step. For sessions with the
-        option watch=True."""
+    def run(
+        self,
+        fetches=(),
+        feeds: Optional[dict] = None,
+        *,
+        targets=(),
+        timeout: Optional[float] = None,
+        cancellation=None,
+        trace: Optional[Trace] = None,
+        watch=None,
+    ):
+        """One step. feeds: values by Outputs or names. targets: nodes to run besides. timeout: seconds. trace: a Trace
+        that is filled. watch(node, op, device, output, value): called for each value that a kernel makes, from any
+        thread; what it raises ends the step. For sessions with the option watch=True."""
         self._look_at_graph()
         wanted = _Fetches(fetches)
         names = list(feeds or ())
-        values, text = self._run(names, list((feeds or {}).values()), [self._type_of(name) for name in names], wanted.names,
-                                 wanted.targets + _nodes(targets), timeout, cancellation, trace is not None, watch)
+        values, text = self._run(
+            names,
+            list((feeds or {}).values()),
+            [self._type_of(name) for name in names],
+            wanted.names,
+            wanted.targets + _nodes(targets),
+            timeout,
+            cancellation,
+            trace is not None,
+            watch,
+        )
         if trace is not None:
             trace.text = text
         return wanted.pack(values)
 
-    def prepare(self, fetches=(), feeds=(), *, targets=(), feed_devices=(), fetch_devices=(), timeout: Optional[float] = None) -> "_core.Callable":
-        """A function of the feeds that runs this part of the graph, planned once. feed_devices, fetch_devices: where each lies or stays, "" for the
-        host's memory."""
+    def prepare(
+        self, fetches=(), feeds=(), *, targets=(), feed_devices=(), fetch_devices=(), timeout: Optional[float] = None
+    ) -> "_core.Callable":
+        """A function of the feeds that runs this part of the graph, planned once. feed_devices, fetch_devices: where
+        each lies or stays, "" for the host's memory."""
         self._look_at_graph()
         wanted = _Fetches(fetches)
         names = list(feeds) if isinstance(feeds, (list, tuple)) else [feeds]
-        return _core._prepare(self, names, [self._type_of(name) for name in names], wanted.names, wanted.targets + _nodes(targets), wanted.kind,
-                             wanted.positions, wanted.keys, list(feed_devices), list(fetch_devices), timeout)
+        return _core._prepare(
+            self,
+            names,
+            [self._type_of(name) for name in names],
+            wanted.names,
+            wanted.targets + _nodes(targets),
+            wanted.kind,
+            wanted.positions,
+            wanted.keys,
+            list(feed_devices),
+            list(fetch_devices),
+            timeout,
+        )
 
     def partial_run(self, fetches, feeds, *, targets=()) -> "PartialRun":
-        """One step whose feeds arrive in several calls; says all that will be fed, fetched and run. Nothing runs yet."""
+        """One step whose feeds arrive in several calls; says all that will be fed, fetched and run. Nothing runs
+        yet."""
         self._look_at_graph()
         return PartialRun(self, _Fetches(list(fetches)), list(feeds), targets)
 
@@ -148,8 +182,9 @@ class Session(_core.SessionBase):
         self._extend(bytes(graph_def))
 
     def close(self):
-        """Ends the steps that run, whose callers get a CancelledError, and lets go of the session's variables when the last of them has ended. What was prepared before goes on being
-        of use, and keeps the session's variables, until it is let go of."""
+        """Ends the steps that run, whose callers get a CancelledError, and lets go of the session's variables when the
+        last of them has ended. What was prepared before goes on being of use, and keeps the session's variables, until
+        it is let go of."""
         self._close()
 
     def __enter__(self):
@@ -185,9 +220,11 @@ class Session(_core.SessionBase):
 
 
 class PartialRun:
-    """A step that goes on where it was: `with session.partial_run([first, second], [a, b]) as step: x = step.run(first, {a: 1}); y = step.run(second, {b: x})`.
+    """A step that goes on where it was: `with session.partial_run([first, second], [a, b]) as step: x = step.run(first,
+    {a: 1}); y = step.run(second, {b: x})`.
 
-    Each feed and each fetch is given once. A fetch whose feeds are not all there is a FailedPreconditionError, which loses nothing.
+    Each feed and each fetch is given once. A fetch whose feeds are not all there is a FailedPreconditionError, which
+    loses nothing.
     """
 
     def __init__(self, session, wanted, feeds, targets):
@@ -199,9 +236,20 @@ class PartialRun:
             raise FailedPreconditionError("the partial run is closed")
         wanted = _Fetches(fetches)
         if wanted.targets:
-            raise InvalidArgumentError(f"a call of a partial run fetches values; '{wanted.targets[0].name}' runs as soon as what it needs is fed")
+            raise InvalidArgumentError(
+                f"a call of a partial run fetches values; '{wanted.targets[0].name}' runs as soon as what it needs is fed"
+            )
         names = list(feeds or ())
-        return wanted.pack(self._box._run(names, list((feeds or {}).values()), [self._session._type_of(name) for name in names], wanted.names, timeout, cancellation))
+        return wanted.pack(
+            self._box._run(
+                names,
+                list((feeds or {}).values()),
+                [self._session._type_of(name) for name in names],
+                wanted.names,
+                timeout,
+                cancellation,
+            )
+        )
 
     def close(self):
         """Lets go of what the step has computed."""

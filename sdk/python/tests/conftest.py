@@ -10,7 +10,9 @@ import pytest
 
 import tenon
 
-BUILD = pathlib.Path(os.environ["TENON_BUILD_DIR"]) if "TENON_BUILD_DIR" in os.environ else None  # None: the package is installed, from a wheel
+BUILD = (
+    pathlib.Path(os.environ["TENON_BUILD_DIR"]) if "TENON_BUILD_DIR" in os.environ else None
+)  # None: the package is installed, from a wheel
 SOURCE = pathlib.Path(os.environ["TENON_SOURCE_DIR"])
 MODELS = SOURCE / "tests" / "golden" / "models"
 
@@ -35,7 +37,9 @@ def cube(tmp_path_factory):
         pytest.skip("there is no C compiler `cc`")
     path = tmp_path_factory.mktemp("plugin") / "tenon_cube.so"
     source = SOURCE / "sdk" / "templates" / "op_plugin" / "cube.c"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-I{tenon.include_dir()}", str(source), "-o", str(path)], check=True)
+    subprocess.run(
+        ["cc", "-O1", "-shared", "-fPIC", f"-I{tenon.include_dir()}", str(source), "-o", str(path)], check=True
+    )
     return path
 
 

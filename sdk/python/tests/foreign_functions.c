@@ -7,8 +7,8 @@
 /* z = x + y * n * f, or minus that product; word must be "ok". Of float32 in rows without gaps. */
 TVM_FFI_DLL_EXPORT int __tvm_ffi_add_scaled(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
   (void)self;
-  if (count != 7 || args[0].type_index != kTVMFFIDLTensorPtr || args[3].type_index != kTVMFFIInt || args[4].type_index != kTVMFFIFloat ||
-      args[5].type_index != kTVMFFIBool || args[6].type_index != kTVMFFIRawStr) {
+  if (count != 7 || args[0].type_index != kTVMFFIDLTensorPtr || args[3].type_index != kTVMFFIInt ||
+      args[4].type_index != kTVMFFIFloat || args[5].type_index != kTVMFFIBool || args[6].type_index != kTVMFFIRawStr) {
     TVMFFIErrorSetRaisedFromCStr("TypeError", "other arguments are wanted");
     return -1;
   }
@@ -26,8 +26,8 @@ TVM_FFI_DLL_EXPORT int __tvm_ffi_add_scaled(void* self, const TVMFFIAny* args, i
   for (int32_t i = 0; i < x->ndim; ++i) elements *= x->shape[i];
   if (x->ndim > 0 && x->strides[x->ndim - 1] != 1) return -1;
   for (int64_t i = 0; i < elements; ++i)
-    ((float*)((char*)z->data + z->byte_offset))[i] =
-        ((const float*)((char*)x->data + x->byte_offset))[i] + times * ((const float*)((char*)y->data + y->byte_offset))[i];
+    ((float*)((char*)z->data + z->byte_offset))[i] = ((const float*)((char*)x->data + x->byte_offset))[i] +
+                                                     times * ((const float*)((char*)y->data + y->byte_offset))[i];
   result->type_index = kTVMFFINone;
   return 0;
 }

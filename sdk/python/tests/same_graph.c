@@ -33,8 +33,9 @@ typedef struct Node {
 } Node;
 
 static tenon_output add(tenon_app_graph* graph, const Node* node) {
-  tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = span(node->op), .name = span(node->name), .inputs = node->inputs, .input_count = node->input_count,
-                          .attrs = node->attrs, .attr_count = node->attr_count};
+  tenon_node_spec spec = {
+      TENON_HEAD(tenon_node_spec),      .op = span(node->op), .name = span(node->name),      .inputs = node->inputs,
+      .input_count = node->input_count, .attrs = node->attrs, .attr_count = node->attr_count};
   tenon_output output = {-1, 0, 0};
   if (failure == NULL) check(tenon_graph_add_node(graph, &spec, span(node->device), &output.node));
   return output;
@@ -60,12 +61,23 @@ static void define_twice(tenon_app_graph* graph) {
   static const tenon_shape unknown = {NULL, -1, 0};
   tenon_app_graph* body = NULL;
   check(tenon_graph_create_body(graph, &body));
-  const Node argument = {"Placeholder", "x0", "", {{0}}, 0, {attr("dtype", TENON_ATTR_TYPE, &dtype), attr("shape", TENON_ATTR_SHAPE, &unknown)}, 2};
+  const Node argument = {"Placeholder",
+                         "x0",
+                         "",
+                         {{0}},
+                         0,
+                         {attr("dtype", TENON_ATTR_TYPE, &dtype), attr("shape", TENON_ATTR_SHAPE, &unknown)},
+                         2};
   const tenon_output x = add(body, &argument);
   const Node sum = {.op = "AddV2", .name = "", .device = "", .inputs = {x, x}, .input_count = 2};
   const tenon_output y = add(body, &sum);
   const tenon_named_output input = {TENON_SPAN("x0"), x}, output = {TENON_SPAN("y0"), y};
-  const tenon_function_spec spec = {TENON_HEAD(tenon_function_spec), .name = span("twice"), .body = body, .inputs = &input, .input_count = 1, .outputs = &output,
+  const tenon_function_spec spec = {TENON_HEAD(tenon_function_spec),
+                                    .name = span("twice"),
+                                    .body = body,
+                                    .inputs = &input,
+                                    .input_count = 1,
+                                    .outputs = &output,
                                     .output_count = 1};
   if (failure == NULL) check(tenon_graph_add_function(graph, &spec));
   tenon_graph_release(body);
@@ -84,18 +96,31 @@ int main(void) {
   check(tenon_runtime_create(&options, &runtime));
   if (failure == NULL) check(tenon_graph_create(runtime, &graph));
   if (failure == NULL) {
-    const Node placeholder = {"Placeholder", "x", "", {{0}}, 0, {attr("dtype", TENON_ATTR_TYPE, &dtype), attr("shape", TENON_ATTR_SHAPE, &shape)}, 2};
+    const Node placeholder = {"Placeholder",
+                              "x",
+                              "",
+                              {{0}},
+                              0,
+                              {attr("dtype", TENON_ATTR_TYPE, &dtype), attr("shape", TENON_ATTR_SHAPE, &shape)},
+                              2};
     const tenon_output x = add(graph, &placeholder);
     tenon_graph_set_scope(graph, span("layer"));
     tenon_graph_set_device(graph, span("CPU:0"));
     const tenon_output w = constant(graph, TENON_DT_FLOAT, 6, 1, numbers);
-    const Node reshape = {.op = "Reshape", .name = "", .device = "", .inputs = {w, constant(graph, TENON_DT_INT32, 2, 1, sizes)}, .input_count = 2};
-    const Node product = {"MatMul", "product", "", {x, add(graph, &reshape)}, 2, {attr("transpose_b", TENON_ATTR_BOOL, &no)}, 1};
+    const Node reshape = {.op = "Reshape",
+                          .name = "",
+                          .device = "",
+                          .inputs = {w, constant(graph, TENON_DT_INT32, 2, 1, sizes)},
+                          .input_count = 2};
+    const Node product = {
+        "MatMul", "product", "", {x, add(graph, &reshape)}, 2, {attr("transpose_b", TENON_ATTR_BOOL, &no)}, 1};
     const tenon_output y = add(graph, &product);
     tenon_graph_set_scope(graph, span(""));
     tenon_graph_set_device(graph, span(""));
     check(tenon_graph_set_control_inputs(graph, &y.node, 1));
-    const Node sum = {"Sum", "", "", {y, constant(graph, TENON_DT_INT32, 0, 0, &axis)}, 2, {attr("keep_dims", TENON_ATTR_BOOL, &yes)}, 1};
+    const Node sum = {
+        "Sum", "", "", {y, constant(graph, TENON_DT_INT32, 0, 0, &axis)}, 2, {attr("keep_dims", TENON_ATTR_BOOL, &yes)},
+        1};
     add(graph, &sum);
     check(tenon_graph_set_control_inputs(graph, NULL, 0));
     struct tenon_gradient dx;
@@ -107,7 +132,8 @@ int main(void) {
   tenon_text* bytes = NULL;
   if (failure == NULL) check(tenon_graph_export(graph, &bytes));
   if (failure == NULL) fwrite(tenon_text_span(bytes).data, 1, (size_t)tenon_text_span(bytes).size, stdout);
-  if (failure != NULL) fprintf(stderr, "%.*s\n", (int)tenon_status_message(failure).size, tenon_status_message(failure).data);
+  if (failure != NULL)
+    fprintf(stderr, "%.*s\n", (int)tenon_status_message(failure).size, tenon_status_message(failure).data);
   const int failed = failure != NULL;
   tenon_status_release(failure);
   tenon_text_release(bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the GraphDef of a small graph to standard output; test_graph.py builds the same one in Python, and compares the bytes.
+// Writes the GraphDef of a small graph to standard output; test_graph.py builds the same one in Python, and compares
+// the bytes.
 #include <iostream>
 
 #include "tenon/tenon.h"
@@ -24,7 +25,11 @@ int main() {
     graph.Op("Sum", {y, graph.Const(0)}, {{"keep_dims", true}});
   }
   graph.Gradients({y}, {x});
-  const Function twice = Define(graph, "twice", [](Graph& body, const std::vector<Output>& v) { return body.Op("AddV2", {v[0], v[0]}); }, {{DType::kFloat}});
+  const Function twice = Define(graph, "twice",
+                                [](Graph& body, const std::vector<Output>& v) {
+                                  return body.Op("AddV2", {v[0], v[0]});
+                                },
+                                {{DType::kFloat}});
   graph.Call(twice, {y});
   const Result<std::string> bytes = graph.Export();
   if (!bytes.ok()) std::cerr << bytes.status() << "\n";

@@ -42,7 +42,10 @@ def train_on(master):
         step = session.prepare(y, [x])
         assert step([2.0, 1.0]).tolist() == [6.0, 22.0]
         tasks = session.tasks()
-        assert sorted(task["name"].split("/task")[0].split("job:")[1].split("/")[0] for task in tasks) == ["ps", "worker"]
+        assert sorted(task["name"].split("/task")[0].split("job:")[1].split("/")[0] for task in tasks) == [
+            "ps",
+            "worker",
+        ]
         with pytest.raises(tenon.InvalidArgumentError, match="x"):
             session.run(y, {x: [1.0, 2.0, 3.0]})
 
@@ -50,7 +53,10 @@ def train_on(master):
 def test_a_cluster_in_one_process():
     cluster = {"ps": [address()], "worker": [address()]}
     with tenon.Worker(cluster, "ps", threads=1) as ps, tenon.Worker(cluster, "worker", threads=1) as worker:
-        assert repr(ps).startswith("<tenon.Worker /job:ps/task:0 at loopback://") and worker.address == cluster["worker"][0]
+        assert (
+            repr(ps).startswith("<tenon.Worker /job:ps/task:0 at loopback://")
+            and worker.address == cluster["worker"][0]
+        )
         train_on(worker.address)
         families = {family["name"]: family for family in worker.metrics()}
         assert sum(sample["value"] for sample in families["tenon_worker_steps_total"]["samples"]) > 0
@@ -90,8 +96,15 @@ def test_a_cluster_of_processes():
     if not os.path.exists(os.path.join(folder, "tenon_shm.so")):
         pytest.skip("this build has no shm transport")
     cluster = {"ps": [address("shm")], "worker": [address("shm")]}
-    processes = [subprocess.Popen([sys.executable, "-c", WORKER, json.dumps(cluster), job], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-                 for job in cluster]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, json.dumps(cluster), job],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for job in cluster
+    ]
     try:
         for process, addresses in zip(processes, cluster.values()):
             assert process.stdout.readline().strip() == addresses[0]
@@ -123,7 +136,12 @@ class Tasks:
             self.start(job)
 
     def start(self, job):
-        self.processes[job] = subprocess.Popen([sys.executable, "-c", WORKER, json.dumps(self.cluster), job], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.processes[job] = subprocess.Popen(
+            [sys.executable, "-c", WORKER, json.dumps(self.cluster), job],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self.processes[job].stdout.readline().strip() == self.cluster[job][0]
 
     def kill(self, job):
@@ -155,7 +173,18 @@ def line_on_tasks(folder, on_step, **options):
             values = np.random.default_rng(step).uniform(-1, 1, 8).astype(np.float32)
             return values, 2 * values
 
-        return graph, tenon.train.Trainer(model, loss=loss, update=update, feeds=[x, y], feed=feed, steps=40, checkpoint_folder=folder, checkpoint_steps=10, on_step=on_step, **options)
+        return graph, tenon.train.Trainer(
+            model,
+            loss=loss,
+            update=update,
+            feeds=[x, y],
+            feed=feed,
+            steps=40,
+            checkpoint_folder=folder,
+            checkpoint_steps=10,
+            on_step=on_step,
+            **options,
+        )
 
 
 def test_a_trainer_goes_on_after_a_task_is_lost(tmp_path):

@@ -32,19 +32,37 @@ def test_elements_are_transformed(graph):
     assert plain(ten.skip(8).enumerate(5)) == [(5, 8), (6, 9)]
     assert plain(ten.take(2).concatenate(ten.skip(9)).cache().prefetch()) == [0, 1, 9]
     assert plain(data.range(3).flat_map(data.range)) == [0, 0, 1]
-    assert plain(data.range(1, 4).interleave(lambda x: data.from_tensors(x).repeat(2), cycle_length=2)) == [1, 2, 1, 2, 3, 3]
-    assert plain(data.range(1, 4).interleave(lambda x: data.from_tensors(x).repeat(2), num_parallel_calls=2, cycle_length=2)) == [1, 2, 1, 2, 3, 3]
-    assert plain(data.range(7).window(3, shift=2, drop_remainder=True).flat_map(lambda w: w.batch(3))) == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
+    assert plain(data.range(1, 4).interleave(lambda x: data.from_tensors(x).repeat(2), cycle_length=2)) == [
+        1,
+        2,
+        1,
+        2,
+        3,
+        3,
+    ]
+    assert plain(
+        data.range(1, 4).interleave(lambda x: data.from_tensors(x).repeat(2), num_parallel_calls=2, cycle_length=2)
+    ) == [1, 2, 1, 2, 3, 3]
+    assert plain(data.range(7).window(3, shift=2, drop_remainder=True).flat_map(lambda w: w.batch(3))) == [
+        [0, 1, 2],
+        [2, 3, 4],
+        [4, 5, 6],
+    ]
     assert plain(ten.scan(tenon.constant(0, "int64"), lambda total, x: (total + x, total + x)).skip(8)) == [36, 45]
     assert plain(data.from_tensor_slices([3, 1, 3, 3, 2]).unique()) == [3, 1, 2]
     total = ten.reduce(tenon.constant(0, "int64"), lambda sum, x: sum + x)
-    assert [value.item() for value in tenon.Session(graph).run([total, ten.cardinality(), ten.repeat().cardinality()])] == [45, 10, -1]
+    assert [
+        value.item() for value in tenon.Session(graph).run([total, ten.cardinality(), ten.repeat().cardinality()])
+    ] == [45, 10, -1]
 
 
 def test_elements_are_tuples_and_dicts(graph):
     rows = data.from_tensor_slices({"x": numpy.arange(6, dtype="f").reshape(3, 2), "name": ["a", "b", "c"]})
     assert rows.element_spec["x"] == data.ElementSpec(tenon.float32, (2,))
-    assert plain(rows.map(lambda e: {"sum": tenon.ops.Sum(e["x"], [0]), "name": e["name"]}).take(2)) == [{"sum": 1.0, "name": b"a"}, {"sum": 5.0, "name": b"b"}]
+    assert plain(rows.map(lambda e: {"sum": tenon.ops.Sum(e["x"], [0]), "name": e["name"]}).take(2)) == [
+        {"sum": 1.0, "name": b"a"},
+        {"sum": 5.0, "name": b"b"},
+    ]
     pairs = data.zip_datasets((data.range(3), (data.range(5, 9), rows)))
     assert plain(pairs.map(lambda a, rest: a + rest[0])) == [5, 7, 9]
     with pytest.raises(tenon.InvalidArgumentError, match="more than 32 deep"):
@@ -69,10 +87,14 @@ def test_sequences_of_about_the_same_length_come_together(graph):
     length = lambda s: tenon.ops.Size(s)
     assert plain(sequences.bucket_by_sequence_length(length, [3, 5], [2, 2, 1], padded_shapes=[None])) == [
         [[1, 0], [2, 2]], [[3, 3, 3, 0], [4, 4, 4, 4]], [[5] * 5], [[6] * 6]]
-    padded = sequences.take(3).bucket_by_sequence_length(length, [4], [2, 1], padded_shapes=[None], padding_values=-1, pad_to_bucket_boundary=True)
+    padded = sequences.take(3).bucket_by_sequence_length(
+        length, [4], [2, 1], padded_shapes=[None], padding_values=-1, pad_to_bucket_boundary=True
+    )
     assert plain(padded) == [[[1, -1, -1], [2, 2, -1]], [[3, 3, 3]]]
     with pytest.raises(tenon.InvalidArgumentError, match="not below the last boundary"):
-        plain(sequences.bucket_by_sequence_length(length, [4], [2, 1], padded_shapes=[None], pad_to_bucket_boundary=True))
+        plain(
+            sequences.bucket_by_sequence_length(length, [4], [2, 1], padded_shapes=[None], pad_to_bucket_boundary=True)
+        )
     with pytest.raises(tenon.InvalidArgumentError, match="one positive batch size more"):
         sequences.bucket_by_sequence_length(length, [3, 3], [2, 2, 2])
 
@@ -90,9 +112,17 @@ def test_files_are_read(graph, tmp_path):
 
 def test_what_is_wrong_is_said_when_it_is_built(graph):
     ten = data.range(10)
-    for wrong, why in ((lambda: ten.flat_map(lambda x: x), "gives a Dataset"), (lambda: ten.concatenate(data.from_tensors("text")), "concatenate"),
-                       (lambda: ten.padded_batch(2, ([], [])), "list of sizes"), (lambda: ten.enumerate().padded_batch(2, ([],)), "form"), (lambda: ten.scan(0, lambda s, x: s), "pair"), (lambda: ten.window(2).batch(2), "datasets in elements"),
-                       (lambda: iter(ten.window(2)), "hold datasets"), (lambda: data.zip_datasets((ten, 1)), "takes Datasets"), (lambda: ten.group_by_window(lambda x: x, lambda k, w: w), "window_size")):
+    for wrong, why in (
+        (lambda: ten.flat_map(lambda x: x), "gives a Dataset"),
+        (lambda: ten.concatenate(data.from_tensors("text")), "concatenate"),
+        (lambda: ten.padded_batch(2, ([], [])), "list of sizes"),
+        (lambda: ten.enumerate().padded_batch(2, ([],)), "form"),
+        (lambda: ten.scan(0, lambda s, x: s), "pair"),
+        (lambda: ten.window(2).batch(2), "datasets in elements"),
+        (lambda: iter(ten.window(2)), "hold datasets"),
+        (lambda: data.zip_datasets((ten, 1)), "takes Datasets"),
+        (lambda: ten.group_by_window(lambda x: x, lambda k, w: w), "window_size"),
+    ):
         with pytest.raises(tenon.InvalidArgumentError, match=why):
             wrong()
 
@@ -107,7 +137,14 @@ def line(runtime, **options):
         error = batch.next * slope.value - 2.0 * batch.next
         loss = tenon.ops.Mean(error * error, [0])
         losses = []
-        trainer = train.Trainer(model, loss=loss, update=train.minimize(model, loss, 0.5), input=batch, on_step=lambda report: losses.append(report["loss"]), **options)
+        trainer = train.Trainer(
+            model,
+            loss=loss,
+            update=train.minimize(model, loss, 0.5),
+            input=batch,
+            on_step=lambda report: losses.append(report["loss"]),
+            **options
+        )
         report = trainer.run(tenon.Session(graph, device="TPU:0"))
     return losses, report
 
@@ -165,7 +202,9 @@ def test_queue_runners_of_a_model_fill_its_queues(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("1\n2\n3\n")
     (tmp_path / "b.txt").write_text("4\n")
     model = tenon.load(SOURCE / "tests" / "golden" / "input_queues.meta", allow_files=True)
-    assert [runner.queue for runner in model.queue_runners] and model.queue_runners[0].closed[0] is tenon.OutOfRangeError
+    assert [runner.queue for runner in model.queue_runners] and model.queue_runners[0].closed[
+        0
+    ] is tenon.OutOfRangeError
     model.session.run(targets=["init"])
     got = []
     with train.Coordinator() as coordinator:

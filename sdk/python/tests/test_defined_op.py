@@ -15,7 +15,13 @@ import tenon
 FLOATS = "T: {float, double}"
 
 
-@tenon.op(inputs="x: T, y: T", outputs="z: T", attrs=FLOATS, shape="x", gradient=lambda x, y, dz: (dz * x / np.hypot(x, y), dz * y / np.hypot(x, y)))
+@tenon.op(
+    inputs="x: T, y: T",
+    outputs="z: T",
+    attrs=FLOATS,
+    shape="x",
+    gradient=lambda x, y, dz: (dz * x / np.hypot(x, y), dz * y / np.hypot(x, y)),
+)
 def hypot(x, y):
     """The longest side."""
     return np.hypot(x, y)
@@ -53,7 +59,13 @@ def test_its_gradient_is_the_function_that_it_names():
 
 
 def test_a_gradient_that_is_none_is_zero_and_integers_have_none():
-    @tenon.op(inputs="x: float, n: int32, w: float", outputs="y: float", shape="x", gradient=lambda x, n, w, dy: (dy * n, None))
+
+    @tenon.op(
+        inputs="x: float, n: int32, w: float",
+        outputs="y: float",
+        shape="x",
+        gradient=lambda x, n, w, dy: (dy * n, None),
+    )
     def times(x, n, w):
         return x * n
 
@@ -84,8 +96,13 @@ def test_without_a_gradient_asking_for_one_names_the_op_and_false_is_no_error():
 def test_attributes_come_by_name():
     seen = {}
 
-    @tenon.op(name="Test>Attributes", inputs="x: T", outputs="y: T", shape="x",
-              attrs="T: {float, int32}; i: int = 2; f: float = 0.5; b: bool = true; s: string = 'é'; l: list(int) = [1, 2]; d: type = DT_INT64; h: shape = [2, ?]")
+    @tenon.op(
+        name="Test>Attributes",
+        inputs="x: T",
+        outputs="y: T",
+        shape="x",
+        attrs="T: {float, int32}; i: int = 2; f: float = 0.5; b: bool = true; s: string = 'é'; l: list(int) = [1, 2]; d: type = DT_INT64; h: shape = [2, ?]",
+    )
     def scale(x, i, **others):
         seen.update(others, i=i)
         return x * i
@@ -129,7 +146,11 @@ def test_strings_both_ways():
         x = tenon.placeholder("string", [None, None])
         made = upper(x)
         text, size = run([made.y, made.n], {x: [["ab", "c\0d"], ["", "é"]]})
-    assert text.tolist() == [[b"AB", b"C\0D"], [b"", "é".encode().upper()]] and size.tolist() == [[2, 3], [0, 2]] and size.dtype == np.int64
+    assert (
+        text.tolist() == [[b"AB", b"C\0D"], [b"", "é".encode().upper()]]
+        and size.tolist() == [[2, 3], [0, 2]]
+        and size.dtype == np.int64
+    )
 
 
 def test_no_input_no_output_and_state():
@@ -154,7 +175,13 @@ def test_no_input_no_output_and_state():
 
 
 def test_a_function_says_the_shapes():
-    @tenon.op(inputs="x: float", outputs="y: float, n: int32", attrs="times: int = 2", shape=lambda x, times: (None if x is None else (*x, times), ()))
+
+    @tenon.op(
+        inputs="x: float",
+        outputs="y: float, n: int32",
+        attrs="times: int = 2",
+        shape=lambda x, times: (None if x is None else (*x, times), ()),
+    )
     def repeat(x, times):
         return np.repeat(x[..., None], times, -1), x.size
 
@@ -184,12 +211,19 @@ def test_a_value_that_is_not_of_the_shape_or_type_that_was_promised_is_an_error(
             run(fraction(x), {x: [1.0, 2.0]})
 
 
-@pytest.mark.parametrize("raised, caught, words", [
-    (ZeroDivisionError("no"), tenon.InvalidArgumentError, r"ZeroDivisionError: no \(test_defined_op.py, line \d+, in fail\)"),
-    (KeyError("k"), tenon.NotFoundError, "KeyError: 'k'"),
-    (RuntimeError("odd"), tenon.UnknownError, "RuntimeError: odd"),
-    (tenon.UnavailableError("later"), tenon.UnavailableError, "later"),
-])
+@pytest.mark.parametrize(
+    "raised, caught, words",
+    [
+        (
+            ZeroDivisionError("no"),
+            tenon.InvalidArgumentError,
+            r"ZeroDivisionError: no \(test_defined_op.py, line \d+, in fail\)",
+        ),
+        (KeyError("k"), tenon.NotFoundError, "KeyError: 'k'"),
+        (RuntimeError("odd"), tenon.UnknownError, "RuntimeError: odd"),
+        (tenon.UnavailableError("later"), tenon.UnavailableError, "later"),
+    ],
+)
 def test_what_it_raises_is_the_steps_error(raised, caught, words):
     @tenon.op(inputs="x: float", outputs="y: float", name="Test>Fails" + type(raised).__name__)
     def fail(x):
@@ -246,7 +280,8 @@ def lines_of(error):
 
 
 def failing(name, held=None, wait=None, **options):
-    """An op of which each run fails, with the value that it got, and whose frame keeps a Held that `held` gets a weak reference to."""
+    """An op of which each run fails, with the value that it got, and whose frame keeps a Held that `held` gets a weak
+    reference to."""
 
     @tenon.op(inputs="x: float", outputs="y: float", name=name, **options)
     def fail(x):
@@ -277,7 +312,12 @@ def test_what_it_raises_is_the_errors_cause_and_goes_with_it():
                 call()
             cause = caught.value.__cause__
             assert type(cause) is ZeroDivisionError and cause.args == ("no 3",) and lines_of(cause)[-1] == "fail"
-            assert "ZeroDivisionError: no 3" in "".join(traceback.format_exception(type(caught.value), caught.value, caught.value.__traceback__)).split("direct cause")[0]
+            assert (
+                "ZeroDivisionError: no 3"
+                in "".join(
+                    traceback.format_exception(type(caught.value), caught.value, caught.value.__traceback__)
+                ).split("direct cause")[0]
+            )
             assert held[-1]() is not None  # as the error lives
             del cause, caught
             assert all_gone(held)
@@ -361,14 +401,24 @@ def test_causes_of_gradients_shapes_sessions_inside_and_training():
         assert str(caught.value.__cause__) == "shapeless"
         with pytest.raises(tenon.InvalidArgumentError, match="no 7") as caught:
             run(outer(x), {x: 7.0})
-        assert type(caught.value.__cause__) is tenon.InvalidArgumentError and type(caught.value.__cause__.__cause__) is ZeroDivisionError
+        assert (
+            type(caught.value.__cause__) is tenon.InvalidArgumentError
+            and type(caught.value.__cause__.__cause__) is ZeroDivisionError
+        )
     with tenon.Graph() as graph:
         model = tenon.train.Model()
         w, x = model.weight("w", (), 1.0), tenon.placeholder("float32", [])
         loss = w.value * 1.0
         checked = failing("Test>Trained")(x)
-        trainer = tenon.train.Trainer(model, loss=loss, metrics={"checked": checked}, update=tenon.train.minimize(model, loss, 0.1), feeds=[x],
-                                      feed=lambda step: [float(step)], steps=3)
+        trainer = tenon.train.Trainer(
+            model,
+            loss=loss,
+            metrics={"checked": checked},
+            update=tenon.train.minimize(model, loss, 0.1),
+            feeds=[x],
+            feed=lambda step: [float(step)],
+            steps=3,
+        )
         with pytest.raises(tenon.InvalidArgumentError, match="no ") as caught:
             trainer.run(tenon.Session(graph))
         assert type(caught.value.__cause__) is ZeroDivisionError
@@ -403,7 +453,13 @@ def test_definitions_that_do_not_hold(given, words):
 
 
 def test_a_shape_function_may_not_change_a_graph():
-    made = tenon.op(lambda x: x, name="Test>Builds", inputs="x: float", outputs="y: float", shape=lambda x: tenon.ops.Shape(tenon.constant(1.0)))
+    made = tenon.op(
+        lambda x: x,
+        name="Test>Builds",
+        inputs="x: float",
+        outputs="y: float",
+        shape=lambda x: tenon.ops.Shape(tenon.constant(1.0)),
+    )
     with tenon.Graph() as graph:
         x = tenon.placeholder("float32", [2])
         count = graph.node_count
@@ -414,7 +470,9 @@ def test_a_shape_function_may_not_change_a_graph():
 
 def test_a_function_that_is_run_before_the_step_may_run_the_same_session():
     sessions = []
-    nested = tenon.op(lambda x: sessions[0].run(sessions[1]) + x, name="Test>Same", inputs="x: float", outputs="y: float", shape="x")
+    nested = tenon.op(
+        lambda x: sessions[0].run(sessions[1]) + x, name="Test>Same", inputs="x: float", outputs="y: float", shape="x"
+    )
     with tenon.Graph() as graph:
         other = tenon.constant(2.0) * 3.0
         y = nested(tenon.constant(1.0))
@@ -424,7 +482,14 @@ def test_a_function_that_is_run_before_the_step_may_run_the_same_session():
 
 def test_a_list_has_no_gradient_and_something_else_is_no_function():
     with pytest.raises(tenon.UnimplementedError, match="'xs' is a list"):
-        tenon.op(lambda xs: xs[0], name="Test>List", inputs="xs: N * float", outputs="y: float", attrs="N: int >= 1", gradient=lambda *_: None)
+        tenon.op(
+            lambda xs: xs[0],
+            name="Test>List",
+            inputs="xs: N * float",
+            outputs="y: float",
+            attrs="N: int >= 1",
+            gradient=lambda *_: None,
+        )
     with pytest.raises(tenon.InvalidArgumentError, match="found 3"):
         tenon.op(3, inputs="", outputs="y: float")
 
@@ -452,7 +517,9 @@ def test_a_name_that_is_defined_again_takes_the_old_ones_place():
             first(x)
         step = tenon.Session(graph).prepare(y, [x])
         assert step(0.0) == 2.0
-        with pytest.raises(tenon.FailedPreconditionError, match="'Test>Again' cannot be defined again: a session uses it"):
+        with pytest.raises(
+            tenon.FailedPreconditionError, match="'Test>Again' cannot be defined again: a session uses it"
+        ):
             define(3.0)
         assert step(1.0) == 3.0
 
@@ -512,7 +579,9 @@ def test_arrays_that_it_keeps_stay_as_they_were():
         session = tenon.Session(y.graph)
         for i in range(5):
             session.run(y, {x: np.full(1000, i, np.float32)})
-    assert [array[0] for array in kept] == [0.0, 2.0, 4.0, 6.0, 8.0] and all((array == array[0]).all() for array in kept)
+    assert [array[0] for array in kept] == [0.0, 2.0, 4.0, 6.0, 8.0] and all(
+        (array == array[0]).all() for array in kept
+    )
 
 
 def test_many_threads_and_a_session_inside():
@@ -568,8 +637,15 @@ def foreign():
 
 
 def test_a_compiled_function_is_a_kernel(foreign):
-    made = tenon.op(foreign.add_scaled, name="Test>Scaled", inputs="x: float, y: float", outputs="z: float", shape="x",
-                    attrs="n: int = 3; f: float = 0.5; negate: bool = false; word: string = 'ok'", gradient=lambda x, y, dz, n, f: (dz, dz * n * f))
+    made = tenon.op(
+        foreign.add_scaled,
+        name="Test>Scaled",
+        inputs="x: float, y: float",
+        outputs="z: float",
+        shape="x",
+        attrs="n: int = 3; f: float = 0.5; negate: bool = false; word: string = 'ok'",
+        gradient=lambda x, y, dz, n, f: (dz, dz * n * f),
+    )
     with tenon.Graph():
         x = tenon.placeholder("float32", [2, None])
         z = made(x, x)
@@ -590,7 +666,10 @@ def test_compiled_functions_run_beside_each_other_without_the_interpreter(foreig
         z = made(made(x, x), x)
         step = tenon.Session(graph).prepare(z, [x])
         wrong = []
-        threads = [threading.Thread(target=lambda k=k: [wrong.append(k) for _ in range(100) if step([float(k)])[0] != 3.0 * k]) for k in range(4)]
+        threads = [
+            threading.Thread(target=lambda k=k: [wrong.append(k) for _ in range(100) if step([float(k)])[0] != 3.0 * k])
+            for k in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -609,7 +688,13 @@ def test_a_function_that_returns_something_is_told_to_write_its_outputs(foreign)
 def test_a_compiled_function_needs_shapes(foreign):
     with pytest.raises(tenon.InvalidArgumentError, match="say their shapes"):
         tenon.op(foreign.add_scaled, name="Test>Shape", inputs="x: float", outputs="y: float")
-    made = tenon.op(foreign.add_scaled, name="Test>Unknown", inputs="x: float, y: float", outputs="y: float", shape=lambda x, y: None)
+    made = tenon.op(
+        foreign.add_scaled,
+        name="Test>Unknown",
+        inputs="x: float, y: float",
+        outputs="y: float",
+        shape=lambda x, y: None,
+    )
     with tenon.Graph():
         x = tenon.placeholder("float32", [])
         with pytest.raises(tenon.Error, match="Test>Unknown"):

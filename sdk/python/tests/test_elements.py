@@ -101,15 +101,25 @@ def test_no_elements(run, graph):
 
 
 def test_what_does_not_fit_is_said(run, graph):
-    x, y, scalar = tenon.placeholder("float32", [4]), tenon.placeholder("float32", [3]), tenon.placeholder("float32", [])
+    x, y, scalar = (
+        tenon.placeholder("float32", [4]),
+        tenon.placeholder("float32", [3]),
+        tenon.placeholder("float32", []),
+    )
     free = tenon.placeholder("float32", [None])
     add = lambda s, *e: s + e[0]
     for make, words in (
         (lambda: tenon.fold(add, scalar, 0.0), "x 0 is a scalar"),
         (lambda: tenon.scan(add, [x, y], 0.0), "xs of 3 and 4 elements"),
         (lambda: tenon.fold(add, [], 0.0), "nothing to go over"),
-        (lambda: tenon.fold(lambda s, e: ops.Cast(s, DstT="int32"), x, 0.0), r"the states are \(float32\); the function gives \(int32\)"),
-        (lambda: tenon.scan(lambda s, e: ops.Pack([s, s]), x, 0.0), r"state 0 begins with the shape \(\) and would go on with \(2,\)"),
+        (
+            lambda: tenon.fold(lambda s, e: ops.Cast(s, DstT="int32"), x, 0.0),
+            r"the states are \(float32\); the function gives \(int32\)",
+        ),
+        (
+            lambda: tenon.scan(lambda s, e: ops.Pack([s, s]), x, 0.0),
+            r"state 0 begins with the shape \(\) and would go on with \(2,\)",
+        ),
         (lambda: tenon.scan(lambda s, e: (s[0],), x, (0.0, 1.0)), "the function gives"),
         (lambda: tenon.map_with_state(lambda s, e: s, x, 0.0), "gives a pair"),
     ):

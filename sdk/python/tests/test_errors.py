@@ -13,7 +13,11 @@ def test_a_wrong_shape_names_node_and_op(graph):
     with pytest.raises(ValueError) as caught:
         tenon.ops.MatMul(x, numpy.ones((4, 2)), name="product")
     error = caught.value
-    assert isinstance(error, tenon.InvalidArgumentError) and isinstance(error, tenon.Error) and isinstance(error, RuntimeError)
+    assert (
+        isinstance(error, tenon.InvalidArgumentError)
+        and isinstance(error, tenon.Error)
+        and isinstance(error, RuntimeError)
+    )
     assert (error.code, error.node, error.op, error.file) == ("INVALID_ARGUMENT", "product", "MatMul", None)
     assert error.message == str(error) and "inner dims" in error.message
     # The graph goes on.
@@ -50,12 +54,38 @@ def test_files_are_named(tmp_path):
 
 
 def test_each_code_has_its_class():
-    bases = {"DEADLINE_EXCEEDED": TimeoutError, "PERMISSION_DENIED": PermissionError, "UNIMPLEMENTED": NotImplementedError, "NOT_FOUND": LookupError,
-             "INVALID_ARGUMENT": ValueError}
-    for code in ("CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",
-                 "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"):
+    bases = {
+        "DEADLINE_EXCEEDED": TimeoutError,
+        "PERMISSION_DENIED": PermissionError,
+        "UNIMPLEMENTED": NotImplementedError,
+        "NOT_FOUND": LookupError,
+        "INVALID_ARGUMENT": ValueError,
+    }
+    for code in (
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ):
         error = make_error(code, "text")
-        assert error.code == code and type(error) is not tenon.Error and isinstance(error, bases.get(code, RuntimeError)) and str(error) == "text"
+        assert (
+            error.code == code
+            and type(error) is not tenon.Error
+            and isinstance(error, bases.get(code, RuntimeError))
+            and str(error) == "text"
+        )
     assert type(make_error("NEW_ONE", "text")) is tenon.Error
 
 

@@ -20,7 +20,9 @@ def test_a_function_is_defined_once_and_called_often(graph, run):
     x = tenon.placeholder("float32", [2, 2], name="x")
     w = tenon.constant(numpy.eye(2), "float32")
     y = layer(layer(x, w), w)
-    assert [function["name"] for function in graph.functions()] == ["layer"] and graph.functions()[0]["description"] == "A layer."
+    assert [function["name"] for function in graph.functions()] == ["layer"] and graph.functions()[0][
+        "description"
+    ] == "A layer."
     value = numpy.array([[0.1, 0.2], [0.3, 0.4]], numpy.float32)
     numpy.testing.assert_allclose(run(y, {x: value}), numpy.tanh(numpy.tanh(value)), rtol=1e-5)
     assert layer(tenon.constant(numpy.eye(2)), numpy.eye(2)).dtype == "float64"  # of other types: another one

@@ -30,7 +30,9 @@ def test_the_bytes_are_those_of_the_same_graph_in_cpp_and_in_c():
 
         twice(y)
     for language in ("cc", "c"):
-        want = subprocess.run([BUILD / "tests" / "bin" / f"python_same_graph_{language}"], capture_output=True, check=True).stdout
+        want = subprocess.run(
+            [BUILD / "tests" / "bin" / f"python_same_graph_{language}"], capture_output=True, check=True
+        ).stdout
         assert len(want) > 500
         assert graph.graph_def() == want, language
 
@@ -40,7 +42,12 @@ def test_graphs_are_read_and_written(graph, tmp_path):
     tenon.ops.Square(x, name="y")
     again = tenon.Graph.from_graph_def(graph.graph_def())
     assert again.graph_def() == graph.graph_def()
-    assert "y" in again and "z" not in again and again["y"].op.type == "Square" and again.operation("y").inputs == [again["x"]]
+    assert (
+        "y" in again
+        and "z" not in again
+        and again["y"].op.type == "Square"
+        and again.operation("y").inputs == [again["x"]]
+    )
     tenon.save(graph, tmp_path / "graph.pb")
     model = tenon.load(tmp_path / "graph.pb")
     assert model.form == "GraphDef" and model.run("y", {"x": [3.0]}).tolist() == [9]
@@ -80,9 +87,28 @@ def test_control_dependencies_order_a_step(graph):
 def test_operators_are_numpys(graph, run):
     a, b = numpy.array([[7.0, -2], [3, 4]], numpy.float32), numpy.array([[2.0, 3], [-1, 5]], numpy.float32)
     x, y = tenon.constant(a), tenon.constant(b)
-    cases = [(x + y, a + b), (x - 1, a - 1), (1 - x, 1 - a), (x * b, a * b), (a * y, a * b), (x / y, a / b), (2 / y, 2 / b), (x // y, a // b), (x % y, a % b),
-             (x @ y, a @ b), (x**2, a**2), (-x, -a), (abs(x), abs(a)), (x < y, a < b), (x >= 3, a >= 3), (3 < x, a > 3), ((x < y) & (x > 0), (a < b) & (a > 0)),
-             (~(x < y), ~(a < b)), ((x < y) | (x > 0), (a < b) | (a > 0)), (a @ y, a @ b)]
+    cases = [
+        (x + y, a + b),
+        (x - 1, a - 1),
+        (1 - x, 1 - a),
+        (x * b, a * b),
+        (a * y, a * b),
+        (x / y, a / b),
+        (2 / y, 2 / b),
+        (x // y, a // b),
+        (x % y, a % b),
+        (x @ y, a @ b),
+        (x**2, a**2),
+        (-x, -a),
+        (abs(x), abs(a)),
+        (x < y, a < b),
+        (x >= 3, a >= 3),
+        (3 < x, a > 3),
+        ((x < y) & (x > 0), (a < b) & (a > 0)),
+        (~(x < y), ~(a < b)),
+        ((x < y) | (x > 0), (a < b) | (a > 0)),
+        (a @ y, a @ b),
+    ]
     got = run([output for output, _ in cases])
     for value, (output, want) in zip(got, cases):
         numpy.testing.assert_allclose(value, want, rtol=1e-6, err_msg=output.name)
@@ -94,8 +120,20 @@ def test_operators_are_numpys(graph, run):
         assert value.dtype == want.dtype
 
 
-@pytest.mark.parametrize("key", [0, -1, slice(1, None), slice(None, None, -1), (0, slice(None)), (Ellipsis, 1), (None, 1, Ellipsis), (slice(0, 2), None, 1, slice(1, 3)),
-                                 (slice(None, -1), Ellipsis, slice(None, None, 2))])
+@pytest.mark.parametrize(
+    "key",
+    [
+        0,
+        -1,
+        slice(1, None),
+        slice(None, None, -1),
+        (0, slice(None)),
+        (Ellipsis, 1),
+        (None, 1, Ellipsis),
+        (slice(0, 2), None, 1, slice(1, 3)),
+        (slice(None, -1), Ellipsis, slice(None, None, 2)),
+    ],
+)
 def test_indexing_is_numpys(graph, run, key):
     array = numpy.arange(24).reshape(2, 3, 4)
     numpy.testing.assert_array_equal(run(tenon.constant(array)[key]), array[key])
@@ -155,7 +193,9 @@ def test_repr(graph):
     y = tenon.ops.Neg(x, name="y")
     assert repr(x) == "<tenon.Output 'x' float32[?,3]>" and repr(y.op) == "<tenon.Operation 'y' Neg(x) -> float32[?,3]>"
     assert repr(graph) == "<tenon.Graph of 2 nodes: x, y>"
-    assert "Session of" in repr(tenon.Session(graph)) and "tenon.Callable (x: float32) -> y" in repr(tenon.Session(graph).prepare(y, [x]))
+    assert "Session of" in repr(tenon.Session(graph)) and "tenon.Callable (x: float32) -> y" in repr(
+        tenon.Session(graph).prepare(y, [x])
+    )
     assert x.shape == (None, 3) and tenon.placeholder("int32").shape is None and y.op.attr("T") == "float32"
 
 
@@ -169,8 +209,14 @@ def test_a_small_graph_has_a_picture():
         svg = graph._repr_svg_()
         root = ElementTree.fromstring(svg)
         space = "{http://www.w3.org/2000/svg}"
-        tops = {node.find(space + "title").text.split(":")[0]: float(node.find(space + "rect").get("y")) for node in root.iter(space + "g")}
-        assert len(tops) == graph.node_count and tops["x"] < tops["answer"] < tops["a_name_of_more_letters_than_a_picture_has_room_for"]
+        tops = {
+            node.find(space + "title").text.split(":")[0]: float(node.find(space + "rect").get("y"))
+            for node in root.iter(space + "g")
+        }
+        assert (
+            len(tops) == graph.node_count
+            and tops["x"] < tops["answer"] < tops["a_name_of_more_letters_than_a_picture_has_room_for"]
+        )
         assert len(root.findall(space + "path")) == sum(len(operation.inputs) for operation in graph.operations)
         assert "on CPU:0" in svg and float(root.get("width")) < 600
         for _ in range(60):

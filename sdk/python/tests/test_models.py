@@ -42,16 +42,32 @@ def test_models_give_what_tensorflow_gives(name):
 
 def test_signatures_say_what_they_take():
     model = tenon.load(MODELS / "module")
-    assert set(model.signatures) == {"calls", "serving_default"} and model.form == "SavedModel" and model.tags == ["serve"]
+    assert (
+        set(model.signatures) == {"calls", "serving_default"} and model.form == "SavedModel" and model.tags == ["serve"]
+    )
     signature = model.signatures["serving_default"]
     (x,) = signature.inputs
     assert (x.name, x.dtype, x.shape, x.optional) == ("x", "float32", (None, 3), False) and x.tensor
     assert [output.name for output in signature.outputs] == ["largest", "y"]
-    assert repr(signature) == "<tenon.Signature serving_default(x: float32[?, 3]) -> (largest: float32[], y: float32[?, 4])>" and repr(signature) in repr(model)
+    assert repr(
+        signature
+    ) == "<tenon.Signature serving_default(x: float32[?, 3]) -> (largest: float32[], y: float32[?, 4])>" and repr(
+        signature
+    ) in repr(
+        model
+    )
     value = [[1.0, 2.0, 3.0]]
-    for call in (model(x=value), model(value), signature(value), signature.run({"x": value}), signature(numpy.array(value), timeout=60)):
+    for call in (
+        model(x=value),
+        model(value),
+        signature(value),
+        signature.run({"x": value}),
+        signature(numpy.array(value), timeout=60),
+    ):
         numpy.testing.assert_array_equal(call["y"], model(x=value)["y"])
-    with pytest.raises(tenon.InvalidArgumentError, match=re.escape("input 'x' is missing; the inputs are: x float[?,3]")):
+    with pytest.raises(
+        tenon.InvalidArgumentError, match=re.escape("input 'x' is missing; the inputs are: x float[?,3]")
+    ):
         model()
     with pytest.raises(tenon.InvalidArgumentError, match="has no input 'z'"):
         model(z=1.0)
@@ -72,7 +88,10 @@ def test_defaults_are_filled_in():
 def test_tags_and_assets():
     model = tenon.load(MODELS / "v1", tags=("tpu", "serve"))
     assert set(model.tags) == {"tpu", "serve"}
-    assert tenon.load(MODELS / "v1").signatures["asset"]()["path"].item() == str(MODELS / "v1" / "assets" / "vocabulary.txt").encode()
+    assert (
+        tenon.load(MODELS / "v1").signatures["asset"]()["path"].item()
+        == str(MODELS / "v1" / "assets" / "vocabulary.txt").encode()
+    )
     with pytest.raises(tenon.Error, match=re.escape("no graph with the tags {train}")) as caught:
         tenon.load(MODELS / "v1", tags="train")
     assert caught.value.file == str(MODELS / "v1" / "saved_model.pb")
@@ -103,7 +122,9 @@ def test_a_model_may_touch_no_file_unless_it_is_let(tmp_path, graph):
     assert caught.value.op == "RestoreV2"
     with pytest.raises(tenon.PermissionDeniedError):
         model.run(value.name)
-    assert model.run(value.name, {"prefix": secret}).tolist() == [7]  # a tensor of the graph that the caller names himself
+    assert model.run(value.name, {"prefix": secret}).tolist() == [
+        7
+    ]  # a tensor of the graph that the caller names himself
     assert tenon.load(tmp_path / "reader", allow_files=True)(prefix=secret)["value"].tolist() == [7]
 
 
@@ -117,7 +138,9 @@ def test_a_loaded_model_that_was_trained_is_saved_with_its_signatures(tmp_path, 
     session.run(weights.initialize_all())
     with tenon.control_dependencies([step]):
         done = tenon.ops.Identity(tenon.constant(1.0))
-    tenon.save(session, tmp_path / "first", inputs={"x": x}, outputs={"y": y}, signatures={"train": ({}, {"done": done})})
+    tenon.save(
+        session, tmp_path / "first", inputs={"x": x}, outputs={"y": y}, signatures={"train": ({}, {"done": done})}
+    )
     model = tenon.load(tmp_path / "first")
     value = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
     before = model(x=value)["y"]
@@ -147,7 +170,9 @@ def test_what_is_saved_is_loaded(tmp_path, graph):
     session = tenon.Session(graph, seed=3)
     session.run(model.initialize_all())
     folder = tmp_path / "model"
-    tenon.save(session, folder, inputs={"x": x}, outputs={"y": y}, signatures={"doubled": ({"x": "x"}, {"twice": y * 2.0})})
+    tenon.save(
+        session, folder, inputs={"x": x}, outputs={"y": y}, signatures={"doubled": ({"x": "x"}, {"twice": y * 2.0})}
+    )
     value = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
     want = session.run(y, {x: value})
     loaded = tenon.load(folder)
@@ -166,7 +191,11 @@ def test_what_is_saved_is_loaded(tmp_path, graph):
         session.run(model.initialize_all())
     frozen = tenon.Graph.from_graph_def(tenon.freeze(session, [y]))
     numpy.testing.assert_array_equal(tenon.Session(frozen).run(y.name, {"x": value}), want)
-    for wrong in (lambda: tenon.save(session, tmp_path / "none"), lambda: tenon.save(graph, tmp_path / "g", outputs={"y": y}), lambda: tenon.save(3, tmp_path / "g")):
+    for wrong in (
+        lambda: tenon.save(session, tmp_path / "none"),
+        lambda: tenon.save(graph, tmp_path / "g", outputs={"y": y}),
+        lambda: tenon.save(3, tmp_path / "g"),
+    ):
         with pytest.raises(tenon.InvalidArgumentError):
             wrong()
 
@@ -198,7 +227,8 @@ def resident_bytes():
 
 
 def test_ten_thousand_loads_do_not_grow():
-    """What a leak takes it takes in every quarter, and the allocator's own whims not; one of a hundred bytes a load is seen."""
+    """What a leak takes it takes in every quarter, and the allocator's own whims not; one of a hundred bytes a load is
+    seen."""
     quarter = 2500
     value = numpy.ones((1, 3), numpy.float32)
 
@@ -223,7 +253,13 @@ def chain_of(count):
 
     def node(name, op, inputs, attr):
         entry = field(1, attr.encode()) + field(2, bytes([6 << 3, 1])) if attr else b""
-        return field(1, field(1, name.encode()) + field(2, op.encode()) + b"".join(field(3, each.encode()) for each in inputs) + (field(5, entry) if entry else b""))
+        return field(
+            1,
+            field(1, name.encode())
+            + field(2, op.encode())
+            + b"".join(field(3, each.encode()) for each in inputs)
+            + (field(5, entry) if entry else b""),
+        )
 
     nodes = [node("x", "Placeholder", [], "dtype"), node("n0", "Test>InAModel", ["x"], "")]
     return b"".join(nodes + [node(f"n{i}", "Neg", [f"n{i - 1}"], "T") for i in range(1, count)])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers' options, clipping, learning rates, recurrent networks, losses over many classes, L-BFGS: that Python reaches what sdk/train has and tests."""
+"""Optimizers' options, clipping, learning rates, recurrent networks, losses over many classes, L-BFGS: that Python
+reaches what sdk/train has and tests."""
 
 import io
 import math
@@ -81,19 +82,30 @@ def test_gradients_apart_from_what_applies_them():
             train.clip_by_norm([None], 1.0)
 
 
-@pytest.mark.parametrize("rate, formula", [
-    (train.constant_rate(0.5), lambda t: 0.5),
-    (train.exponential_decay(0.5, 10, 0.9), lambda t: 0.5 * 0.9 ** (t / 10)),
-    (train.exponential_decay(0.5, 10, 0.9, staircase=True), lambda t: 0.5 * 0.9 ** (t // 10)),
-    (train.natural_exp_decay(0.5, 10, 0.9), lambda t: 0.5 * math.exp(-0.9 * t / 10)),
-    (train.inverse_time_decay(0.5, 10, 0.9), lambda t: 0.5 / (1 + 0.9 * t / 10)),
-    (train.piecewise_constant([5, 15], [1.0, 0.5, 0.1]), lambda t: 1.0 if t <= 5 else 0.5 if t <= 15 else 0.1),
-    (train.polynomial_decay(0.5, 20, 0.1, 2.0), lambda t: 0.4 * (1 - min(t, 20) / 20) ** 2 + 0.1),
-    (train.cosine_decay(0.5, 20, 0.1), lambda t: 0.5 * (0.9 * (1 + math.cos(math.pi * min(t, 20) / 20)) / 2 + 0.1)),
-    (train.cosine_restarts(0.5, 5), lambda t: 0.5 * (1 + math.cos(math.pi * (t / 5 if t < 5 else (t - 5) / 10 if t < 15 else (t - 15) / 20))) / 2),
-    (train.warm_up(10, 0.5), lambda t: 0.05 * t if t < 10 else 0.5),
-    (train.warm_up(10, train.cosine_decay(0.5, 20), 0.1), lambda t: 0.1 + 0.04 * t if t < 10 else 0.25 * (1 + math.cos(math.pi * min(t - 10, 20) / 20))),
-])
+@pytest.mark.parametrize(
+    "rate, formula",
+    [
+        (train.constant_rate(0.5), lambda t: 0.5),
+        (train.exponential_decay(0.5, 10, 0.9), lambda t: 0.5 * 0.9 ** (t / 10)),
+        (train.exponential_decay(0.5, 10, 0.9, staircase=True), lambda t: 0.5 * 0.9 ** (t // 10)),
+        (train.natural_exp_decay(0.5, 10, 0.9), lambda t: 0.5 * math.exp(-0.9 * t / 10)),
+        (train.inverse_time_decay(0.5, 10, 0.9), lambda t: 0.5 / (1 + 0.9 * t / 10)),
+        (train.piecewise_constant([5, 15], [1.0, 0.5, 0.1]), lambda t: 1.0 if t <= 5 else 0.5 if t <= 15 else 0.1),
+        (train.polynomial_decay(0.5, 20, 0.1, 2.0), lambda t: 0.4 * (1 - min(t, 20) / 20) ** 2 + 0.1),
+        (train.cosine_decay(0.5, 20, 0.1), lambda t: 0.5 * (0.9 * (1 + math.cos(math.pi * min(t, 20) / 20)) / 2 + 0.1)),
+        (
+            train.cosine_restarts(0.5, 5),
+            lambda t: 0.5
+            * (1 + math.cos(math.pi * (t / 5 if t < 5 else (t - 5) / 10 if t < 15 else (t - 15) / 20)))
+            / 2,
+        ),
+        (train.warm_up(10, 0.5), lambda t: 0.05 * t if t < 10 else 0.5),
+        (
+            train.warm_up(10, train.cosine_decay(0.5, 20), 0.1),
+            lambda t: 0.1 + 0.04 * t if t < 10 else 0.25 * (1 + math.cos(math.pi * min(t - 10, 20) / 20)),
+        ),
+    ],
+)
 def test_learning_rates(rate, formula):
     with tenon.Graph() as graph:
         step = tenon.placeholder("int64", [])
@@ -125,9 +137,18 @@ def test_cells_are_kerass_and_a_loop_of_them_is_steps():
     with tenon.Graph() as graph:
         model = train.Model()
         inputs, of = tenon.placeholder("float32", [3, None, 2]), tenon.placeholder("int32", [3])
-        cells = {"basic": train.basic_rnn_cell(model, "basic", 2, 4), "lstm": train.lstm_cell(model, "lstm", 2, 4), "gru": train.gru_cell(model, "gru", 2, 4)}
-        assert repr(cells["lstm"]) == "<tenon.train.RnnCell 'lstm' of 2 inputs, states of 4, 4>" and cells["gru"].state_sizes == [4]
-        rnns = {kind: train.dynamic_rnn(cell, inputs, sequence_length=of, name=kind + "_rnn") for kind, cell in cells.items()}
+        cells = {
+            "basic": train.basic_rnn_cell(model, "basic", 2, 4),
+            "lstm": train.lstm_cell(model, "lstm", 2, 4),
+            "gru": train.gru_cell(model, "gru", 2, 4),
+        }
+        assert repr(cells["lstm"]) == "<tenon.train.RnnCell 'lstm' of 2 inputs, states of 4, 4>" and cells[
+            "gru"
+        ].state_sizes == [4]
+        rnns = {
+            kind: train.dynamic_rnn(cell, inputs, sequence_length=of, name=kind + "_rnn")
+            for kind, cell in cells.items()
+        }
         session = begin(graph, model)
         weights = {kind: session.run(cell.weights) for kind, cell in cells.items()}
         got = {kind: session.run([rnn.outputs, *rnn.state], {inputs: x, of: lengths}) for kind, rnn in rnns.items()}
@@ -151,7 +172,9 @@ def test_cells_are_kerass_and_a_loop_of_them_is_steps():
             for t in range(5):
                 if t < lengths[row]:
                     state = step(x[row, t], state, *weights[kind])
-                np.testing.assert_allclose(got[kind][0][row, t], state[0] if t < lengths[row] else np.zeros(4), rtol=1e-4, atol=1e-6)
+                np.testing.assert_allclose(
+                    got[kind][0][row, t], state[0] if t < lengths[row] else np.zeros(4), rtol=1e-4, atol=1e-6
+                )
             for found, wanted in zip(got[kind][1:], state):
                 np.testing.assert_allclose(found[row], wanted, rtol=1e-4, atol=1e-6)
 
@@ -159,7 +182,9 @@ def test_cells_are_kerass_and_a_loop_of_them_is_steps():
 def test_a_cell_steps_in_the_body_of_a_scan_and_trains():
     with tenon.Graph() as graph:
         model = train.Model()
-        x, first = tenon.placeholder("float32", [None, 3, 2]), tenon.placeholder("float32", [None])  # [time, batch, features]
+        x, first = tenon.placeholder("float32", [None, 3, 2]), tenon.placeholder(
+            "float32", [None]
+        )  # [time, batch, features]
         cell = train.gru_cell(model, "cell", 2, 8)
         zeros = np.zeros((3, 8), np.float32)
         scanned = tenon.scan(lambda state, e: cell.step(e, [state])[1][0], x, zeros)
@@ -200,7 +225,9 @@ def test_a_cell_of_ones_own_is_one_as_well():
         grads = [tenon.grad(ops.Sum(rnn.outputs * rnn.outputs, [0, 1, 2]), [inputs, r]) for rnn in rnns]
         by_hand = own.step(tenon.constant(x[:, 0]), own.zero_state(tenon.constant(2, "int32")))[0]
         session = begin(graph, model)
-        a, b_, c, d, e, f, one = session.run([*(rnn.outputs for rnn in rnns), *(g for pair in grads for g in pair), by_hand], {inputs: x, of: [4, 2]})
+        a, b_, c, d, e, f, one = session.run(
+            [*(rnn.outputs for rnn in rnns), *(g for pair in grads for g in pair), by_hand], {inputs: x, of: [4, 2]}
+        )
         np.testing.assert_allclose(a, b_, rtol=1e-6)
         np.testing.assert_allclose(c, e, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(d, f, rtol=1e-5, atol=1e-7)
@@ -216,7 +243,12 @@ def test_a_loss_scale_grows_and_is_halved():
     with tenon.Graph() as graph:
         model = train.Model()
         w, factor = model.weight("w", (), 2.0), tenon.placeholder("float32", [])
-        update = train.minimize(model, ops.Square(w.value) * factor, 0.25, train.SGD(loss_scale="dynamic", loss_scale_first=8.0, loss_scale_growth=2))
+        update = train.minimize(
+            model,
+            ops.Square(w.value) * factor,
+            0.25,
+            train.SGD(loss_scale="dynamic", loss_scale_first=8.0, loss_scale_growth=2),
+        )
         scale = next(variable for variable in model.variables if variable.name == "loss_scale")
         session = begin(graph, model)
         seen = []
@@ -238,11 +270,22 @@ def test_losses_over_classes_in_shards(partition):
     with tenon.Graph() as graph:
         model = train.Model()
         shards = train.ClassShards(model, "classes", 7, 3, devices=["", "", ""], partition=partition)
-        assert shards.classes == 7 and shards.width == 3 and [w.shape[0] for w in shards.weights] == [3, 2, 2] and len(shards.biases) == 3
+        assert (
+            shards.classes == 7
+            and shards.width == 3
+            and [w.shape[0] for w in shards.weights] == [3, 2, 2]
+            and len(shards.biases) == 3
+        )
         inputs, of = tenon.placeholder("float32", [None, 3]), tenon.placeholder("int64", [None])
         loss = train.sharded_softmax_loss(shards, inputs, of)
-        given = train.Candidates(tenon.constant([1, 2, 4], "int64"), tenon.constant(np.full((4, 1), 0.5, np.float32)), tenon.constant(np.full(3, 0.5, np.float32)))
-        sampled, nce = train.sampled_softmax_loss(shards, inputs, of, candidates=given), train.nce_loss(shards, inputs, of, candidates=given)
+        given = train.Candidates(
+            tenon.constant([1, 2, 4], "int64"),
+            tenon.constant(np.full((4, 1), 0.5, np.float32)),
+            tenon.constant(np.full(3, 0.5, np.float32)),
+        )
+        sampled, nce = train.sampled_softmax_loss(shards, inputs, of, candidates=given), train.nce_loss(
+            shards, inputs, of, candidates=given
+        )
         drawn = train.log_uniform_candidates(tenon.ops.ExpandDims(of, 1), 5, 7)
         update = train.minimize(model, ops.Mean(train.sampled_softmax_loss(shards, inputs, of, sampled=5), [0]), 0.05)
         session = begin(graph, model)
@@ -253,12 +296,16 @@ def test_losses_over_classes_in_shards(partition):
             whole = np.stack([weights[c % 3][c // 3] for c in range(7)])
         got = session.run([loss, sampled, nce, drawn.sampled], {inputs: x, of: labels})
         logits = x @ whole.T
-        np.testing.assert_allclose(got[0], np.log(np.exp(logits).sum(1)) - logits[range(4), labels], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            got[0], np.log(np.exp(logits).sum(1)) - logits[range(4), labels], rtol=1e-4, atol=1e-5
+        )
         chosen = logits - math.log(0.5)
         exps = np.exp(chosen)
         own = chosen[range(4), labels]
         np.testing.assert_allclose(got[1], np.log(np.exp(own) + exps[:, [1, 2, 4]].sum(1)) - own, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(got[2], np.log1p(np.exp(-own)) + np.log1p(exps[:, [1, 2, 4]]).sum(1), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            got[2], np.log1p(np.exp(-own)) + np.log1p(exps[:, [1, 2, 4]]).sum(1), rtol=1e-4, atol=1e-5
+        )
         assert len(set(got[3].tolist())) == 5 and got[3].max() < 7
         before = session.run(loss, {inputs: x, of: labels}).mean()
         for _ in range(60):
@@ -286,7 +333,11 @@ def test_lbfgs_finds_the_bottom():
     seen = []
     lbfgs, session, w = rosenbrock(on_iteration=seen.append, gradient_tolerance=1e-3)
     result = lbfgs.run(session)
-    assert result.end in ("gradient", "no step") and result.iterations == len(seen) > 5 and isinstance(seen[0], train.LbfgsResult)
+    assert (
+        result.end in ("gradient", "no step")
+        and result.iterations == len(seen) > 5
+        and isinstance(seen[0], train.LbfgsResult)
+    )
     np.testing.assert_allclose(session.run(w.value), [1, 1], atol=2e-3)
 
 
@@ -331,12 +382,36 @@ def test_progress_is_a_line_that_changes_or_ten_lines():
             model = train.Model()
             w = model.weight("w", (), 1.0)
             loss = ops.Square(w.value)
-            trainer = train.Trainer(model, loss=loss, metrics={"size": w.value * 1.0}, update=train.minimize(model, loss, 0.01, train.SGD()), examples=4, steps=40,
-                                    on_step=train.Progress(file, seconds))
+            trainer = train.Trainer(
+                model,
+                loss=loss,
+                metrics={"size": w.value * 1.0},
+                update=train.minimize(model, loss, 0.01, train.SGD()),
+                examples=4,
+                steps=40,
+                on_step=train.Progress(file, seconds),
+            )
             trainer.run(tenon.Session(graph))
         text = file.getvalue()
-        assert "step 40 of 40  100%  loss " in text and "  size " in text and " examples/s" in text and text.endswith("\n") and "left" not in text.splitlines()[-1].split("\r")[-1]
+        assert (
+            "step 40 of 40  100%  loss " in text
+            and "  size " in text
+            and " examples/s" in text
+            and text.endswith("\n")
+            and "left" not in text.splitlines()[-1].split("\r")[-1]
+        )
         if isinstance(file, Terminal):
             assert text.count("\r") == (40 if seconds == 0 else 2) and text.count("\n") == 1
         else:
-            assert "\r" not in text and [int(line.split()[1]) for line in text.splitlines()] == [4, 8, 12, 16, 20, 24, 28, 32, 36, 40]
+            assert "\r" not in text and [int(line.split()[1]) for line in text.splitlines()] == [
+                4,
+                8,
+                12,
+                16,
+                20,
+                24,
+                28,
+                32,
+                36,
+                40,
+            ]

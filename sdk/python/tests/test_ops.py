@@ -24,7 +24,11 @@ def test_every_op_has_a_function_with_its_own_parameters():
 
 
 def test_both_names_are_one_function():
-    assert tenon.ops.MatMul is tenon.ops.mat_mul and tenon.ops.Conv2D is tenon.ops.conv2d and tenon.ops.AddV2 is tenon.ops.add_v2
+    assert (
+        tenon.ops.MatMul is tenon.ops.mat_mul
+        and tenon.ops.Conv2D is tenon.ops.conv2d
+        and tenon.ops.AddV2 is tenon.ops.add_v2
+    )
     assert tenon.ops.BatchMatMulV2 is tenon.ops.batch_mat_mul_v2
     from tenon.ops import Relu
 
@@ -78,7 +82,11 @@ def test_results_are_what_the_definition_says(graph, run):
     parts = tenon.ops.Split(1, x, 3)
     assert isinstance(parts, list) and [float(v[0, 0]) for v in run(parts)] == [3, 1, 2]
     top = tenon.ops.TopKV2(x, 2)
-    assert top._fields == ("values", "indices") and run(top.values).tolist() == [[3, 2]] and run(list(top))[1].tolist() == [[0, 2]]
+    assert (
+        top._fields == ("values", "indices")
+        and run(top.values).tolist() == [[3, 2]]
+        and run(list(top))[1].tolist() == [[0, 2]]
+    )
     assert isinstance(tenon.ops.NoOp(), tenon.Operation)
     assert run(tenon.ops.ConcatV2([x, [[9.0]]], 1)).tolist() == [[3, 1, 2, 9]]
     assert run(tenon.ops.Pack([1, 2, 3])).tolist() == [1, 2, 3]
@@ -87,14 +95,34 @@ def test_results_are_what_the_definition_says(graph, run):
 
 
 def test_definitions_are_read():
-    op = OpDefinition("Vendor>Op", "vendor", "x: T, n: K * Ref(T), rest: Tlist, k: int32",
-                      "y: T", "T: {float, realnumbertype} = float; K: int >= 2; Tlist: list(type) >= 1; s: {'A;', 'B=,'} = 'B=,'; "
-                      "l: list(int) = [1, 2]; h: shape = [2, ?]; u: shape = unknown; e: list(string) = []; f: func", "", False, False)
+    op = OpDefinition(
+        "Vendor>Op",
+        "vendor",
+        "x: T, n: K * Ref(T), rest: Tlist, k: int32",
+        "y: T",
+        "T: {float, realnumbertype} = float; K: int >= 2; Tlist: list(type) >= 1; s: {'A;', 'B=,'} = 'B=,'; "
+        "l: list(int) = [1, 2]; h: shape = [2, ?]; u: shape = unknown; e: list(string) = []; f: func",
+        "",
+        False,
+        False,
+    )
     assert [(a.name, a.type_attr, a.number_attr, a.type_list_attr, a.dtype) for a in op.inputs] == [
         ("x", "T", "", "", ""), ("n", "T", "K", "", ""), ("rest", "", "", "Tlist", ""), ("k", "", "", "", "int32")]
     values = {attr.name: attr.default for attr in op.attrs}
-    assert (values["T"], values["s"], values["l"], values["h"], values["u"], values["e"]) == ("float", "B=,", [1, 2], (2, None), None, [])
-    assert op.attr("s").allowed == ["A;", "B=,"] and op.attr("f").kind == "func" and op.attr("K").kind == "int" and op.inferred == {"T", "K", "Tlist"}
+    assert (values["T"], values["s"], values["l"], values["h"], values["u"], values["e"]) == (
+        "float",
+        "B=,",
+        [1, 2],
+        (2, None),
+        None,
+        [],
+    )
+    assert (
+        op.attr("s").allowed == ["A;", "B=,"]
+        and op.attr("f").kind == "func"
+        and op.attr("K").kind == "int"
+        and op.inferred == {"T", "K", "Tlist"}
+    )
 
 
 def test_a_strangers_plugin_shows_up(cube):
@@ -122,7 +150,13 @@ def test_runtimes_tell_what_they_have():
     runtime = tenon.default_runtime()
     assert any(device.type == "CPU" for device in runtime.devices()) and runtime.op("MatMul").has_gradient
     assert runtime.op("MatMul").properties == "product(a, b)"
-    assert {report.outcome for report in runtime.reports()} <= {"loaded", "not chosen", "already", "rejected", "unloaded"}
+    assert {report.outcome for report in runtime.reports()} <= {
+        "loaded",
+        "not chosen",
+        "already",
+        "rejected",
+        "unloaded",
+    }
     assert "tenon.cpu" in repr(runtime) and tenon.default_runtime() is runtime
     with pytest.raises(tenon.NotFoundError, match="MatMul"):
         runtime.op("MatMull")

@@ -24,7 +24,10 @@ def test_python_m_tenon_is_the_command():
     assert python("-m", "tenon", "no-such-command").returncode == 2
 
 
-sanitized = pytest.mark.skipif("TENON_UNDER_SANITIZER" in os.environ, reason="a build with a sanitizer: its library is loaded first, and it has no stubs")
+sanitized = pytest.mark.skipif(
+    "TENON_UNDER_SANITIZER" in os.environ,
+    reason="a build with a sanitizer: its library is loaded first, and it has no stubs",
+)
 
 
 @sanitized
@@ -32,10 +35,19 @@ def test_a_library_of_another_version_is_named(tmp_path):
     library = pathlib.Path(tenon.plugin_dir()).parents[1] / "libtenon.so.0"
     other = tenon.__version__[:-1] + ("9" if tenon.__version__[-1] != "9" else "8")
     (tmp_path / "libtenon.so.0").write_bytes(library.read_bytes().replace(tenon.__version__.encode(), other.encode()))
-    others = [library.parent / "tenon" / "private", pathlib.Path(tenon.__file__).parents[1] / "tenon_engine.libs"]  # where it looks beside itself, and a wheel's
+    others = [
+        library.parent / "tenon" / "private",
+        pathlib.Path(tenon.__file__).parents[1] / "tenon_engine.libs",
+    ]  # where it looks beside itself, and a wheel's
     there = {"LD_PRELOAD": str(tmp_path / "libtenon.so.0"), "LD_LIBRARY_PATH": ":".join(map(str, others))}
-    ran = subprocess.run([sys.executable, "-c", "import tenon"], capture_output=True, text=True, env={**os.environ, **there})
-    assert ran.returncode == 1 and f"tenon._core is of Tenon {tenon.__version__}, and the libtenon.so.0 that this process has is of {other}" in ran.stderr, ran
+    ran = subprocess.run(
+        [sys.executable, "-c", "import tenon"], capture_output=True, text=True, env={**os.environ, **there}
+    )
+    assert (
+        ran.returncode == 1
+        and f"tenon._core is of Tenon {tenon.__version__}, and the libtenon.so.0 that this process has is of {other}"
+        in ran.stderr
+    ), ran
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has its lock always")
@@ -64,7 +76,9 @@ def test_stubs_are_beside_the_module():
 def test_importing_needs_numpy_alone():
     code = "import sys, numpy; before = set(sys.modules); import tenon; print(*sorted({m.partition('.')[0] for m in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
     assert python("-c", code).stdout.split() == ["tenon"]
-    lazily = python("-c", "import sys, tenon; print('tenon.train' in sys.modules, tenon.train.Adam().kind, tenon.float8_e5m2)")
+    lazily = python(
+        "-c", "import sys, tenon; print('tenon.train' in sys.modules, tenon.train.Adam().kind, tenon.float8_e5m2)"
+    )
     assert lazily.stdout.split() == ["False", "adam", "float8_e5m2"]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins that come as Python packages: found by Python and by the command through their entry points, however broken others are."""
+"""Plugins that come as Python packages: found by Python and by the command through their entry points, however broken
+others are."""
 
 import os
 import shutil
@@ -53,8 +54,14 @@ def test_a_module_stands_for_its_folder_and_is_not_imported(site, recwarn):
 def test_a_function_gives_a_folder_or_a_list(site, recwarn):
     one, two, library = site / "one", site / "two", site / "tenon_x.so"
     one.mkdir(), two.mkdir(), library.touch()
-    install(site, "functions", "a = functions_of_plugins:one\nb = functions_of_plugins:some", functions_of_plugins=(
-        f"import pathlib\none = lambda: {str(one)!r}\nsome = lambda: [pathlib.Path({str(two)!r}), {str(library)!r}, {str(one)!r}]"))
+    install(
+        site,
+        "functions",
+        "a = functions_of_plugins:one\nb = functions_of_plugins:some",
+        functions_of_plugins=(
+            f"import pathlib\none = lambda: {str(one)!r}\nsome = lambda: [pathlib.Path({str(two)!r}), {str(library)!r}, {str(one)!r}]"
+        ),
+    )
     assert found() == [str(one), str(two), str(library)] and not recwarn.list
 
 
@@ -80,7 +87,9 @@ def test_a_broken_entry_point_is_named_and_the_others_count(site, value, text, s
         assert found() == [str(folder)]
     (warning,) = caught
     text = str(warning.message)
-    assert said in text and text.startswith("plugins of the distribution 'broken-one 2.5' are left out: its entry point a = " + value), text
+    assert said in text and text.startswith(
+        "plugins of the distribution 'broken-one 2.5' are left out: its entry point a = " + value
+    ), text
 
 
 def test_metadata_that_cannot_be_read_is_named(site):
@@ -119,7 +128,15 @@ assert "tenon.plugin_packages" in sys.modules and "importlib.metadata" not in sy
 def test_python_and_the_command_have_the_ops(site, cube):
     folder = package(site, "cube_package")
     shutil.copy(cube, folder)
-    subprocess.run([os.path.join(os.path.dirname(tenon.folders.program()), "tenon-manifest"), str(folder / cube.name), "--json", str(folder / (cube.name + ".json"))], check=True)
+    subprocess.run(
+        [
+            os.path.join(os.path.dirname(tenon.folders.program()), "tenon-manifest"),
+            str(folder / cube.name),
+            "--json",
+            str(folder / (cube.name + ".json")),
+        ],
+        check=True,
+    )
     install(site, "cubes", "a = cube_package")
     install(site, "broken", "a = no_such_module_of_plugins")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
@@ -128,4 +145,9 @@ def test_python_and_the_command_have_the_ops(site, cube):
     assert "Cube" in ran.stdout and "'broken 1.0'" in ran.stderr, ran
     name = ran.stdout.strip()
     ran = subprocess.run([sys.executable, "-m", "tenon", "ops", name], capture_output=True, text=True, env=environment)
-    assert ran.returncode == 0 and name in ran.stdout and ran.stderr.startswith("tenon: warning: ") and "'broken 1.0'" in ran.stderr, ran
+    assert (
+        ran.returncode == 0
+        and name in ran.stdout
+        and ran.stderr.startswith("tenon: warning: ")
+        and "'broken 1.0'" in ran.stderr
+    ), ran

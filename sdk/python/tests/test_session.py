@@ -47,7 +47,10 @@ def test_a_graph_may_grow_between_steps(doubled):
 def spans_of(events):
     """Node and op of each span, in a trace that a viewer reads."""
     spans = [event for event in events if event["ph"] == "X"]
-    assert all(event["ts"] >= 0 and event["dur"] >= 0 and isinstance(event["pid"], int) and isinstance(event["tid"], int) for event in spans)
+    assert all(
+        event["ts"] >= 0 and event["dur"] >= 0 and isinstance(event["pid"], int) and isinstance(event["tid"], int)
+        for event in spans
+    )
     return [(event["name"], event["cat"]) for event in spans]
 
 
@@ -175,7 +178,9 @@ def test_sixty_four_threads_of_steps(graph):
 
     def work(number):
         for i in range(50):
-            value = step(numpy.full(100, number, numpy.float32)) if i % 2 else session.run(y, {x: numpy.full(100, number)})
+            value = (
+                step(numpy.full(100, number, numpy.float32)) if i % 2 else session.run(y, {x: numpy.full(100, number)})
+            )
             if value != number * 200:
                 faults.append((number, value))
 
@@ -218,11 +223,20 @@ def test_what_a_session_tells(doubled, tmp_path):
     trace = tenon.Trace()
     session.run("y", {"x": [1.0]}, trace=trace)
     assert spans_of(trace.events()) == [("y", "Mul")]
-    assert repr(trace).startswith("<tenon.Trace of ") and " us; the longest is " in repr(trace) and repr(tenon.Trace()) == "<tenon.Trace, empty>"
+    assert (
+        repr(trace).startswith("<tenon.Trace of ")
+        and " us; the longest is " in repr(trace)
+        and repr(tenon.Trace()) == "<tenon.Trace, empty>"
+    )
     trace.save(tmp_path / "trace.json")
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"] == trace.events()
     placement = session.place("y", ["x"])
-    assert "y" in json.dumps(placement.explanation) and placement.svg.startswith("<") and placement._repr_svg_() == placement.svg and "CPU" in placement.file
+    assert (
+        "y" in json.dumps(placement.explanation)
+        and placement.svg.startswith("<")
+        and placement._repr_svg_() == placement.svg
+        and "CPU" in placement.file
+    )
     assert session.metrics()["steps"] == 1 and session.tasks() == []
 
 
@@ -336,8 +350,14 @@ def test_a_step_into_arrays_of_the_callers():
     assert (into == 2).all()
     read_only = numpy.zeros((2, 3), numpy.float32)
     read_only.flags.writeable = False
-    for wrong, words in (([into], "gives 2 values; found 1"), ([read_only, sum_into], "may be written"), ([into[:, ::2], sum_into], "without gaps"),
-                         ([into.astype(numpy.float64), sum_into], "float|double"), ([numpy.zeros((3, 3), numpy.float32), sum_into], r"\[3,3\]|shape"), ([into, 3.0], "NumPy array")):
+    for wrong, words in (
+        ([into], "gives 2 values; found 1"),
+        ([read_only, sum_into], "may be written"),
+        ([into[:, ::2], sum_into], "without gaps"),
+        ([into.astype(numpy.float64), sum_into], "float|double"),
+        ([numpy.zeros((3, 3), numpy.float32), sum_into], r"\[3,3\]|shape"),
+        ([into, 3.0], "NumPy array"),
+    ):
         with pytest.raises(tenon.InvalidArgumentError, match=words):
             step.run_into([numpy.ones((2, 3), numpy.float32)], wrong)
 
@@ -348,7 +368,9 @@ def test_int8_goes_by_a_calibration(graph):
     tenon.ops.MatMul(x, weights, name="y")
     given = numpy.cos(numpy.arange(16 * 32, dtype="float32")).reshape(16, 32)
     exact = tenon.Session(graph).run("y", {"x": given})
-    reduced = tenon.Session(graph, precision="int8", calibration="tenon calibration 1\nx:0 - -1 1\n").run("y", {"x": given})
+    reduced = tenon.Session(graph, precision="int8", calibration="tenon calibration 1\nx:0 - -1 1\n").run(
+        "y", {"x": given}
+    )
     assert 0 < numpy.abs(reduced - exact).max() < 0.02 * numpy.abs(exact).max() + 0.05
     with pytest.raises(tenon.InvalidArgumentError, match="'precision' is int8, and 'calibration' is empty"):
         tenon.Session(graph, precision="int8")

@@ -14,7 +14,22 @@ import tenon
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
 
-PLAIN = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128"]
+PLAIN = [
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+]
 EXTENSION = ["bfloat16", "float8_e5m2", "float8_e4m3fn"]
 
 
@@ -36,7 +51,10 @@ def test_every_type_goes_in_and_out(name):
     values = numpy.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
     out = echo(name)(values)
     assert out.dtype == dtype and out.shape == (2, 3)
-    numpy.testing.assert_array_equal(out.astype("float64" if "complex" not in name else name), values.astype("float64" if "complex" not in name else name))
+    numpy.testing.assert_array_equal(
+        out.astype("float64" if "complex" not in name else name),
+        values.astype("float64" if "complex" not in name else name),
+    )
     assert tenon.DType(dtype) == name and str(tenon.DType(name)) == name
 
 
@@ -179,7 +197,19 @@ def test_pythons_numbers_become_what_the_feed_is():
     assert echo("int32")([]).shape == (0,)
     assert echo("string")([]).shape == (0,)
     assert echo("bool")(True).item() is True
-    for value, dtype in ((1.5, "int32"), ([256], "uint8"), ("a", "float32"), (1, "bool"), (2**31, "int32"), (None, "float32"), (object(), "float32"), ([1.5], "string"), (1, "string"), (numpy.ones(2), "string"), ([[1], [1, 2]], "float32")):
+    for value, dtype in (
+        (1.5, "int32"),
+        ([256], "uint8"),
+        ("a", "float32"),
+        (1, "bool"),
+        (2**31, "int32"),
+        (None, "float32"),
+        (object(), "float32"),
+        ([1.5], "string"),
+        (1, "string"),
+        (numpy.ones(2), "string"),
+        ([[1], [1, 2]], "float32"),
+    ):
         with pytest.raises(tenon.InvalidArgumentError, match="feed 'x'"):
             echo(dtype)(value)
 
@@ -194,8 +224,18 @@ def test_arrays_of_the_same_kind_are_cast_and_others_refused():
 
 
 def test_types_by_themselves():
-    for value, want in ((1, "int32"), (2**40, "int64"), (1.0, "float32"), (True, "bool"), (1j, "complex64"), ([1, 2.5], "float32"),
-                        (numpy.float64(1), "float64"), (numpy.zeros(2), "float64"), ([numpy.float64(1)], "float64"), ("a", "string")):
+    for value, want in (
+        (1, "int32"),
+        (2**40, "int64"),
+        (1.0, "float32"),
+        (True, "bool"),
+        (1j, "complex64"),
+        ([1, 2.5], "float32"),
+        (numpy.float64(1), "float64"),
+        (numpy.zeros(2), "float64"),
+        ([numpy.float64(1)], "float64"),
+        ("a", "string"),
+    ):
         assert tenon.Tensor(value).dtype == want, value
     with pytest.raises(ValueError, match="did you mean|there are"):
         tenon.DType("float33")

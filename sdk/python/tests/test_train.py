@@ -21,7 +21,9 @@ class Line:
     def __init__(self, optimizer=None, rate=0.1, **options):
         self.graph = tenon.Graph()
         with self.graph:
-            self.x, self.y = tenon.placeholder("float32", [None], name="x"), tenon.placeholder("float32", [None], name="y")
+            self.x, self.y = tenon.placeholder("float32", [None], name="x"), tenon.placeholder(
+                "float32", [None], name="y"
+            )
             self.model = train.Model(self.graph)
             self.slope, self.offset = self.model.weight("slope", (), 0.0), self.model.weight("offset", (), 0.0)
             error = self.x * self.slope.value + self.offset.value - self.y
@@ -41,7 +43,17 @@ class Line:
         return [float(v) for v in self.session.run([self.slope.value, self.offset.value])]
 
 
-@pytest.mark.parametrize("optimizer", [train.SGD(), train.SGD(fused=False), train.Momentum(0.5), train.Momentum(0.5, nesterov=True), train.Adam(), train.Adagrad()])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        train.SGD(),
+        train.SGD(fused=False),
+        train.Momentum(0.5),
+        train.Momentum(0.5, nesterov=True),
+        train.Adam(),
+        train.Adagrad(),
+    ],
+)
 def test_optimizers_learn_a_line(optimizer):
     line = Line(optimizer, rate=0.3, steps=300)
     report = line.trainer.run(line.session)
@@ -147,6 +159,8 @@ def test_models_make_variables(graph):
 def test_the_example_reads_digits(tmp_path):
     program = SOURCE / "sdk" / "examples" / "python" / "digits.py"
     assert len(program.read_text().splitlines()) <= 60
-    out = subprocess.run([sys.executable, str(program), str(tmp_path / "digits")], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "digits")], capture_output=True, text=True, check=True
+    ).stdout
     assert float(out.splitlines()[-1].split("%")[0]) >= 98, out
     assert (tmp_path / "digits" / "checkpoint").exists()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""build.py --prefix PREFIX --work FOLDER --dist FOLDER [--pythons "PATH ..."]: wheels of an installed Tenon for every Python at hand. `make wheel` runs it.
+"""build.py --prefix PREFIX --work FOLDER --dist FOLDER [--pythons "PATH ..."]: wheels of an installed Tenon for every
+Python at hand. `make wheel` runs it.
 
-The prefix is built once; of each Python there is its module alone (sdk/python/pyproject.toml). auditwheel puts in what a manylinux system does not have, and says
-for which systems the wheel is; notices.py adds the licences.
+The prefix is built once; of each Python there is its module alone (sdk/python/pyproject.toml). auditwheel puts in what
+a manylinux system does not have, and says for which systems the wheel is; notices.py adds the licences.
 """
 
 import argparse
@@ -27,9 +28,13 @@ GPU = [name for name in plugin_wheels.PLUGINS if name not in plugin_wheels.NEEDE
 
 
 def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    done = subprocess.run(
+        [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+    )
     if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}\nmake wheel: that command failed with {done.returncode}")
+        sys.exit(
+            f"{' '.join(map(str, command))}\n{done.stdout}\nmake wheel: that command failed with {done.returncode}"
+        )
     return done.stdout
 
 
@@ -51,7 +56,8 @@ def fresh(folder):
 
 
 def finish(raw, own, work, tag):
-    """A wheel that needs nothing of this machine, with the licences of what was put in; gives its path, and what auditwheel says of it."""
+    """A wheel that needs nothing of this machine, with the licences of what was put in; gives its path, and what
+    auditwheel says of it."""
     repaired, unpacked, packed = (fresh(work / step / tag) for step in ("repaired", "unpacked", "packed"))
     path = {"PATH": f"{own.parent}:/usr/local/bin:/usr/bin:/bin"}
     run(own, "-m", "auditwheel", "repair", "--plat", "auto", "--wheel-dir", repaired, raw, env=path)
@@ -68,8 +74,20 @@ def build(python, prefix, work):
     raw = fresh(work / "raw" / python.tag)
     settings = {"build-dir": work / "module" / python.tag, "cmake.define.Tenon_DIR": prefix / "lib" / "cmake" / "Tenon",
                 "cmake.define.TENON_WHEEL_LEAVES_OUT": ";".join(plugin_wheels.left_out(prefix))}
-    run(own, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", raw,
-        *(f"--config-settings={key}={value}" for key, value in settings.items()), HERE.parent)
+    run(
+        own,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--wheel-dir",
+        raw,
+        *(f"--config-settings={key}={value}" for key, value in settings.items()),
+        HERE.parent,
+    )
     return finish(made_wheel(raw), own, work, python.tag)
 
 
@@ -78,7 +96,15 @@ def build_plugin(name, python, prefix, work):
     own = environment_of(python, work)
     (version,) = re.findall(r"project\(tenon VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text())
     raw = fresh(work / "raw" / name)
-    run(own, "-m", "wheel", "pack", "--dest-dir", raw, plugin_wheels.lay_out(name, prefix, version, SOURCE / "LICENSE", fresh(work / "laid_out" / name)))
+    run(
+        own,
+        "-m",
+        "wheel",
+        "pack",
+        "--dest-dir",
+        raw,
+        plugin_wheels.lay_out(name, prefix, version, SOURCE / "LICENSE", fresh(work / "laid_out" / name)),
+    )
     return finish(made_wheel(raw), own, work, name)
 
 
@@ -102,10 +128,21 @@ def check(wheel, work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prefix", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder for environments and what is half done; its folders are emptied")
-    parser.add_argument("--dist", type=pathlib.Path, required=True, help="where the wheels go; older ones there are removed")
+    parser.add_argument(
+        "--work",
+        type=pathlib.Path,
+        required=True,
+        help="a folder for environments and what is half done; its folders are emptied",
+    )
+    parser.add_argument(
+        "--dist", type=pathlib.Path, required=True, help="where the wheels go; older ones there are removed"
+    )
     parser.add_argument("--pythons", default="")
-    parser.add_argument("--gpu", action="store_true", help="the plugins of GPUs too, each a wheel of its own; one at least must have been built")
+    parser.add_argument(
+        "--gpu",
+        action="store_true",
+        help="the plugins of GPUs too, each a wheel of its own; one at least must have been built",
+    )
     given = parser.parse_args()
     prefix, work, dist = given.prefix.resolve(), given.work.resolve(), given.dist.resolve()
     chosen = pythons.builders(pythons.find(given.pythons))
@@ -115,9 +152,14 @@ def main():
     if given.gpu:
         missing = [name for name in GPU if name not in plugins]
         if missing == GPU:
-            sys.exit("make wheel: no plugin of a GPU was built, since this machine has neither nvcc (set CUDA_HOME) nor hipcc (Debian: hipcc, libamdhip64-dev)")
+            sys.exit(
+                "make wheel: no plugin of a GPU was built, since this machine has neither nvcc (set CUDA_HOME) nor hipcc (Debian: hipcc, libamdhip64-dev)"
+            )
         for name in missing:
-            print(f"make wheel: {name} is left out: it was not built here (docs/gpus.md says what it needs)", file=sys.stderr)
+            print(
+                f"make wheel: {name} is left out: it was not built here (docs/gpus.md says what it needs)",
+                file=sys.stderr,
+            )
     dist.mkdir(parents=True, exist_ok=True)
     for old in dist.glob("tenon_engine*.whl"):
         old.unlink()
@@ -128,7 +170,10 @@ def main():
         wheel, shown = make(prefix, work)
         size, unpacked = check(wheel, work)
         shutil.copy2(wheel, dist)
-        print(f"{wheel.name}: {size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB, {how} in {time.monotonic() - begun:.0f} s", flush=True)
+        print(
+            f"{wheel.name}: {size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB, {how} in {time.monotonic() - begun:.0f} s",
+            flush=True,
+        )
         (tag,) = re.findall(r'following platform tag: "(\w+)"', " ".join(shown.split()))
         print("  auditwheel: consistent with " + tag, flush=True)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins that are wheels of their own, since what they link to is large: one for every Python, found through the entry point `tenon.plugins` as any stranger's is."""
+"""Plugins that are wheels of their own, since what they link to is large: one for every Python, found through the entry
+point `tenon.plugins` as any stranger's is."""
 
 import pathlib
 import re
@@ -7,8 +8,9 @@ import shutil
 import subprocess
 import sysconfig
 
-# By what is added to "tenon-engine-": the package, what it is, and its libraries, which the wheel of Tenon itself leaves out. That depends on NEEDED (pyproject.toml);
-# the others depend on it, and are made where their plugin was built.
+# By what is added to "tenon-engine-": the package, what it is, and its libraries, which the wheel of Tenon itself
+# leaves out. That depends on NEEDED (pyproject.toml); the others depend on it, and are made where their plugin was
+# built.
 PLUGINS = {
     "onednn": ("tenon_onednn", "oneDNN's kernels for the CPU device of Tenon", ["tenon_cpu_onednn.so"]),
     "grpc": ("tenon_grpc", "gRPC as a transport of Tenon's clusters", ["tenon_grpc.so"]),
@@ -44,24 +46,35 @@ def _private(prefix, libraries):
     found, waiting = set(), list(libraries)
     while waiting:
         text = subprocess.run(["readelf", "-dW", waiting.pop()], check=True, capture_output=True, text=True).stdout
-        new = {folder / name for name in re.findall(r"\(NEEDED\).*\[(libtenon_.*)\]", text) if (folder / name).is_file()} - found
+        new = {
+            folder / name for name in re.findall(r"\(NEEDED\).*\[(libtenon_.*)\]", text) if (folder / name).is_file()
+        } - found
         found |= new
         waiting += new
     return found
 
 
 def left_out(prefix):
-    """All that the wheel of Tenon itself leaves out, relative to lib/tenon: these plugins, and the copies of libraries that they alone need."""
+    """All that the wheel of Tenon itself leaves out, relative to lib/tenon: these plugins, and the copies of libraries
+    that they alone need."""
     tenon = pathlib.Path(prefix) / "lib/tenon"
     own = {tenon / "plugins" / file for _, _, files in PLUGINS.values() for file in files}
-    others = {library for library in (tenon / "plugins").glob("*.so") if library not in own} | {tenon.parent / "libtenon.so"}
-    return sorted(str(path.relative_to(tenon)) for path in own | set((tenon / "private").iterdir()) - _private(prefix, others))
+    others = {library for library in (tenon / "plugins").glob("*.so") if library not in own} | {
+        tenon.parent / "libtenon.so"
+    }
+    return sorted(
+        str(path.relative_to(tenon)) for path in own | set((tenon / "private").iterdir()) - _private(prefix, others)
+    )
 
 
 def built(prefix):
     """The names of those whose libraries a prefix has; those that are needed in any case."""
     plugins = pathlib.Path(prefix) / "lib/tenon/plugins"
-    return [name for name, (_, _, files) in PLUGINS.items() if name in NEEDED or all((plugins / file).is_file() for file in files)]
+    return [
+        name
+        for name, (_, _, files) in PLUGINS.items()
+        if name in NEEDED or all((plugins / file).is_file() for file in files)
+    ]
 
 
 def lay_out(name, prefix, version, license_file, folder):

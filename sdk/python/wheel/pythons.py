@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Pythons are at hand for wheels: those named, else python3.X on PATH, in /usr/bin and /usr/local/bin, and what pyenv has."""
+"""Which Pythons are at hand for wheels: those named, else python3.X on PATH, in /usr/bin and /usr/local/bin, and what
+pyenv has."""
 
 import glob
 import os
@@ -38,7 +39,11 @@ def _probe(path):
     except (OSError, subprocess.TimeoutExpired):
         return None
     words = ran.stdout.split()
-    return Python(words[1], path, words[2] == "1") if ran.returncode == 0 and len(words) == 3 and words[0] == "cpython" else None
+    return (
+        Python(words[1], path, words[2] == "1")
+        if ran.returncode == 0 and len(words) == 3 and words[0] == "cpython"
+        else None
+    )
 
 
 def _candidates(tag):
@@ -51,7 +56,8 @@ def _candidates(tag):
 
 
 def find(named=""):
-    """{tag: Python} of all at hand, by version. named: commands or paths, separated by blanks; each must be a Python of 3.10 or later."""
+    """{tag: Python} of all at hand, by version. named: commands or paths, separated by blanks; each must be a Python of
+    3.10 or later."""
     found = {}
     if named.split():
         for word in named.split():

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test.py --dist FOLDER --work FOLDER [--pythons "PATH ..."] [--quick]: does with the wheels what their users do, in a fresh environment of each Python at hand.
+"""test.py --dist FOLDER --work FOLDER [--pythons "PATH ..."] [--quick]: does with the wheels what their users do, in a
+fresh environment of each Python at hand.
 
-They are installed from the folder alone (NumPy comes from pip's index); a model is run; the command `tenon` is run; programs and an op package are built against
-the wheel, and this is made a Python package with an entry point, installed and used, beside one whose entry point is broken; pip builds the same from its template;
-the tests of sdk/python run; all is uninstalled, and nothing may be left. --quick leaves out what takes more from the index: the template, and the tests.
+They are installed from the folder alone (NumPy comes from pip's index); a model is run; the command `tenon` is run;
+programs and an op package are built against the wheel, and this is made a Python package with an entry point, installed
+and used, beside one whose entry point is broken; pip builds the same from its template; the tests of sdk/python run;
+all is uninstalled, and nothing may be left. --quick leaves out what takes more from the index: the template, and the
+tests.
 """
 
 import argparse
@@ -28,7 +31,9 @@ MODELS = SOURCE / "tests" / "golden" / "models"
 DISTRIBUTION = "tenon-engine"
 
 # What a wheel may take from the system: what Python itself loads later, and libraries that manylinux has everywhere.
-SYSTEM = re.compile(r"/lib-dynload/|/(ld-linux-x86-64|libc|libm|libmvec|libdl|librt|libpthread|libutil|libstdc\+\+|libgcc_s|libz)[-.]")
+SYSTEM = re.compile(
+    r"/lib-dynload/|/(ld-linux-x86-64|libc|libm|libmvec|libdl|librt|libpthread|libutil|libstdc\+\+|libgcc_s|libz)[-.]"
+)
 
 # A model that is loaded and run, beside its own numbers; prints the libraries that Tenon brought into the process.
 USE_MODEL = """
@@ -83,8 +88,16 @@ class Environment:
         folder.mkdir(parents=True)
         self.folder, self.prefix = folder, folder / "env"
         (folder / "here").mkdir()
-        self.variables = {"PATH": f"{self.prefix}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": str(folder / "here"), "LANG": "C.UTF-8",
-                          **{key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_", "HTTP", "http", "no_proxy"))}}
+        self.variables = {
+            "PATH": f"{self.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(folder / "here"),
+            "LANG": "C.UTF-8",
+            **{
+                key: value
+                for key, value in os.environ.items()
+                if key.startswith(("PIP_", "SSL_", "HTTP", "http", "no_proxy"))
+            },
+        }
         pip_of_user = pathlib.Path.home() / ".config" / "pip" / "pip.conf"
         if "PIP_CONFIG_FILE" not in self.variables and pip_of_user.is_file():
             self.variables["PIP_CONFIG_FILE"] = str(pip_of_user)
@@ -92,9 +105,13 @@ class Environment:
 
     def run(self, *command, expect=0, **more):
         words = [str(word) for word in command]
-        done = subprocess.run(words, capture_output=True, text=True, cwd=self.folder / "here", env={**self.variables, **more})
+        done = subprocess.run(
+            words, capture_output=True, text=True, cwd=self.folder / "here", env={**self.variables, **more}
+        )
         if expect is not None and done.returncode != expect:
-            fail(f"{' '.join(words)}\nended with {done.returncode}, not {expect}:\n{(done.stdout + done.stderr)[-4000:]}")
+            fail(
+                f"{' '.join(words)}\nended with {done.returncode}, not {expect}:\n{(done.stdout + done.stderr)[-4000:]}"
+            )
         return done
 
     def python(self, *arguments, **more):
@@ -114,7 +131,10 @@ def package_as_wheel(folder, name, files, entry_point, metadata="", tag="py3-non
     contents[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{metadata}".encode()
     contents[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     contents[f"{info}/entry_points.txt"] = f"[tenon.plugins]\n{entry_point}\n".encode()
-    record = [f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')},{len(data)}" for path, data in contents.items()]
+    record = [
+        f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')},{len(data)}"
+        for path, data in contents.items()
+    ]
     contents[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
     wheel = folder / f"{name}-1.0-{tag}.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -139,7 +159,9 @@ def check_model(env):
 def check_command(env):
     version = env.python("-c", "import tenon; print(tenon.__version__)").stdout.strip()
     said = env.run("tenon", "--version").stdout
-    if not re.fullmatch(rf"tenon {re.escape(version)}\nworkers: protocol \d+\nplugins: ABI \d+\.\d+, layout [0-9a-f]{{16}}\n", said):
+    if not re.fullmatch(
+        rf"tenon {re.escape(version)}\nworkers: protocol \d+\nplugins: ABI \d+\.\d+, layout [0-9a-f]{{16}}\n", said
+    ):
         fail(f"tenon --version says {said!r}; tenon.__version__ is {version!r}")
     if env.python("-m", "tenon", "--version").stdout != said:
         fail("python -m tenon --version says something else than tenon --version")
@@ -148,7 +170,17 @@ def check_command(env):
     if "loss" not in ran.stdout + ran.stderr:
         fail(f"tenon train digits says nothing of its loss: {ran.stdout}{ran.stderr}")
     shown = env.run("tenon", "plugins").stdout
-    for plugin in ("tenon.ops.math", "tenon.ops.unicode", "tenon.cpu", "tenon.cpu_onednn", "tenon.tpu_sim", "tenon.net.shm", "tenon.net.loopback", "tenon.net.grpc", "tenon.files.memory"):
+    for plugin in (
+        "tenon.ops.math",
+        "tenon.ops.unicode",
+        "tenon.cpu",
+        "tenon.cpu_onednn",
+        "tenon.tpu_sim",
+        "tenon.net.shm",
+        "tenon.net.loopback",
+        "tenon.net.grpc",
+        "tenon.files.memory",
+    ):
         if not re.search(rf"^{re.escape(plugin)} +\S+ +loaded ", shown, re.M):
             fail(f"tenon plugins has not loaded {plugin}:\n{shown}")
     for option in ("--cmake-dir", "--include-dir"):
@@ -163,7 +195,13 @@ def check_programs(env, version):
     found = env.python("-m", "tenon", "--cmake-dir").stdout.strip()
     env.run("cmake", "-S", source, "-B", build, f"-DTenon_DIR={found}", "-DCMAKE_BUILD_TYPE=Release")
     env.run("cmake", "--build", build)
-    flags = env.run("pkg-config", "--cflags", "--libs", "tenon-model_c", PKG_CONFIG_PATH=os.path.join(found, "..", "..", "pkgconfig")).stdout.split()
+    flags = env.run(
+        "pkg-config",
+        "--cflags",
+        "--libs",
+        "tenon-model_c",
+        PKG_CONFIG_PATH=os.path.join(found, "..", "..", "pkgconfig"),
+    ).stdout.split()
     by_hand = env.folder / "by_pkg_config"
     env.run("g++", "-std=c++20", source / "versions.cc", *flags, f"-Wl,-rpath,{found}/../..", "-o", by_hand)
     for program in (build / "versions", by_hand):
@@ -176,12 +214,30 @@ def check_plugin(env):
     """The template that the wheel brings, built by its CMake."""
     found = env.python("-c", "import tenon; print(tenon.cmake_dir(), tenon.share_dir())").stdout.split()
     build = env.folder / "plugin_build"
-    env.run("cmake", "-S", pathlib.Path(found[1]) / "templates/python_plugin", "-B", build, f"-DTenon_DIR={found[0]}", "-DCMAKE_BUILD_TYPE=Release")
+    env.run(
+        "cmake",
+        "-S",
+        pathlib.Path(found[1]) / "templates/python_plugin",
+        "-B",
+        build,
+        f"-DTenon_DIR={found[0]}",
+        "-DCMAKE_BUILD_TYPE=Release",
+    )
     env.run("cmake", "--build", build)
     library = next(build.rglob("tenon_halves.so"))
-    good = package_as_wheel(env.folder, "halves_ops", {"halves_ops/__init__.py": b"raise SystemExit('nobody imports this')\n", "halves_ops/tenon_halves.so": library},
-                            "halves = halves_ops", tag="py3-none-" + sysconfig.get_platform().replace("-", "_"))
-    broken = package_as_wheel(env.folder, "example_broken", {"example_broken.py": b"def plugins():\n    raise RuntimeError('out of order')\n"}, "broken = example_broken:plugins")
+    good = package_as_wheel(
+        env.folder,
+        "halves_ops",
+        {"halves_ops/__init__.py": b"raise SystemExit('nobody imports this')\n", "halves_ops/tenon_halves.so": library},
+        "halves = halves_ops",
+        tag="py3-none-" + sysconfig.get_platform().replace("-", "_"),
+    )
+    broken = package_as_wheel(
+        env.folder,
+        "example_broken",
+        {"example_broken.py": b"def plugins():\n    raise RuntimeError('out of order')\n"},
+        "broken = example_broken:plugins",
+    )
     env.pip("install", "--no-index", "--no-deps", good, broken)
     use_plugin(env, "PluginPackageWarning .*example-broken 1\\.0.*out of order\n", "example-broken 1.0")
     env.pip("uninstall", "--yes", "halves_ops", "example_broken")
@@ -197,8 +253,13 @@ def use_plugin(env, warned, said):
 
 
 def check_gpu_plugins(env, dist):
-    """Those whose wheels were made: found, and either with a device or with the reason why there is none. Uninstalled again."""
-    wheels = [wheel for wheel in sorted(dist.glob("tenon_engine_*.whl")) if not wheel.name.startswith(tuple(f"tenon_engine_{name}-" for name in plugin_wheels.NEEDED))]
+    """Those whose wheels were made: found, and either with a device or with the reason why there is none. Uninstalled
+    again."""
+    wheels = [
+        wheel
+        for wheel in sorted(dist.glob("tenon_engine_*.whl"))
+        if not wheel.name.startswith(tuple(f"tenon_engine_{name}-" for name in plugin_wheels.NEEDED))
+    ]
     names = [wheel.name.split("-")[0].removeprefix("tenon_engine_") for wheel in wheels]
     for name in names:
         env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[{name}]")
@@ -215,9 +276,21 @@ def check_gpu_plugins(env, dist):
 def check_template(env):
     """The same template, built by pip as its user would."""
     env.pip("install", "--quiet", "--only-binary", ":all:", "scikit-build-core")
-    source = pathlib.Path(env.python("-c", "import tenon; print(tenon.share_dir())").stdout.strip()) / "templates/python_plugin"
+    source = (
+        pathlib.Path(env.python("-c", "import tenon; print(tenon.share_dir())").stdout.strip())
+        / "templates/python_plugin"
+    )
     shutil.copytree(source, env.folder / "template")
-    env.pip("wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", env.folder / "made", env.folder / "template")
+    env.pip(
+        "wheel",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        env.folder / "made",
+        env.folder / "template",
+    )
     env.pip("install", "--no-index", "--no-deps", next((env.folder / "made").glob("*.whl")))
     use_plugin(env, "", "")
     env.pip("uninstall", "--yes", "halves_ops")
@@ -225,7 +298,17 @@ def check_template(env):
 
 def check_tests(env):
     env.pip("install", "--quiet", "--only-binary", ":all:", "pytest", "ml_dtypes")
-    ran = env.python("-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", SOURCE / "sdk/python/tests", TENON_SOURCE_DIR=str(SOURCE))
+    ran = env.python(
+        "-B",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-rs",
+        SOURCE / "sdk/python/tests",
+        TENON_SOURCE_DIR=str(SOURCE),
+    )
     lines = ran.stdout.splitlines()
     for line in lines:
         if line.startswith("SKIPPED"):
@@ -251,16 +334,25 @@ def check(python, dist, work, quick):
         tests = check_tests(env)
         before |= {path for path in env.files() - installed if "tenon" not in path.relative_to(env.prefix).as_posix()}
     env.pip("uninstall", "--yes", DISTRIBUTION, *(f"{DISTRIBUTION}-{name}" for name in plugin_wheels.NEEDED))
-    left = sorted(path for path in env.files() - before if "__pycache__" not in path.parts or "tenon" in str(path.relative_to(env.prefix)))
+    left = sorted(
+        path
+        for path in env.files() - before
+        if "__pycache__" not in path.parts or "tenon" in str(path.relative_to(env.prefix))
+    )
     if left:
         fail(f"uninstalling leaves {len(left)} files: {[str(path) for path in left[:5]]}")
-    print(f"Python {python.tag}: {version}, {cpu}; {'GPU wheels: ' + ' '.join(gpu) + '; ' if gpu else ''}{tests}; nothing left; {time.monotonic() - begun:.0f} s", flush=True)
+    print(
+        f"Python {python.tag}: {version}, {cpu}; {'GPU wheels: ' + ' '.join(gpu) + '; ' if gpu else ''}{tests}; nothing left; {time.monotonic() - begun:.0f} s",
+        flush=True,
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dist", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder for the environments; its folders are made anew")
+    parser.add_argument(
+        "--work", type=pathlib.Path, required=True, help="a folder for the environments; its folders are made anew"
+    )
     parser.add_argument("--pythons", default="")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()

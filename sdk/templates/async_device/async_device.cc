@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device with queues in one file: each queue is a thread, timelines say how far it came, and one kernel shows how work
-// is submitted; kernels of other packages find how in launch.h (kernel_plugin is one). Start a driver from here by putting your hardware's memory, streams and events in their places.
+// A device with queues in one file: each queue is a thread, timelines say how far it came, and one kernel shows how
+// work is submitted; kernels of other packages find how in launch.h (kernel_plugin is one). Start a driver from here by
+// putting your hardware's memory, streams and events in their places.
 //
-// tenon/sdk/device/device.h makes the table from Driver, checks what comes, and says what each member must do. One lock guards
-// everything: simple before fast. What tenon/device.h says of timelines stands in Obstacle() and Serve().
+// tenon/sdk/device/device.h makes the table from Driver, checks what comes, and says what each member must do. One lock
+// guards everything: simple before fast. What tenon/device.h says of timelines stands in Obstacle() and Serve().
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
@@ -59,10 +60,14 @@ class Queue : public Handled<Queue, tenon_queue> {
   explicit Queue(Device& device) : device_(device), thread_([this] { Serve(); }) {}
   Device& device() const { return device_; }
 
-  void Submit(const tenon_submission& submission, std::function<void()> work, std::function<void(const Outcome&)> tell = nullptr) {
+  void Submit(const tenon_submission& submission, std::function<void()> work,
+              std::function<void(const Outcome&)> tell = nullptr) {
     const std::lock_guard guard(lock);
-    tasks_.push_back({{submission.waits, submission.waits + submission.wait_count}, Timeline::Of(submission.timeline), submission.signal,
-                      std::move(work), std::move(tell)});
+    tasks_.push_back({{submission.waits, submission.waits + submission.wait_count},
+                      Timeline::Of(submission.timeline),
+                      submission.signal,
+                      std::move(work),
+                      std::move(tell)});
     changed.notify_all();
   }
   void Close() {
@@ -171,7 +176,9 @@ struct Driver {
   using Place = tenon::sdk::Place<Device>;
 
   static void Count(tenon_plugin_self*, uint32_t* out_count) { *out_count = 1; }
-  static void Open(tenon_plugin_self*, uint32_t, std::shared_ptr<Device>* out_device) { *out_device = std::make_shared<Device>(); }
+  static void Open(tenon_plugin_self*, uint32_t, std::shared_ptr<Device>* out_device) {
+    *out_device = std::make_shared<Device>();
+  }
   static void Properties(Device&, tenon_device_properties* out) {
     out->name = TENON_SPAN("threads that pretend");
     out->dl_device_type = 12;  // kDLExtDev
@@ -181,7 +188,8 @@ struct Driver {
 
   static Outcome Allocate(Device&, uint32_t, uint64_t bytes, uint64_t alignment, Queue*, Memory* out) {
     alignment = std::max<uint64_t>(alignment, 64);
-    if (bytes <= SIZE_MAX - alignment) out->handle = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+    if (bytes <= SIZE_MAX - alignment)
+      out->handle = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
     return out->handle != nullptr ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "the ASYNC device has no memory left");
   }
   static void Free(Device&, uint32_t, Memory memory, uint64_t, Queue* queue) {
@@ -191,15 +199,20 @@ struct Driver {
 
   static const void* Extension(Device&, std::string_view id) { return id == EXAMPLE_LAUNCH_ID ? &kLaunch : nullptr; }
 
-  static void MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out_queue) { *out_queue = std::make_shared<Queue>(device); }
+  static void MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out_queue) {
+    *out_queue = std::make_shared<Queue>(device);
+  }
   static void CloseQueue(Queue& queue) { queue.Close(); }
-  static void Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes, const tenon_submission& submission) {
+  static void Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes,
+                   const tenon_submission& submission) {
     queue.Submit(submission, [to = AddressOf(target.memory), from = AddressOf(source.memory), bytes] {
       if (bytes != 0) std::memcpy(to, from, bytes);
     });
   }
   static void Barrier(Queue& queue, const tenon_submission& submission) { queue.Submit(submission, nullptr); }
-  static void CallHost(Queue& queue, HostCall call, const tenon_submission& submission) { queue.Submit(submission, nullptr, call); }
+  static void CallHost(Queue& queue, HostCall call, const tenon_submission& submission) {
+    queue.Submit(submission, nullptr, call);
+  }
 
   static void MakeTimeline(Device&, uint64_t initial, std::shared_ptr<Timeline>* out_timeline) {
     *out_timeline = std::make_shared<Timeline>(initial);
@@ -215,7 +228,8 @@ struct Driver {
   }
   static Outcome Wait(const Timeline& timeline, uint64_t value, tenon::sdk::Deadline deadline) {
     std::unique_lock guard(lock);
-    const bool known = changed.wait_until(guard, deadline, [&] { return timeline.value >= value || !timeline.failure.ok(); });
+    const bool known =
+        changed.wait_until(guard, deadline, [&] { return timeline.value >= value || !timeline.failure.ok(); });
     if (!known) return Fault(TENON_DEADLINE_EXCEEDED, "the point was not reached in time");
     return timeline.value >= value ? Outcome() : timeline.failure;
   }
@@ -226,4 +240,5 @@ const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &tenon::sdk::kD
 
 }  // namespace
 
-TENON_PLUGIN("example.async_device", "1.0.0", "A device with queues, each a thread, and a kernel that squares.", kCapabilities)
+TENON_PLUGIN("example.async_device", "1.0.0", "A device with queues, each a thread, and a kernel that squares.",
+             kCapabilities)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A package with a kernel alone: Neg of floats for devices of type ASYNC, which somebody else's plugin drives, and an op that a third one defines.
+/* A package with a kernel alone: Neg of floats for devices of type ASYNC, which somebody else's plugin drives, and an
+ * op that a third one defines.
  *
- * create() asks the driver for what it offers to kernels of others, and leaves the node to another kernel where that is not there; run()
- * gives the frame's queue its work. For a GPU the table is tenon.native_handle/1 (tenon/ext/draft/native_handle.h), which has the stream. */
+ * create() asks the driver for what it offers to kernels of others, and leaves the node to another kernel where that is
+ * not there; run() gives the frame's queue its work. For a GPU the table is tenon.native_handle/1
+ * (tenon/ext/draft/native_handle.h), which has the stream. */
 #include "launch.h"
 #include "tenon/c_util.h"
 

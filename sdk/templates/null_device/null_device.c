@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device driver in one file: the smallest thing that the host takes for a device.
  *
- * The device type is "NULL". It is synchronous, so it has no queue and no semaphore, and its memory is the host's. It has
- * no kernel of its own: a package that registers kernels for device type "NULL" runs on it. Start a driver from here by
- * giving it real memory, then queues, then kernels. */
+ * The device type is "NULL". It is synchronous, so it has no queue and no semaphore, and its memory is the host's. It
+ * has no kernel of its own: a package that registers kernels for device type "NULL" runs on it. Start a driver from
+ * here by giving it real memory, then queues, then kernels. */
 #include <stdlib.h>
 
 #include "tenon/plugin.h"
@@ -57,16 +57,20 @@ static tenon_status* memory_kind(tenon_device* device, uint32_t index, tenon_mem
   return NULL;
 }
 
-static tenon_status* allocate(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment, tenon_queue* queue,
-                              void** out_data) {
+static tenon_status* allocate(tenon_device* device, uint32_t kind, uint64_t bytes, uint64_t alignment,
+                              tenon_queue* queue, void** out_data) {
   (void)device, (void)queue;
-  if (kind != 0) return tenon_plugin_error(TENON_INVALID_ARGUMENT, "the NULL device has one kind of memory, of index 0");
+  if (kind != 0)
+    return tenon_plugin_error(TENON_INVALID_ARGUMENT, "the NULL device has one kind of memory, of index 0");
   if (alignment < ALIGNMENT) alignment = ALIGNMENT;
-  if ((alignment & (alignment - 1)) != 0) return tenon_plugin_error(TENON_INVALID_ARGUMENT, "the alignment must be a power of two");
-  if (bytes > SIZE_MAX - alignment) return tenon_plugin_error(TENON_RESOURCE_EXHAUSTED, "more bytes than can be addressed");
+  if ((alignment & (alignment - 1)) != 0)
+    return tenon_plugin_error(TENON_INVALID_ARGUMENT, "the alignment must be a power of two");
+  if (bytes > SIZE_MAX - alignment)
+    return tenon_plugin_error(TENON_RESOURCE_EXHAUSTED, "more bytes than can be addressed");
   const uint64_t whole = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
   *out_data = aligned_alloc(alignment, whole);
-  if (*out_data == NULL) return tenon_plugin_error(TENON_RESOURCE_EXHAUSTED, "the host has no memory left for the NULL device");
+  if (*out_data == NULL)
+    return tenon_plugin_error(TENON_RESOURCE_EXHAUSTED, "the host has no memory left for the NULL device");
   return NULL;
 }
 

@@ -9,15 +9,18 @@
 /* ---- What the op means ---- */
 
 /* y has x's shape, whatever is known of it. */
-static tenon_status* cube_shape(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+static tenon_status* cube_shape(tenon_plugin_self* self, const tenon_shape_services* services,
+                                tenon_shape_context* context) {
   (void)self;
   return services->set_output_shape(context, 0, services->input_shape(context, 0));
 }
 
 /* Adds Mul(a, b) to the graph. */
-static tenon_status* multiply(const tenon_gradient_args* args, tenon_output a, tenon_output b, tenon_output* out_product) {
+static tenon_status* multiply(const tenon_gradient_args* args, tenon_output a, tenon_output b,
+                              tenon_output* out_product) {
   const tenon_output inputs[2] = {a, b};
-  const tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = TENON_SPAN("Mul"), .inputs = inputs, .input_count = 2};
+  const tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = TENON_SPAN("Mul"), .inputs = inputs,
+                                .input_count = 2};
   int64_t node = -1;
   tenon_status* status = args->builder->add_node(args->builder->context, &spec, &node);
   out_product->node = node;

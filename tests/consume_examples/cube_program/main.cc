@@ -21,7 +21,8 @@ Status Run(const char* plugin) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, graph));
   TENON_TRY_ASSIGN(const std::vector<Tensor> values, session.Run({}, {same, gradients[0].dense}));
   for (const Tensor& value : values) std::printf("%g %g\n", value.data<float>()[0], value.data<float>()[1]);
-  std::printf("%s\n", tenon::data::FormatCount(1234567).c_str());  // of the data library, which the training library brings
+  std::printf("%s\n",
+              tenon::data::FormatCount(1234567).c_str());  // of the data library, which the training library brings
   if (!tenon::data::ParseNpz("").ok()) std::printf("no archive\n");  // which needs zlib
   return Status();
 }

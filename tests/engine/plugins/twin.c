@@ -5,7 +5,8 @@
 extern int twin_calls;
 int twin_answer(void);
 
-static tenon_status* scalar_shape(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+static tenon_status* scalar_shape(tenon_plugin_self* self, const tenon_shape_services* services,
+                                  tenon_shape_context* context) {
   (void)self;
   const tenon_shape scalar = {NULL, 0, 0};
   return services->set_output_shape(context, 0, scalar);

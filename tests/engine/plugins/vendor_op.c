@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vendor's op, "Test>Tripled" of version OP_VERSION: y = scale * x, without a gradient; and, with BRINGS_GRADIENT alone, a package with that. */
+/* A vendor's op, "Test>Tripled" of version OP_VERSION: y = scale * x, without a gradient; and, with BRINGS_GRADIENT
+ * alone, a package with that. */
 #include "tenon/c_util.h"
 #include "tenon/ext/draft/tile.h"
 
@@ -20,18 +21,24 @@ static tenon_status* gradient(const tenon_gradient_args* args) {
   args->dx[0].dense.node = node;
   return NULL;
 }
-static const tenon_gradient_registration kTripled = {TENON_HEAD(tenon_gradient_registration), TENON_SPAN("Test>Tripled"), gradient};
+static const tenon_gradient_registration kTripled = {TENON_HEAD(tenon_gradient_registration),
+                                                     TENON_SPAN("Test>Tripled"), gradient};
 static const tenon_gradient_registration* const kGradients[] = {&kTripled};
 static const tenon_gradient_package kPackage = {TENON_HEAD(tenon_gradient_package), kGradients, 1};
 static const tenon_capability kCapabilities[] = {TENON_PROVIDES(GRADIENTS, &kPackage)};
 #else
-static tenon_status* same_shape(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+static tenon_status* same_shape(tenon_plugin_self* self, const tenon_shape_services* services,
+                                tenon_shape_context* context) {
   (void)self;
   return services->set_output_shape(context, 0, services->input_shape(context, 0));
 }
-static const tenon_op_definition kTripled = {TENON_HEAD(tenon_op_definition), .name = TENON_SPAN("Test>Tripled"),
-                                             .inputs = TENON_SPAN("x: float"), .outputs = TENON_SPAN("y: float"),
-                                             .attrs = TENON_SPAN("scale: float = 3"), .shape = same_shape, .version = OP_VERSION};
+static const tenon_op_definition kTripled = {TENON_HEAD(tenon_op_definition),
+                                             .name = TENON_SPAN("Test>Tripled"),
+                                             .inputs = TENON_SPAN("x: float"),
+                                             .outputs = TENON_SPAN("y: float"),
+                                             .attrs = TENON_SPAN("scale: float = 3"),
+                                             .shape = same_shape,
+                                             .version = OP_VERSION};
 static const tenon_op_definition* const kOps[] = {&kTripled};
 static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
 
@@ -54,8 +61,10 @@ static tenon_status* run(tenon_kernel* kernel, const tenon_prepared* prepared, t
   for (int64_t i = 0; i < tenon_c_count(frame->inputs[0]); ++i) y[i] = kernel->scale * x[i];
   return NULL;
 }
-/* A piece of it, where the host runs it with its neighbours in the graph. A stride of 0 is never that of the only input. */
-static void piece(const void* argument, const void* const* inputs, const int64_t* strides, void* output, int64_t count) {
+/* A piece of it, where the host runs it with its neighbours in the graph. A stride of 0 is never that of the only
+ * input. */
+static void piece(const void* argument, const void* const* inputs, const int64_t* strides, void* output,
+                  int64_t count) {
   const struct tenon_kernel* kernel = (const struct tenon_kernel*)argument;
   const float* x = (const float*)inputs[0];
   float* y = (float*)output;
@@ -74,11 +83,17 @@ static tenon_status* tile_of(tenon_tile_args* args) {
 #define TILE_ID "tenon.tile/0"
 #endif
 static const tenon_tile kTile = {TENON_HEAD(tenon_tile), .id = TENON_SPAN(TILE_ID), .select = tile_of};
-static const tenon_kernel_registration kOnCpu = {TENON_HEAD(tenon_kernel_registration), .op = TENON_SPAN("Test>Tripled"),
-                                                 .device_type = TENON_SPAN("CPU"), .create = create, .destroy = destroy, .run = run, .tile = &kTile};
+static const tenon_kernel_registration kOnCpu = {TENON_HEAD(tenon_kernel_registration),
+                                                 .op = TENON_SPAN("Test>Tripled"),
+                                                 .device_type = TENON_SPAN("CPU"),
+                                                 .create = create,
+                                                 .destroy = destroy,
+                                                 .run = run,
+                                                 .tile = &kTile};
 static const tenon_kernel_registration* const kKernels[] = {&kOnCpu};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 1};
-static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage), TENON_PROVIDES(KERNELS, &kKernelPackage)};
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage),
+                                                 TENON_PROVIDES(KERNELS, &kKernelPackage)};
 #endif
 
 TENON_PLUGIN(PLUGIN_ID, "0.1.0", "A vendor's op.", kCapabilities)

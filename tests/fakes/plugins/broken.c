@@ -43,8 +43,8 @@ static const tenon_capability kCapabilities[] = {
 #endif
 };
 
-#if defined(FIXTURE_RAW_MAJOR) || defined(FIXTURE_MUST_UNDERSTAND) || defined(FIXTURE_SHORT) || defined(FIXTURE_NOTHING) || \
-    defined(FIXTURE_REFUSES) || defined(FIXTURE_NO_LOAD)
+#if defined(FIXTURE_RAW_MAJOR) || defined(FIXTURE_MUST_UNDERSTAND) || defined(FIXTURE_SHORT) || \
+    defined(FIXTURE_NOTHING) || defined(FIXTURE_REFUSES) || defined(FIXTURE_NO_LOAD)
 
 __attribute__((unused)) static tenon_status* load(const tenon_load_args* args, tenon_plugin_self** out_self) {
   (void)args;

@@ -23,7 +23,8 @@ static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage),
                                                  TENON_PROVIDES(KERNELS, &kKernels)};
 
 static const tenon_option_declaration kOptions[] = {
-    {TENON_SPAN("greeting"), TENON_SPAN("hello"), TENON_SPAN("What load() logs; \"fail\" makes it fail."), TENON_OPTION_STRING, 0},
+    {TENON_SPAN("greeting"), TENON_SPAN("hello"), TENON_SPAN("What load() logs; \"fail\" makes it fail."),
+     TENON_OPTION_STRING, 0},
     {TENON_SPAN("count"), TENON_SPAN(""), TENON_SPAN("Without default."), TENON_OPTION_INT, 0},
     {TENON_SPAN("ratio"), TENON_SPAN("0.5"), TENON_SPAN("A float."), TENON_OPTION_FLOAT, 0},
     {TENON_SPAN("loud"), TENON_SPAN("false"), TENON_SPAN("A bool."), TENON_OPTION_BOOL, 0}};

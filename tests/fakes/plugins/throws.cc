@@ -5,4 +5,6 @@
 #include "tenon/abi.h"
 
 extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args*);
-extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args*) { throw std::runtime_error("thrown"); }
+extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args*) {
+  throw std::runtime_error("thrown");
+}

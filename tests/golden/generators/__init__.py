@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws cases of ops: a file for each package, and some for families of it. draw.py has what they share, registry.py what TensorFlow registers."""
+"""Draws cases of ops: a file for each package, and some for families of it. draw.py has what they share, registry.py
+what TensorFlow registers."""
+
 import importlib
 import pathlib
 

@@ -22,33 +22,63 @@ def _sparse(d):
 @op("ApplyAdadelta", "ResourceApplyAdadelta")
 def adadelta(d):
     t, shape, grad = _dense(d)
-    return Case([variable(d, t, shape), _positive(d, t, shape), _positive(d, t, shape), *_rates(d, t, (0, 1), (0.5, 0.99), (0.01, 0.2)), grad], _common(d))
+    return Case(
+        [
+            variable(d, t, shape),
+            _positive(d, t, shape),
+            _positive(d, t, shape),
+            *_rates(d, t, (0, 1), (0.5, 0.99), (0.01, 0.2)),
+            grad,
+        ],
+        _common(d),
+    )
 
 
 @op("SparseApplyAdadelta", "ResourceSparseApplyAdadelta")
 def sparse_adadelta(d):
     t, shape, grad, indices = _sparse(d)
-    return Case([variable(d, t, shape), _positive(d, t, shape), _positive(d, t, shape), *_rates(d, t, (0, 1), (0.5, 0.99), (0.01, 0.2)), grad, indices],
-                _common(d))
+    return Case(
+        [
+            variable(d, t, shape),
+            _positive(d, t, shape),
+            _positive(d, t, shape),
+            *_rates(d, t, (0, 1), (0.5, 0.99), (0.01, 0.2)),
+            grad,
+            indices,
+        ],
+        _common(d),
+    )
 
 
 @op("ApplyAdagradV2")
 def adagrad_v2(d):
     t, shape, grad = _dense(d)
-    return Case([variable(d, t, shape), _positive(d, t, shape), *_rates(d, t, (0, 1), (0.01, 0.1)), grad], _common(d, update_slots=d.chance(0.7)))
+    return Case(
+        [variable(d, t, shape), _positive(d, t, shape), *_rates(d, t, (0, 1), (0.01, 0.1)), grad],
+        _common(d, update_slots=d.chance(0.7)),
+    )
 
 
 @op("SparseApplyAdagradV2", "ResourceSparseApplyAdagradV2")
 def sparse_adagrad_v2(d):
     t, shape, grad, indices = _sparse(d)
-    return Case([variable(d, t, shape), _positive(d, t, shape), *_rates(d, t, (0, 1), (0.01, 0.1)), grad, indices], _common(d, update_slots=d.chance(0.7)))
+    return Case(
+        [variable(d, t, shape), _positive(d, t, shape), *_rates(d, t, (0, 1), (0.01, 0.1)), grad, indices],
+        _common(d, update_slots=d.chance(0.7)),
+    )
 
 
 def _centered(d, t, shape):
     """var, mg, ms, mom and the rates: ms is larger than the square of mg, as an average of squares is."""
     mg, ms = variable(d, t, shape), variable(d, t, shape)
     mg.value, ms.value = d.tensor(t, shape, -0.5, 0.5), d.tensor(t, shape, 1, 3)
-    return [variable(d, t, shape), mg, ms, variable(d, t, shape), *_rates(d, t, (0, 0.5), (0.5, 0.99), (0, 0.9), (0.01, 0.2))]
+    return [
+        variable(d, t, shape),
+        mg,
+        ms,
+        variable(d, t, shape),
+        *_rates(d, t, (0, 0.5), (0.5, 0.99), (0, 0.9), (0.01, 0.2)),
+    ]
 
 
 @op("ApplyCenteredRMSProp", "ResourceApplyCenteredRMSProp")
@@ -73,11 +103,23 @@ def ada_max(d):
 @op("ResourceApplyAdamWithAmsgrad")
 def amsgrad(d):
     t, shape, grad = _dense(d)
-    return Case([variable(d, t, shape), variable(d, t, shape), _positive(d, t, shape), _positive(d, t, shape),
-                 *_rates(d, t, (0.1, 0.9), (0.1, 0.9), (0, 0.1), (0.5, 0.95), (0.5, 0.95), (0.001, 0.1)), grad], _common(d))
+    return Case(
+        [
+            variable(d, t, shape),
+            variable(d, t, shape),
+            _positive(d, t, shape),
+            _positive(d, t, shape),
+            *_rates(d, t, (0.1, 0.9), (0.1, 0.9), (0, 0.1), (0.5, 0.95), (0.5, 0.95), (0.001, 0.1)),
+            grad,
+        ],
+        _common(d),
+    )
 
 
 @op("ApplyAddSign", "ResourceApplyAddSign", "ApplyPowerSign", "ResourceApplyPowerSign")
 def sign(d):
     t, shape, grad = _dense(d)
-    return Case([variable(d, t, shape), variable(d, t, shape), *_rates(d, t, (0, 0.5), (0.5, 1.5), (0, 1), (0.5, 0.95)), grad], _common(d))
+    return Case(
+        [variable(d, t, shape), variable(d, t, shape), *_rates(d, t, (0, 0.5), (0.5, 1.5), (0, 1), (0.5, 0.95)), grad],
+        _common(d),
+    )

@@ -46,7 +46,12 @@ def reshape(d):
 def expand_dims(d):
     types = d.types()
     shape = d.shape()
-    return Case([d.tensor(types["T"], shape), d.given(np.array(d.int(-len(shape) - 1, len(shape)), types["Tdim"].as_numpy_dtype))])
+    return Case(
+        [
+            d.tensor(types["T"], shape),
+            d.given(np.array(d.int(-len(shape) - 1, len(shape)), types["Tdim"].as_numpy_dtype)),
+        ]
+    )
 
 
 @op("Squeeze")
@@ -116,7 +121,9 @@ def pack(d):
 def unpack(d):
     shape = d.shape(1, 4, large=0)
     axis = d.int(-len(shape), len(shape) - 1)
-    return Case([d.tensor(d.dtype(), shape)], {"axis": axis, "num": shape[axis] + (1 if d.chance(0.05) else 0)}, blind=False)
+    return Case(
+        [d.tensor(d.dtype(), shape)], {"axis": axis, "num": shape[axis] + (1 if d.chance(0.05) else 0)}, blind=False
+    )
 
 
 @op("OneHot")
@@ -173,14 +180,20 @@ def gather_v2(d):
         axis -= len(shape)
     if batch and d.chance(0.2):
         batch -= indices.ndim
-    return Case([d.tensor(types["Tparams"], shape), indices, d.given(np.array(axis, types["Taxis"].as_numpy_dtype))], {"batch_dims": batch})
+    return Case(
+        [d.tensor(types["Tparams"], shape), indices, d.given(np.array(axis, types["Taxis"].as_numpy_dtype))],
+        {"batch_dims": batch},
+    )
 
 
 @op("DynamicPartition")
 def dynamic_partition(d):
     shape, count = d.shape(0, 3), d.int(1, 4)
     high = count + (1 if d.chance(0.1) else 0)
-    return Case([d.tensor(d.dtype(), shape), d.tensor(tf.int32, shape[:d.int(0, len(shape))], 0, high)], {"num_partitions": count})
+    return Case(
+        [d.tensor(d.dtype(), shape), d.tensor(tf.int32, shape[: d.int(0, len(shape))], 0, high)],
+        {"num_partitions": count},
+    )
 
 
 @op("DynamicStitch")
@@ -189,7 +202,11 @@ def dynamic_stitch(d):
     shapes = [d.shape(0, 2, large=0) for _ in range(d.int(1, 3))]
     total = sum(int(np.prod(shape)) for shape in shapes)
     # Every place is given, so that nothing is left that nobody wrote.
-    places = list(d.random.permutation(total)) if d.chance(0.7) else sorted(d.int(0, max(0, total - 1)) for _ in range(total))
+    places = (
+        list(d.random.permutation(total))
+        if d.chance(0.7)
+        else sorted(d.int(0, max(0, total - 1)) for _ in range(total))
+    )
     if sorted(set(places)) != list(range(max(places, default=-1) + 1)):
         places = list(range(total))
     indices, data = [], []
@@ -251,7 +268,13 @@ def dynamic_slice(d):
     shape = d.shape()
     size = [d.int(0, dim + d.chance(0.03)) for dim in shape]
     start = [d.int(-2, dim + 2) for dim in shape]
-    return Case([d.tensor(types["T"], shape), _dims(d, start, types["Tindices"]), Const(np.array(size, types["Tindices"].as_numpy_dtype))])
+    return Case(
+        [
+            d.tensor(types["T"], shape),
+            _dims(d, start, types["Tindices"]),
+            Const(np.array(size, types["Tindices"].as_numpy_dtype)),
+        ]
+    )
 
 
 @op("XlaDynamicUpdateSlice")
@@ -286,7 +309,9 @@ def _strides(d, shape):
             continue
         if d.chance(0.12) and skipped == 0:
             break
-        begin.append(d.int(-dim - 1, dim + 1)), end.append(d.int(-dim - 1, dim + 1)), strides.append(d.pick([1, 1, 1, 2, 3, -1, -2]))
+        begin.append(d.int(-dim - 1, dim + 1)), end.append(d.int(-dim - 1, dim + 1)), strides.append(
+            d.pick([1, 1, 1, 2, 3, -1, -2])
+        )
         if dim and d.chance(0.2):
             masks["shrink_axis_mask"] |= bit
             begin[-1], strides[-1] = d.int(-dim, dim - 1), 1
@@ -317,7 +342,12 @@ def strided_slice_grad(d):
         sliced = tf.strided_slice(tf.zeros(shape), begin, end, strides, **masks).shape if begin else shape
     except (ValueError, tf.errors.OpError):
         sliced = shape
-    return Case([_dims(d, shape, index)] + [_dims(d, one, index) for one in (begin, end, strides)] + [d.tensor(types["T"], tuple(sliced))], masks)
+    return Case(
+        [_dims(d, shape, index)]
+        + [_dims(d, one, index) for one in (begin, end, strides)]
+        + [d.tensor(types["T"], tuple(sliced))],
+        masks,
+    )
 
 
 @op("Pad")
@@ -366,4 +396,9 @@ def invert_permutation(d):
 def tile(d):
     types = d.types()
     shape = d.shape(large=0)
-    return Case([d.tensor(types["T"], shape), _dims(d, [d.int(0 if d.chance(0.1) else 1, 3) for _ in shape], types["Tmultiples"])])
+    return Case(
+        [
+            d.tensor(types["T"], shape),
+            _dims(d, [d.int(0 if d.chance(0.1) else 1, 3) for _ in shape], types["Tmultiples"]),
+        ]
+    )

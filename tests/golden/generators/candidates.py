@@ -37,7 +37,9 @@ def weighted(d):
     mine = len([word for word in range(reserved) if word % shards[0] == shards[1]])
     given = attrs["num_sampled"] + d.pick([0, 1, 10, 100])
     words = [word for word in range(reserved, reserved + given * shards[0] + 3)]
-    words = words[: next(i for i in range(len(words) + 1) if sum(word % shards[0] == shards[1] for word in words[:i]) == given)]
+    words = words[
+        : next(i for i in range(len(words) + 1) if sum(word % shards[0] == shards[1] for word in words[:i]) == given)
+    ]
     attrs["unigrams"] = [float(np.float32(d.random.uniform(0.1, 9))) for _ in words]
     attrs["range_max"] = mine + given + (1 if d.chance(0.05) else 0)
     attrs["distortion"] = d.pick([1.0, 0.75, 0.5])
@@ -52,5 +54,8 @@ def learned(d):
     with graph.as_default():
         classes = tf.compat.v1.placeholder(tf.int64, [None, attrs["num_true"]], "classes")
         getattr(raw, d.op)(true_classes=classes, name="drawn", **attrs)
-    feeds = [{"classes:0": d.tensor(tf.int64, (d.int(0, 6), attrs["num_true"]), 0, attrs["range_max"])} for _ in range(d.int(1, 4))]
+    feeds = [
+        {"classes:0": d.tensor(tf.int64, (d.int(0, 6), attrs["num_true"]), 0, attrs["range_max"])}
+        for _ in range(d.int(1, 4))
+    ]
     return Program(graph, [(feed, ["drawn:0", "drawn:1", "drawn:2"], []) for feed in feeds], "runs")

@@ -14,7 +14,22 @@ def ensure_shape(d):
 
 @op("StaticRegexFullMatch", count=40)
 def regex(d):
-    patterns = ["^s3://.*", ".*", "", "a|tensor", "(?i)A.*", "\\pL+", "^.$", "(?s).*", "[a-z]+", "a.", "[", "(", "a{2,3}", "(?P<n>a)b"]
+    patterns = [
+        "^s3://.*",
+        ".*",
+        "",
+        "a|tensor",
+        "(?i)A.*",
+        "\\pL+",
+        "^.$",
+        "(?s).*",
+        "[a-z]+",
+        "a.",
+        "[",
+        "(",
+        "a{2,3}",
+        "(?P<n>a)b",
+    ]
     return Case([d.tensor(tf.string, d.shape(0, 3))], {"pattern": d.turn(patterns)})
 
 

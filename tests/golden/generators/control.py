@@ -90,16 +90,27 @@ def loop(d):
 
         def body(i, value):
             if deep:
-                value = tf.while_loop(lambda j, _: j < i, lambda j, v: (j + 1, tf.sin(v)), [0, value], parallel_iterations=parallel)[1]
+                value = tf.while_loop(
+                    lambda j, _: j < i, lambda j, v: (j + 1, tf.sin(v)), [0, value], parallel_iterations=parallel
+                )[1]
             return i + 1, tf.where(value > 1, value / 2, value * w) if d.number % 2 else tf.tanh(value * w)
 
         count, y = tf.while_loop(lambda i, _: i < limit, body, [0, x], parallel_iterations=parallel)
         tf.identity(count, "count"), tf.identity(y, "y")
     runs = []
     for _ in range(3):
-        feeds = {"limit:0": np.int32(d.int(0, 5)), "x:0": d.tensor(t, (size,), -2, 2), "w:0": d.tensor(t, (size,), -2, 2)}
+        feeds = {
+            "limit:0": np.int32(d.int(0, 5)),
+            "x:0": d.tensor(t, (size,), -2, 2),
+            "w:0": d.tensor(t, (size,), -2, 2),
+        }
         runs.append((feeds, ["count:0", "y:0"], []))
-    return Program(graph, runs, f"{'a loop in a loop' if deep else 'a loop'} of {t.name}", (["y"], ["x", "w"]) if d.chance(0.6) else None)
+    return Program(
+        graph,
+        runs,
+        f"{'a loop in a loop' if deep else 'a loop'} of {t.name}",
+        (["y"], ["x", "w"]) if d.chance(0.6) else None,
+    )
 
 
 @op("PartitionedCall", "StatefulPartitionedCall")

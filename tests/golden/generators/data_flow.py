@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the data_flow package: what happens to queues step by step, and to lists of tensors. No step waits: it has what it asks for, or an error."""
+"""Cases of the data_flow package: what happens to queues step by step, and to lists of tensors. No step waits: it has
+what it asks for, or an error."""
+
 import numpy as np
 import tensorflow as tf
 
@@ -7,8 +9,16 @@ from .draw import Program, op
 
 raw = tf.raw_ops
 KINDS = ("FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2")
-ASKED = {"QueueEnqueueV2": "enqueue", "QueueEnqueueManyV2": "many", "QueueDequeueV2": "dequeue", "QueueDequeueManyV2": "take", "QueueDequeueUpToV2": "up_to",
-         "QueueCloseV2": "close", "QueueSizeV2": "size", "QueueIsClosedV2": "is_closed"}
+ASKED = {
+    "QueueEnqueueV2": "enqueue",
+    "QueueEnqueueManyV2": "many",
+    "QueueDequeueV2": "dequeue",
+    "QueueDequeueManyV2": "take",
+    "QueueDequeueUpToV2": "up_to",
+    "QueueCloseV2": "close",
+    "QueueSizeV2": "size",
+    "QueueIsClosedV2": "is_closed",
+}
 
 
 class Queue:
@@ -39,7 +49,11 @@ class Queue:
 
         one = [tf.compat.v1.placeholder(t, None, f"one{i}") for i, t in enumerate(types)]
         of_version("QueueEnqueue")(handle=handle, components=one, name="enqueue")
-        of_version("QueueEnqueueMany")(handle=handle, components=[tf.compat.v1.placeholder(t, None, f"many{i}") for i, t in enumerate(types)], name="many")
+        of_version("QueueEnqueueMany")(
+            handle=handle,
+            components=[tf.compat.v1.placeholder(t, None, f"many{i}") for i, t in enumerate(types)],
+            name="many",
+        )
         of_version("QueueDequeue")(handle=handle, component_types=types, name="dequeue")
         n = tf.compat.v1.placeholder(tf.int32, [], "n")
         of_version("QueueDequeueMany")(handle=handle, n=n, component_types=types, name="take")
@@ -53,7 +67,10 @@ class Queue:
         shape = tuple(self.d.int(0, 3) for _ in self.shape) if self.kind.startswith("Padding") else self.shape
         values = [self.d.tensor(t, lead + dims) for t, dims in zip(self.types, (shape, ()))]
         if self.kind.startswith("RandomShuffle"):  # whose order is its own: all elements are alike
-            values = [np.zeros_like(value) if value.dtype != object else np.full(value.shape, b"x", object) for value in values]
+            values = [
+                np.zeros_like(value) if value.dtype != object else np.full(value.shape, b"x", object)
+                for value in values
+            ]
         return values
 
     def step(self, name):
@@ -121,9 +138,24 @@ def first_queue(d):
     return Program(graph, one.runs, f"{one.kind}, {len(one.runs)} steps")
 
 
-LISTS = ("EmptyTensorList", "TensorListReserve", "TensorListFromTensor", "TensorListSplit", "TensorListScatterV2", "TensorListPushBack", "TensorListPopBack",
-         "TensorListSetItem", "TensorListScatterIntoExistingList", "TensorListResize", "TensorListGetItem", "TensorListStack", "TensorListGather", "TensorListConcatV2", "TensorListLength",
-         "TensorListElementShape")
+LISTS = (
+    "EmptyTensorList",
+    "TensorListReserve",
+    "TensorListFromTensor",
+    "TensorListSplit",
+    "TensorListScatterV2",
+    "TensorListPushBack",
+    "TensorListPopBack",
+    "TensorListSetItem",
+    "TensorListScatterIntoExistingList",
+    "TensorListResize",
+    "TensorListGetItem",
+    "TensorListStack",
+    "TensorListGather",
+    "TensorListConcatV2",
+    "TensorListLength",
+    "TensorListElementShape",
+)
 MAKERS, CHANGERS, READERS = LISTS[:5], LISTS[5:10], LISTS[10:]
 LIST_TYPES = [tf.float32, tf.float64, tf.int64, tf.string, tf.bool, tf.complex64]
 
@@ -149,7 +181,11 @@ class Lists:
         return self.feed(self.d.tensor(self.type, tuple(lead) + shape))
 
     def feed(self, value):
-        place = tf.compat.v1.placeholder(tf.as_dtype(value.dtype if value.dtype != object else tf.string), None if self.blind else value.shape, f"in{len(self.feeds)}")
+        place = tf.compat.v1.placeholder(
+            tf.as_dtype(value.dtype if value.dtype != object else tf.string),
+            None if self.blind else value.shape,
+            f"in{len(self.feeds)}",
+        )
         self.feeds[place.name] = value
         if self.differentiable and place.dtype == self.type:
             self.inputs.append(place.op.name)
@@ -175,23 +211,49 @@ class Lists:
     def make(self, name):
         d, dtype, rows = self.d, self.type, self.d.int(0, 4)
         if name == "EmptyTensorList":
-            handle, self.count = raw.EmptyTensorList(element_shape=self.element_shape(), max_num_elements=self.number(d.pick([-1, 2, 9])), element_dtype=dtype), 0
+            handle, self.count = (
+                raw.EmptyTensorList(
+                    element_shape=self.element_shape(),
+                    max_num_elements=self.number(d.pick([-1, 2, 9])),
+                    element_dtype=dtype,
+                ),
+                0,
+            )
         elif name == "TensorListReserve":
-            handle, self.count = raw.TensorListReserve(element_shape=self.element_shape(), num_elements=self.number(rows - (0 if d.chance(0.95) else 5)), element_dtype=dtype), rows
+            handle, self.count = (
+                raw.TensorListReserve(
+                    element_shape=self.element_shape(),
+                    num_elements=self.number(rows - (0 if d.chance(0.95) else 5)),
+                    element_dtype=dtype,
+                ),
+                rows,
+            )
         elif name == "TensorListFromTensor":
-            handle, self.count = raw.TensorListFromTensor(tensor=self.value((rows,)), element_shape=self.element_shape()), rows
+            handle, self.count = (
+                raw.TensorListFromTensor(tensor=self.value((rows,)), element_shape=self.element_shape()),
+                rows,
+            )
         elif name == "TensorListSplit":
             lengths = [d.int(0, 3) for _ in range(rows)]
             total = sum(lengths) + (0 if d.chance(0.93) else 1)
             self.shape, self.uneven = (3,) + self.shape, True
-            handle = raw.TensorListSplit(tensor=self.value((total,), self.shape[1:]), element_shape=self.element_shape((-1,) + self.shape[1:]), lengths=self.feed(np.array(lengths, np.int64)))
+            handle = raw.TensorListSplit(
+                tensor=self.value((total,), self.shape[1:]),
+                element_shape=self.element_shape((-1,) + self.shape[1:]),
+                lengths=self.feed(np.array(lengths, np.int64)),
+            )
             self.count = rows
         else:
             indices = np.array(d.random.permutation(5)[:rows], np.int32)
             if d.chance(0.06) and rows:
                 indices[0] = d.pick([-1, 9])
             size = d.pick([-1, 5, 6])
-            handle = raw.TensorListScatterV2(tensor=self.value((rows,)), indices=self.feed(indices), element_shape=self.element_shape(), num_elements=self.number(size))
+            handle = raw.TensorListScatterV2(
+                tensor=self.value((rows,)),
+                indices=self.feed(indices),
+                element_shape=self.element_shape(),
+                num_elements=self.number(size),
+            )
             self.count = max(int(indices.max()) + 1 if rows else 0, size)
         return handle
 
@@ -206,34 +268,70 @@ class Lists:
             return raw.TensorListPushBack(input_handle=handle, tensor=self.value())
         if name == "TensorListPopBack":
             self.count = max(0, self.count - 1)
-            handle, element = raw.TensorListPopBack(input_handle=handle, element_shape=self.element_shape(kinds=(tf.int32,)), element_dtype=self.type)
+            handle, element = raw.TensorListPopBack(
+                input_handle=handle, element_shape=self.element_shape(kinds=(tf.int32,)), element_dtype=self.type
+            )
             self.fetch(element)
             return handle
         if name == "TensorListSetItem":
-            return raw.TensorListSetItem(input_handle=handle, index=self.index(), item=self.value(), resize_if_index_out_of_bounds=d.chance(0.2))
+            return raw.TensorListSetItem(
+                input_handle=handle, index=self.index(), item=self.value(), resize_if_index_out_of_bounds=d.chance(0.2)
+            )
         if name == "TensorListScatterIntoExistingList":
             indices = np.array(d.random.permutation(self.count + 1)[:d.int(0, 3)], np.int32)
             if self.uneven or indices.max(initial=0) >= self.count:
                 self.differentiable = False  # TensorFlow's gradient keeps the new size
             self.count = max(self.count, int(indices.max(initial=-1)) + 1)
-            return raw.TensorListScatterIntoExistingList(input_handle=handle, tensor=self.value((len(indices),)), indices=self.feed(indices))
+            return raw.TensorListScatterIntoExistingList(
+                input_handle=handle, tensor=self.value((len(indices),)), indices=self.feed(indices)
+            )
         self.count = d.int(0, self.count + 2)
         return raw.TensorListResize(input_handle=handle, size=self.number(self.count if d.chance(0.95) else -1))
 
     def read(self, name, handle):
         d, dtype = self.d, self.type
         if name == "TensorListGetItem":
-            self.fetch(raw.TensorListGetItem(input_handle=handle, index=self.index(), element_shape=self.element_shape(), element_dtype=dtype))
+            self.fetch(
+                raw.TensorListGetItem(
+                    input_handle=handle, index=self.index(), element_shape=self.element_shape(), element_dtype=dtype
+                )
+            )
         elif name == "TensorListStack":
             rows = self.count if d.chance(0.5) else -1
-            self.fetch(raw.TensorListStack(input_handle=handle, element_shape=self.element_shape(kinds=(tf.int32,)), element_dtype=dtype, num_elements=rows))
+            self.fetch(
+                raw.TensorListStack(
+                    input_handle=handle,
+                    element_shape=self.element_shape(kinds=(tf.int32,)),
+                    element_dtype=dtype,
+                    num_elements=rows,
+                )
+            )
         elif name == "TensorListGather":
-            indices = np.array([d.int(0, self.count - 1 if d.chance(0.97) else self.count) for _ in range(d.int(0, 4))] if self.count else [], np.int32)
-            self.fetch(raw.TensorListGather(input_handle=handle, indices=self.feed(indices), element_shape=self.element_shape(kinds=(tf.int32,)), element_dtype=dtype))
+            indices = np.array(
+                (
+                    [d.int(0, self.count - 1 if d.chance(0.97) else self.count) for _ in range(d.int(0, 4))]
+                    if self.count
+                    else []
+                ),
+                np.int32,
+            )
+            self.fetch(
+                raw.TensorListGather(
+                    input_handle=handle,
+                    indices=self.feed(indices),
+                    element_shape=self.element_shape(kinds=(tf.int32,)),
+                    element_dtype=dtype,
+                )
+            )
         elif name == "TensorListConcatV2":
             shape = (-1,) + tuple(self.shape[1:]) if self.shape else self.shape
             leading = np.array([2] * d.pick([self.count, self.count, 0]), np.int64)
-            for part in raw.TensorListConcatV2(input_handle=handle, element_shape=self.element_shape(shape), leading_dims=self.feed(leading), element_dtype=dtype):
+            for part in raw.TensorListConcatV2(
+                input_handle=handle,
+                element_shape=self.element_shape(shape),
+                leading_dims=self.feed(leading),
+                element_dtype=dtype,
+            ):
                 self.fetch(part)
         elif name == "TensorListLength":
             self.fetch(raw.TensorListLength(input_handle=handle))
@@ -262,9 +360,15 @@ def lists(d):
         one.read(read, handles[-1])
         if d.chance(0.3):
             one.read("TensorListLength", d.pick(handles))
-        ys = [y.op.name for y in one.fetches[-1:] if y.dtype == one.type and one.differentiable and y.op.type != "TensorListLength"]
+        ys = [
+            y.op.name
+            for y in one.fetches[-1:]
+            if y.dtype == one.type and one.differentiable and y.op.type != "TensorListLength"
+        ]
     gradients = (ys, one.inputs) if ys and one.inputs else None
-    return Program(graph, [(one.feeds, [tensor.name for tensor in one.fetches], [])], f"{one.type.name} lists", gradients)
+    return Program(
+        graph, [(one.feeds, [tensor.name for tensor in one.fetches], [])], f"{one.type.name} lists", gradients
+    )
 
 
 OPTIONALS = ("OptionalNone", "OptionalFromValue", "OptionalHasValue", "OptionalGetValue")
@@ -272,7 +376,8 @@ OPTIONALS = ("OptionalNone", "OptionalFromValue", "OptionalHasValue", "OptionalG
 
 @op(*OPTIONALS, count=26)
 def optional(d):
-    """An optional is made, asked whether it holds something, and what; now and then for other types or shapes than it holds."""
+    """An optional is made, asked whether it holds something, and what; now and then for other types or shapes than it
+    holds."""
     graph, feeds = tf.Graph(), {}
     with graph.as_default():
         kinds = [d.pick([tf.float32, tf.int32, tf.string, tf.bool]) for _ in range(d.int(1, 3))]
@@ -288,10 +393,17 @@ def optional(d):
         if d.chance(0.1):
             kinds[-1] = tf.int64
         raw.OptionalGetValue(optional=made, output_types=kinds, output_shapes=shapes, name="get")
-    wanted = ["has:0"] + ([f"get:{i}" for i in range(len(kinds))] if d.op == "OptionalGetValue" or (d.chance(0.5) and not empty) else [])
+    wanted = ["has:0"] + (
+        [f"get:{i}" for i in range(len(kinds))] if d.op == "OptionalGetValue" or (d.chance(0.5) and not empty) else []
+    )
     floats = [place.op.name for place, kind in zip(places, kinds) if kind == tf.float32]
     asked = not empty and len(wanted) > 1 and kinds[-1] != tf.int64 and kinds == [tf.float32]
     if asked:
         with graph.as_default():
             tf.square(graph.get_tensor_by_name("get:0"), name="y")
-    return Program(graph, [({} if empty else feeds, wanted + (["y:0"] if asked else []), [])], "optional", (["y"], floats) if asked else None)
+    return Program(
+        graph,
+        [({} if empty else feeds, wanted + (["y:0"] if asked else []), [])],
+        "optional",
+        (["y"], floats) if asked else None,
+    )

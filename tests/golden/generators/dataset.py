@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the dataset package: whole pipelines as tf.data writes them, element by element to the end and one step beyond."""
+"""Cases of the dataset package: whole pipelines as tf.data writes them, element by element to the end and one step
+beyond."""
+
 import numpy as np
 import tensorflow as tf
 
@@ -22,7 +24,9 @@ def numbers(d, most=9):
 def pairs(d):
     n = d.int(1, 7)
     words = [b"a", b"", b"longer words", "grün".encode(), b"\0\xff"]
-    return tf.data.Dataset.from_tensor_slices((np.arange(n, dtype=np.int64), np.array([d.pick(words) for _ in range(n)], object)))
+    return tf.data.Dataset.from_tensor_slices(
+        (np.arange(n, dtype=np.int64), np.array([d.pick(words) for _ in range(n)], object))
+    )
 
 
 def vectors(d):
@@ -40,15 +44,21 @@ def first(*components):
 # ---- What pipelines do ----
 def mapped(d, ds, parallel=None, deterministic=None):
     shift = d.int(1, 4)
-    functions = [lambda *x: tuple(tf.cast(v, tf.int64) * shift if v.dtype != tf.string else tf.strings.join([v, "!"]) for v in x),
-                 lambda *x: (first(*x) + shift, tf.cast(x[0], tf.float32)),
-                 lambda *x: tf.stack([first(*x), first(*x) - shift])]
+    functions = [
+        lambda *x: tuple(
+            tf.cast(v, tf.int64) * shift if v.dtype != tf.string else tf.strings.join([v, "!"]) for v in x
+        ),
+        lambda *x: (first(*x) + shift, tf.cast(x[0], tf.float32)),
+        lambda *x: tf.stack([first(*x), first(*x) - shift]),
+    ]
     return ds.map(d.pick(functions), num_parallel_calls=parallel, deterministic=deterministic)
 
 
 def ragged(d):
     """Vectors of unlike length."""
-    return tf.data.Dataset.from_tensor_slices(d.random.integers(0, 5, d.int(1, 7)).astype(np.int64)).map(lambda n: tf.range(n))
+    return tf.data.Dataset.from_tensor_slices(d.random.integers(0, 5, d.int(1, 7)).astype(np.int64)).map(
+        lambda n: tf.range(n)
+    )
 
 
 def seeds(d):
@@ -72,7 +82,12 @@ def batched(d, ds):
 
 
 def padded(d, ds):
-    return ds.padded_batch(d.int(1, 4), padded_shapes=d.pick([[None], [5], [None]]), padding_values=tf.constant(d.int(-1, 1), tf.int64), drop_remainder=d.chance(0.3))
+    return ds.padded_batch(
+        d.int(1, 4),
+        padded_shapes=d.pick([[None], [5], [None]]),
+        padding_values=tf.constant(d.int(-1, 1), tf.int64),
+        drop_remainder=d.chance(0.3),
+    )
 
 
 def windows(d, ds):
@@ -82,7 +97,11 @@ def windows(d, ds):
 
 def grouped(d):
     key, size = d.int(2, 3), d.int(1, 3)
-    return numbers(d, 12).group_by_window(key_func=lambda x: tf.math.floormod(x, key), reduce_func=lambda k, w: w.batch(4).map(lambda b: (k, b)), window_size=size)
+    return numbers(d, 12).group_by_window(
+        key_func=lambda x: tf.math.floormod(x, key),
+        reduce_func=lambda k, w: w.batch(4).map(lambda b: (k, b)),
+        window_size=size,
+    )
 
 
 def chosen(d):
@@ -94,14 +113,23 @@ def chosen(d):
 def failing(d, ds):
     """Some elements fail, and are left out."""
     bad = d.int(0, 4)
-    return ds.map(lambda *x: tf.debugging.check_numerics(tf.where(first(*x) % 5 == bad, np.nan, 1.0) * tf.cast(first(*x), tf.float32), "bad")).ignore_errors()
+    return ds.map(
+        lambda *x: tf.debugging.check_numerics(
+            tf.where(first(*x) % 5 == bad, np.nan, 1.0) * tf.cast(first(*x), tf.float32), "bad"
+        )
+    ).ignore_errors()
 
 
 def variant(d, ds, name, spec=None, **inputs):
-    """A dataset by its op's name, for those that tf.data writes no more. spec: of its elements, where they are others than the input's."""
+    """A dataset by its op's name, for those that tf.data writes no more. spec: of its elements, where they are others
+    than the input's."""
     spec = spec or ds.element_spec
-    made = getattr(raw, name)(input_dataset=ds._variant_tensor, **inputs, output_types=[part.dtype for part in tf.nest.flatten(spec)],
-                              output_shapes=[part.shape for part in tf.nest.flatten(spec)])
+    made = getattr(raw, name)(
+        input_dataset=ds._variant_tensor,
+        **inputs,
+        output_types=[part.dtype for part in tf.nest.flatten(spec)],
+        output_shapes=[part.shape for part in tf.nest.flatten(spec)],
+    )
     return tf.data.experimental.from_variant(made, spec)
 
 
@@ -120,31 +148,77 @@ def repeating(d):
 
 
 PIPELINES = {
-    "RangeDataset": lambda d: d.pick([numbers, lambda d: tf.data.Dataset.range(d.int(-9, 9), d.int(-9, 9), d.pick([1, 2, -1, -3, 7]), output_type=d.pick([tf.int64, tf.int32, tf.float32, tf.uint8]))])(d),
-    "TensorDataset": lambda d: tf.data.Dataset.from_tensors((d.tensor(tf.float32, d.shape(0, 2)), d.tensor(tf.string, ()))).repeat(d.int(0, 3)),
+    "RangeDataset": lambda d: d.pick(
+        [
+            numbers,
+            lambda d: tf.data.Dataset.range(
+                d.int(-9, 9),
+                d.int(-9, 9),
+                d.pick([1, 2, -1, -3, 7]),
+                output_type=d.pick([tf.int64, tf.int32, tf.float32, tf.uint8]),
+            ),
+        ]
+    )(d),
+    "TensorDataset": lambda d: tf.data.Dataset.from_tensors(
+        (d.tensor(tf.float32, d.shape(0, 2)), d.tensor(tf.string, ()))
+    ).repeat(d.int(0, 3)),
     "TensorSliceDataset": any_of,
-    "RandomDataset": lambda d: tf.data.Dataset.random(seed=d.int(1, 99), rerandomize_each_iteration=False).take(d.int(0, 6)).repeat(2),
+    "RandomDataset": lambda d: tf.data.Dataset.random(seed=d.int(1, 99), rerandomize_each_iteration=False)
+    .take(d.int(0, 6))
+    .repeat(2),
     "MapDataset": lambda d: mapped(d, any_of(d)),
-    "ParallelMapDatasetV2": lambda d: mapped(d, any_of(d), parallel=d.pick([1, 2, 4, tf.data.AUTOTUNE]), deterministic=d.pick([None, True])),
+    "ParallelMapDatasetV2": lambda d: mapped(
+        d, any_of(d), parallel=d.pick([1, 2, 4, tf.data.AUTOTUNE]), deterministic=d.pick([None, True])
+    ),
     "FlatMapDataset": lambda d: any_of(d).flat_map(inner(d)),
     "InterleaveDataset": lambda d: any_of(d).interleave(inner(d), cycle_length=d.int(1, 4), block_length=d.int(1, 3)),
-    "ParallelInterleaveDatasetV4": lambda d: any_of(d).interleave(inner(d), cycle_length=d.int(1, 4), block_length=d.int(1, 3), num_parallel_calls=d.pick([1, 2, 3])),
+    "ParallelInterleaveDatasetV4": lambda d: any_of(d).interleave(
+        inner(d), cycle_length=d.int(1, 4), block_length=d.int(1, 3), num_parallel_calls=d.pick([1, 2, 3])
+    ),
     "FilterDataset": lambda d: any_of(d).filter(lambda *x: first(*x) % 3 != 1),
     "TakeWhileDataset": lambda d: any_of(d).take_while(lambda *x: first(*x) < 3),
     "ScanDataset": lambda d: any_of(d).scan(int64(d.int(0, 5)), lambda s, x: (s * 2 + first(*tf.nest.flatten(x)), s)),
-    "ShuffleDataset": lambda d: variant(d, any_of(d), "ShuffleDataset", buffer_size=int64(d.pick([1, 2, 4, 50])), seed=int64(d.int(1, 99)), seed2=int64(d.int(0, 99)),
-                                        reshuffle_each_iteration=d.chance(0.5)).repeat(d.int(1, 2)),
-    "ShuffleAndRepeatDataset": lambda d: variant(d, any_of(d), "ShuffleAndRepeatDataset", buffer_size=int64(d.pick([1, 2, 4, 50])), seed=int64(d.int(1, 99)),
-                                                 seed2=int64(d.int(0, 99)), count=int64(d.pick([1, 2, 3, -1])), reshuffle_each_iteration=d.chance(0.5)),
+    "ShuffleDataset": lambda d: variant(
+        d,
+        any_of(d),
+        "ShuffleDataset",
+        buffer_size=int64(d.pick([1, 2, 4, 50])),
+        seed=int64(d.int(1, 99)),
+        seed2=int64(d.int(0, 99)),
+        reshuffle_each_iteration=d.chance(0.5),
+    ).repeat(d.int(1, 2)),
+    "ShuffleAndRepeatDataset": lambda d: variant(
+        d,
+        any_of(d),
+        "ShuffleAndRepeatDataset",
+        buffer_size=int64(d.pick([1, 2, 4, 50])),
+        seed=int64(d.int(1, 99)),
+        seed2=int64(d.int(0, 99)),
+        count=int64(d.pick([1, 2, 3, -1])),
+        reshuffle_each_iteration=d.chance(0.5),
+    ),
     "RepeatDataset": lambda d: any_of(d).repeat(d.pick([-1, 0, 1, 2, 3])),
     "TakeDataset": lambda d: any_of(d).take(d.pick([-1, 0, 2, 5])),
     "SkipDataset": lambda d: any_of(d).skip(d.pick([-1, 0, 2, 5])),
-    "ShardDataset": lambda d: variant(d, any_of(d), "ShardDataset", num_shards=int64(d.pick([0, 1, 2, 3])), index=int64(d.int(0, 2)), require_non_empty=d.chance(0.3)),
+    "ShardDataset": lambda d: variant(
+        d,
+        any_of(d),
+        "ShardDataset",
+        num_shards=int64(d.pick([0, 1, 2, 3])),
+        index=int64(d.int(0, 2)),
+        require_non_empty=d.chance(0.3),
+    ),
     "ConcatenateDataset": lambda d: numbers(d, 4).concatenate(numbers(d, 4)),
     "ZipDataset": lambda d: tf.data.Dataset.zip((any_of(d), numbers(d), any_of(d))),
     "BatchDatasetV2": lambda d: batched(d, d.pick([any_of, any_of, any_of, ragged])(d)),
-    "ParallelBatchDataset": lambda d: any_of(d).batch(d.int(1, 4), drop_remainder=d.chance(0.4), num_parallel_calls=d.int(1, 3)),
-    "MapAndBatchDataset": lambda d: numbers(d).apply(tf.data.experimental.map_and_batch(lambda x: (x * 2, x + 1), d.int(1, 4), drop_remainder=d.chance(0.4), num_parallel_calls=d.int(1, 3))),
+    "ParallelBatchDataset": lambda d: any_of(d).batch(
+        d.int(1, 4), drop_remainder=d.chance(0.4), num_parallel_calls=d.int(1, 3)
+    ),
+    "MapAndBatchDataset": lambda d: numbers(d).apply(
+        tf.data.experimental.map_and_batch(
+            lambda x: (x * 2, x + 1), d.int(1, 4), drop_remainder=d.chance(0.4), num_parallel_calls=d.int(1, 3)
+        )
+    ),
     "PaddedBatchDatasetV2": lambda d: padded(d, ragged(d)),
     "UnbatchDataset": lambda d: d.pick([lambda: batched(d, any_of(d)).unbatch(), lambda: ragged(d).unbatch()])(),
     "CacheDataset": lambda d: variant(d, shuffled(d, any_of(d)), "CacheDataset", filename="").repeat(2),
@@ -163,8 +237,20 @@ def tail(d, ds):
     """What else people write behind it."""
     if any(spec.dtype == tf.variant for spec in tf.nest.flatten(ds.element_spec)):
         return ds
-    return d.pick([lambda: ds, lambda: ds, lambda: ds.prefetch(2), lambda: ds.take(5), lambda: ds.repeat(2), lambda: shuffled(d, ds), lambda: ds.skip(1),
-                   lambda: ds.enumerate(), lambda: mapped(d, ds, parallel=2), lambda: tf.data.Dataset.zip((ds, numbers(d)))])()
+    return d.pick(
+        [
+            lambda: ds,
+            lambda: ds,
+            lambda: ds.prefetch(2),
+            lambda: ds.take(5),
+            lambda: ds.repeat(2),
+            lambda: shuffled(d, ds),
+            lambda: ds.skip(1),
+            lambda: ds.enumerate(),
+            lambda: mapped(d, ds, parallel=2),
+            lambda: tf.data.Dataset.zip((ds, numbers(d))),
+        ]
+    )()
 
 
 def steps(iterator, about):
@@ -189,8 +275,12 @@ def sparse_rows(d):
         at = sorted({(d.int(0, max(rows - 1, 0)), d.int(0, width - 1)) for _ in range(d.int(0, 6) if rows else 0)})
         kind = d.pick([tf.float32, tf.string, tf.int64])
         values = tf.constant(d.tensor(kind, (len(at),)), kind)
-        made = raw.SparseTensorSliceDataset(indices=tf.constant(np.array(at, np.int64).reshape(-1, 2)), values=values, dense_shape=int64([rows, width]))
-        ds = tf.data.experimental.from_variant(made, (tf.TensorSpec([None, 1], tf.int64), tf.TensorSpec([None], kind), tf.TensorSpec([1], tf.int64)))
+        made = raw.SparseTensorSliceDataset(
+            indices=tf.constant(np.array(at, np.int64).reshape(-1, 2)), values=values, dense_shape=int64([rows, width])
+        )
+        ds = tf.data.experimental.from_variant(
+            made, (tf.TensorSpec([None, 1], tf.int64), tf.TensorSpec([None], kind), tf.TensorSpec([1], tf.int64))
+        )
         runs, about = steps(tf.compat.v1.data.make_initializable_iterator(ds), "rows of a sparse tensor")
     return Program(graph, runs, about)
 
@@ -199,7 +289,9 @@ def sparse_rows(d):
 def one_shot(d):
     with tf.Graph().as_default() as graph:
         get = tf.compat.v1.data.make_one_shot_iterator(tail(d, mapped(d, numbers(d)))).get_next()
-    return Program(graph, [({}, [tensor.name for tensor in tf.nest.flatten(get)], [])] * MOST, "an iterator of a function")
+    return Program(
+        graph, [({}, [tensor.name for tensor in tf.nest.flatten(get)], [])] * MOST, "an iterator of a function"
+    )
 
 
 @op("IteratorFromStringHandleV2", count=3)
@@ -207,9 +299,15 @@ def string_handle(d):
     with tf.Graph().as_default() as graph:
         ds = numbers(d)
         made = tf.compat.v1.data.make_initializable_iterator(ds)
-        again = tf.compat.v1.data.Iterator.from_string_handle(made.string_handle(), tf.compat.v1.data.get_output_types(ds), tf.compat.v1.data.get_output_shapes(ds))
+        again = tf.compat.v1.data.Iterator.from_string_handle(
+            made.string_handle(), tf.compat.v1.data.get_output_types(ds), tf.compat.v1.data.get_output_shapes(ds)
+        )
         both = [made.get_next().name, again.get_next().name]
-    return Program(graph, [({}, [], [made.initializer.name])] + [({}, [both[i % 2]], []) for i in range(MOST)], "one iterator by two handles")
+    return Program(
+        graph,
+        [({}, [], [made.initializer.name])] + [({}, [both[i % 2]], []) for i in range(MOST)],
+        "one iterator by two handles",
+    )
 
 
 @op("IteratorGetNextAsOptional", count=3)
@@ -218,7 +316,11 @@ def as_optional(d):
         iterator = tf.compat.v1.data.make_initializable_iterator(tail(d, numbers(d, 5)))
         optional = iterator.get_next_as_optional()
         names = [optional.has_value().name] + [tensor.name for tensor in tf.nest.flatten(optional.get_value())]
-    return Program(graph, [({}, [], [iterator.initializer.name])] + [({}, names[:1] if i % 2 else names, []) for i in range(MOST)], "optionals, to the end and beyond")
+    return Program(
+        graph,
+        [({}, [], [iterator.initializer.name])] + [({}, names[:1] if i % 2 else names, []) for i in range(MOST)],
+        "optionals, to the end and beyond",
+    )
 
 
 @op("ReduceDataset", count=6)
@@ -260,7 +362,9 @@ IN_FUNCTIONS = {
     "AnonymousIteratorV3": lambda d: tail(d, mapped(d, any_of(d))),
     "ShuffleDatasetV3": lambda d: shuffled(d, any_of(d)).repeat(d.int(1, 2)),
     "CacheDatasetV2": lambda d: shuffled(d, any_of(d)).cache().repeat(2),
-    "RandomDatasetV2": lambda d: tf.data.Dataset.random(seed=d.int(1, 99), rerandomize_each_iteration=d.chance(0.5)).take(d.int(1, 4)).repeat(3),
+    "RandomDatasetV2": lambda d: tf.data.Dataset.random(seed=d.int(1, 99), rerandomize_each_iteration=d.chance(0.5))
+    .take(d.int(1, 4))
+    .repeat(3),
 }
 
 

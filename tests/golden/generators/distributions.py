@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of random numbers of many distributions, with seeds, keys or a state in a variable: to the bit where no logarithm is between."""
+"""Cases of random numbers of many distributions, with seeds, keys or a state in a variable: to the bit where no
+logarithm is between."""
+
 import numpy as np
 import tensorflow as tf
 
@@ -22,7 +24,9 @@ def _bounds(d, t):
 @op("StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformFullInt", count=30)
 def seeded(d):
     types = d.types("dtype")
-    seed = types["Tseed"] if types["Tseed"] in (tf.int32, tf.int64) else tf.int64  # TensorFlow refuses others, unless nothing is drawn
+    seed = (
+        types["Tseed"] if types["Tseed"] in (tf.int32, tf.int64) else tf.int64
+    )  # TensorFlow refuses others, unless nothing is drawn
     return Case([_shape(d, types["T"]), _seed(d, seed)], {"dtype": types["dtype"], "Tseed": seed})
 
 
@@ -62,13 +66,28 @@ def shuffle(d):
     return Case([d.tensor(t, d.shape(0, 3)), *_keyed(d, 0)], disturb=False)
 
 
-STATEFUL = {"StatefulUniform": [tf.half, tf.bfloat16, tf.float32, tf.float64], "StatefulUniformInt": [tf.int32, tf.int64], "StatefulUniformFullInt": [tf.int32, tf.int64, tf.uint32, tf.uint64]}
+STATEFUL = {
+    "StatefulUniform": [tf.half, tf.bfloat16, tf.float32, tf.float64],
+    "StatefulUniformInt": [tf.int32, tf.int64],
+    "StatefulUniformFullInt": [tf.int32, tf.int64, tf.uint32, tf.uint64],
+}
 
 
-@op("StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniformInt", "StatefulUniformFullInt", "RngSkip", "RngReadAndSkip", count=26)
+@op(
+    "StatefulUniform",
+    "StatefulStandardNormalV2",
+    "StatefulTruncatedNormal",
+    "StatefulUniformInt",
+    "StatefulUniformFullInt",
+    "RngSkip",
+    "RngReadAndSkip",
+    count=26,
+)
 def stateful(d):
     """The state and what is drawn, in the first run and in those after it."""
-    state = np.array([d.pick([0, 5, -3, 2**62]), d.pick([0, -1, 7]), d.int(-2**60, 2**60)] + [9] * d.pick([0, 0, 1]), np.int64)
+    state = np.array(
+        [d.pick([0, 5, -3, 2**62]), d.pick([0, -1, 7]), d.int(-(2**60), 2**60)] + [9] * d.pick([0, 0, 1]), np.int64
+    )
     alg = d.pick([1, 1, 3]) if d.chance(0.95) else 2
     graph = tf.Graph()
     with graph.as_default():
@@ -76,18 +95,29 @@ def stateful(d):
         raw.AssignVariableOp(resource=handle, value=state, name="assign")
         raw.ReadVariableOp(resource=handle, dtype=tf.int64, name="read")
         delta = d.pick([0, 1, 10, 2**40])
-        raw.RngSkip(resource=handle, algorithm=np.int64(alg), delta=np.int64(delta if d.chance(0.9) else -delta), name="skip")
+        raw.RngSkip(
+            resource=handle, algorithm=np.int64(alg), delta=np.int64(delta if d.chance(0.9) else -delta), name="skip"
+        )
         raw.RngReadAndSkip(resource=handle, alg=np.int32(alg), delta=np.uint64(delta), name="both")
         name = d.op if not d.op.startswith("Rng") else d.pick(sorted(STATEFUL))
         t = d.turn(STATEFUL.get(name, STATEFUL["StatefulUniform"]))
         more = {}
         if name == "StatefulUniformInt":
             low = d.int(-50, 50)
-            more = {"minval": tf.constant(low, t), "maxval": tf.constant(low + (d.int(1, 1000) if d.chance(0.95) else 0), t)}
+            more = {
+                "minval": tf.constant(low, t),
+                "maxval": tf.constant(low + (d.int(1, 1000) if d.chance(0.95) else 0), t),
+            }
         else:
             more = {"dtype": t}
         shape = d.pick([[], [1], [3], [2, 3], [7, 5], [257]])
-        getattr(raw, name)(resource=handle, algorithm=np.int64(alg), shape=tf.constant(shape, d.pick([tf.int32, tf.int64])), name="drawn", **more)
+        getattr(raw, name)(
+            resource=handle,
+            algorithm=np.int64(alg),
+            shape=tf.constant(shape, d.pick([tf.int32, tf.int64])),
+            name="drawn",
+            **more,
+        )
     runs = [({}, [], ["assign"])]
     for _ in range(d.int(2, 6)):
         step = d.pick(["drawn", "drawn", "skip", "both", "read"])
@@ -120,8 +150,15 @@ def binomial(d):
     shape = d.shape(0, 2, large=0) + (full if d.chance(0.96) else full + (2,))
     t = types["T"].as_numpy_dtype
     much = d.pick([3, 40, 1000])
-    values = [d.random.integers(-1, much, counts).astype(t), np.round(d.random.uniform(-0.05, 1.05, probs), 3).astype(t)]
-    return Case([d.given(np.array(shape, types["S"].as_numpy_dtype)), _seed(d, types["Tseed"]), *values], {"dtype": types["dtype"]}, disturb=False)
+    values = [
+        d.random.integers(-1, much, counts).astype(t),
+        np.round(d.random.uniform(-0.05, 1.05, probs), 3).astype(t),
+    ]
+    return Case(
+        [d.given(np.array(shape, types["S"].as_numpy_dtype)), _seed(d, types["Tseed"]), *values],
+        {"dtype": types["dtype"]},
+        disturb=False,
+    )
 
 
 @op("RandomGamma", count=40)
@@ -134,14 +171,18 @@ def gamma(d):
     alpha = d.tensor(types["T"], d.shape(0, 2, large=0), 0.1, d.pick([1, 3, 40]))
     if d.chance(0.3):
         alpha = np.round(alpha) + np.asarray(1, alpha.dtype)
-    return Case([d.ints(d.shape(0, 2, large=0), types["S"]), alpha], _seeds(d), gradients=types["T"] != tf.half, disturb=False)
+    return Case(
+        [d.ints(d.shape(0, 2, large=0), types["S"]), alpha], _seeds(d), gradients=types["T"] != tf.half, disturb=False
+    )
 
 
 @op("RandomPoissonV2", count=60)
 def poisson(d):
     types = d.types("dtype")
     rate = d.tensor(types["R"], d.shape(0, 2, large=0), 0, d.pick([2, 9, 12, 60, 1000]))
-    return Case([d.ints(d.shape(0, 2, large=0), types["S"]), rate], {"dtype": types["dtype"], **_seeds(d)}, disturb=False)
+    return Case(
+        [d.ints(d.shape(0, 2, large=0), types["S"]), rate], {"dtype": types["dtype"], **_seeds(d)}, disturb=False
+    )
 
 
 @op("ParameterizedTruncatedNormal", count=60)
@@ -149,7 +190,9 @@ def truncated(d):
     types = d.types("dtype")
     t = types["dtype"].as_numpy_dtype
     shape = (d.int(1, 4),) + d.shape(0, 2, large=0.2)
-    rows = lambda low, high: np.round(d.random.uniform(low, high, () if d.chance(0.5) else (1,) if d.chance(0.2) else (shape[0],)), 2)
+    rows = lambda low, high: np.round(
+        d.random.uniform(low, high, () if d.chance(0.5) else (1,) if d.chance(0.2) else (shape[0],)), 2
+    )
     means, deviations, low = rows(-2, 2), rows(0.2, 3), rows(-4, 3)
     # Bounds of one kind and length: what is below the mean, around it and beyond it.
     high = np.asarray(low + np.round(d.random.uniform(0.1, d.pick([0.5, 2, 9])), 2))
@@ -159,4 +202,11 @@ def truncated(d):
         low = np.full_like(low, -np.inf)
     if d.chance(0.05):
         deviations = -deviations
-    return Case([d.given(np.array(shape, types["T"].as_numpy_dtype)), *(np.asarray(one).astype(t) for one in (means, deviations, low, high))], _seeds(d), disturb=False)
+    return Case(
+        [
+            d.given(np.array(shape, types["T"].as_numpy_dtype)),
+            *(np.asarray(one).astype(t) for one in (means, deviations, low, high)),
+        ],
+        _seeds(d),
+        disturb=False,
+    )

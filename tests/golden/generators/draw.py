@@ -59,7 +59,10 @@ class Case:
     """One node. inputs: arrays, in the order of the op's arguments, lists of arrays for lists of tensors."""
     inputs: list
     attrs: dict = dataclasses.field(default_factory=dict)
-    gradients: object = True  # ask for them where there are any; or a function that says so of the case, when it may have been disturbed
+    gradients: object = (
+        # ask for them where there are any; or a function that says so of the case, when it may have been disturbed
+        True
+    )
     differentiated: tuple | None = None  # the outputs that have a gradient; None: all
     answered: object = True  # whether TensorFlow writes all outputs; or such a function
     disturb: bool = True  # now and then; not where the input of another op's output would be no such output
@@ -88,7 +91,8 @@ class Program:
 
 
 def of_producer(name, producer, inputs, attrs, kinds):
-    """A GraphDef of that producer, in which a node `y` of an op that newer graphs may not have takes placeholders x0, x1, ...; kinds: its types."""
+    """A GraphDef of that producer, in which a node `y` of an op that newer graphs may not have takes placeholders x0,
+    x1, ...; kinds: its types."""
     graph_def = tf.compat.v1.GraphDef()
     graph_def.versions.producer = producer
     for i, value in enumerate(inputs):
@@ -187,7 +191,14 @@ class Draw:
         return np.asarray(self.random.integers(low, high, shape, dtype=plain, endpoint=True)).view(dtype.as_numpy_dtype)
 
     def _strings(self, count):
-        words = [b"", b"a", b"tensor", b"\x00\xff", "gr\u00fc\u00df \u4e16".encode(), b"a longer text, longer than any cell that keeps it inside"]
+        words = [
+            b"",
+            b"a",
+            b"tensor",
+            b"\x00\xff",
+            "gr\u00fc\u00df \u4e16".encode(),
+            b"a longer text, longer than any cell that keeps it inside",
+        ]
         values = np.empty(count, dtype=object)
         for i in range(count):
             values[i] = self.pick(words) + (bytes([self.int(97, 122)]) if self.chance(0.5) else b"")
@@ -196,7 +207,9 @@ class Draw:
     def _integers(self, dtype, shape, low, high):
         least, most = int(dtype.min), int(dtype.max)
         if low is not None:
-            return self.random.integers(max(low, least), min(high, most + 1), shape, dtype=np.int64).astype(dtype.as_numpy_dtype)
+            return self.random.integers(max(low, least), min(high, most + 1), shape, dtype=np.int64).astype(
+                dtype.as_numpy_dtype
+            )
         if self.chance(0.15):
             return self.random.integers(least, most, shape, dtype=dtype.as_numpy_dtype, endpoint=True)
         size = self.pick([3, 10, 100])

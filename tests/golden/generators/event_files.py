@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of writers of event files: what they take and refuse, and in which order. What stands in the files then is judged by judge_files.py."""
+"""Cases of writers of event files: what they take and refuse, and in which order. What stands in the files then is
+judged by judge_files.py."""
+
 import numpy as np
 import tensorflow as tf
 
 from .draw import FOLDER, Program, op
 
 raw = tf.raw_ops
-WRITES = ["WriteScalarSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteAudioSummary", "WriteSummary", "WriteRawProtoSummary", "WriteGraphSummary", "ImportEvent"]
+WRITES = [
+    "WriteScalarSummary",
+    "WriteHistogramSummary",
+    "WriteImageSummary",
+    "WriteAudioSummary",
+    "WriteSummary",
+    "WriteRawProtoSummary",
+    "WriteGraphSummary",
+    "ImportEvent",
+]
 
 
 def _feeds(d, name):
@@ -23,13 +34,30 @@ def _feeds(d, name):
     if name == "WriteImageSummary":
         t = d.pick([tf.uint8, tf.float32, tf.half, tf.float64])
         shape = (d.int(0, 3), d.int(1, 4), d.int(1, 4), d.pick([1, 3, 4]) if d.chance(0.9) else 2)
-        return {**step, **tag, "tensor": place(d.tensor(t, shape, 0, 9)), "bad_color": np.array(d.pick([[1, 2, 3, 4], [9]]), np.uint8), "max_images": d.int(1, 3)}
+        return {
+            **step,
+            **tag,
+            "tensor": place(d.tensor(t, shape, 0, 9)),
+            "bad_color": np.array(d.pick([[1, 2, 3, 4], [9]]), np.uint8),
+            "max_images": d.int(1, 3),
+        }
     if name == "WriteAudioSummary":
         values = d.tensor(tf.float32, (d.int(0, 3), d.int(1, 9)) + ((d.int(1, 2),) if d.chance(0.5) else ()), -1, 1)
-        return {**step, **tag, "tensor": place(values), "sample_rate": np.float32(8000 if d.chance(0.9) else -1), "max_outputs": d.int(1, 3)}
+        return {
+            **step,
+            **tag,
+            "tensor": place(values),
+            "sample_rate": np.float32(8000 if d.chance(0.9) else -1),
+            "max_outputs": d.int(1, 3),
+        }
     if name == "WriteSummary":
         metadata = tf.compat.v1.SummaryMetadata(display_name=d.pick(["", "a name"])).SerializeToString()
-        return {**step, **tag, "tensor": place(d.tensor(d.pick(numbers + [tf.string, tf.bool]), d.shape(0, 2, large=0))), "summary_metadata": metadata}
+        return {
+            **step,
+            **tag,
+            "tensor": place(d.tensor(d.pick(numbers + [tf.string, tf.bool]), d.shape(0, 2, large=0))),
+            "summary_metadata": metadata,
+        }
     value = tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="x", simple_value=d.int(0, 9))])
     if name == "WriteRawProtoSummary":
         return {**step, "tensor": [value.SerializeToString() if d.chance(0.95) else b"none"] * d.int(1, 3)}
@@ -44,8 +72,14 @@ def writers(d):
     with graph.as_default():
         folder = tf.compat.v1.placeholder(tf.string, [], "folder")
         writer = raw.SummaryWriter(shared_name=d.pick(["w", ""]), name="writer")
-        raw.CreateSummaryFileWriter(writer=writer, logdir=raw.StringJoin(inputs=[folder, tf.constant(d.pick(["", "/run", "/a/b"]))]), max_queue=d.pick([0, 1, 10]), flush_millis=d.pick([0, 1000]),
-                                    filename_suffix=d.pick(["", ".v2"]), name="create")
+        raw.CreateSummaryFileWriter(
+            writer=writer,
+            logdir=raw.StringJoin(inputs=[folder, tf.constant(d.pick(["", "/run", "/a/b"]))]),
+            max_queue=d.pick([0, 1, 10]),
+            flush_millis=d.pick([0, 1000]),
+            filename_suffix=d.pick(["", ".v2"]),
+            name="create",
+        )
         raw.FlushSummaryWriter(writer=writer, name="flush")
         raw.CloseSummaryWriter(writer=writer, name="close")
         for i, name in enumerate([d.op if d.op in WRITES else d.pick(WRITES), d.pick(WRITES)]):

@@ -10,7 +10,10 @@ F = tf.float32
 
 def _bits(d):
     """The numbers of bits that there are, and seldom one more or less."""
-    return {"num_bits": d.pick([8, 8, d.int(2, 16), d.int(2, 16), d.pick([1, 17])] if d.chance(0.2) else [8, d.int(2, 16)]), "narrow_range": d.chance(0.4)}
+    return {
+        "num_bits": d.pick([8, 8, d.int(2, 16), d.int(2, 16), d.pick([1, 17])] if d.chance(0.2) else [8, d.int(2, 16)]),
+        "narrow_range": d.chance(0.4),
+    }
 
 
 def bounds(d, shape=()):

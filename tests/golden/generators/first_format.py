@@ -1,12 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of checkpoints of the first format: what one step saves the next one restores, as a whole and in slices. That each side reads the other's files is tested beside the ops."""
+"""Cases of checkpoints of the first format: what one step saves the next one restores, as a whole and in slices. That
+each side reads the other's files is tested beside the ops."""
+
 import numpy as np
 import tensorflow as tf
 
 from .draw import FOLDER, Program, op
 
 raw = tf.raw_ops
-TYPES = [tf.float32, tf.float64, tf.int32, tf.int64, tf.bool, tf.string, tf.half, tf.bfloat16, tf.int8, tf.uint8, tf.int16, tf.uint16, tf.complex64, tf.complex128]
+TYPES = [
+    tf.float32,
+    tf.float64,
+    tf.int32,
+    tf.int64,
+    tf.bool,
+    tf.string,
+    tf.half,
+    tf.bfloat16,
+    tf.int8,
+    tf.uint8,
+    tf.int16,
+    tf.uint16,
+    tf.complex64,
+    tf.complex128,
+]
 
 
 def _spec(shape, box):

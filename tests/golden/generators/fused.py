@@ -9,7 +9,12 @@ ACTIVATIONS = [[], [], ["Relu"], ["Relu6"], ["Elu"], ["LeakyRelu"]]
 
 
 def _normalization(d, t, channels):
-    return [d.tensor(t, (channels,), -1, 1), d.tensor(t, (channels,), -1, 1), d.tensor(t, (channels,), -1, 1), d.tensor(t, (channels,), 0.1, 2)]
+    return [
+        d.tensor(t, (channels,), -1, 1),
+        d.tensor(t, (channels,), -1, 1),
+        d.tensor(t, (channels,), -1, 1),
+        d.tensor(t, (channels,), 0.1, 2),
+    ]
 
 
 @op("_FusedConv2D", count=60)
@@ -18,12 +23,21 @@ def conv(d):
     out = d.pick([1, 2, 4, 6])
     normal = d.chance(0.4)
     args = _normalization(d, t, out) if normal else [d.tensor(t, (out,), -1, 1)]
-    attrs = w.attrs() | {"fused_ops": ["FusedBatchNorm" if normal else "BiasAdd"] + d.pick(ACTIVATIONS), "num_args": len(args), "num_host_args": 0,
-                         "leakyrelu_alpha": d.pick([0.2, 0.5]), "epsilon": d.pick([1e-4, 1e-2])}
+    attrs = w.attrs() | {
+        "fused_ops": ["FusedBatchNorm" if normal else "BiasAdd"] + d.pick(ACTIVATIONS),
+        "num_args": len(args),
+        "num_host_args": 0,
+        "leakyrelu_alpha": d.pick([0.2, 0.5]),
+        "epsilon": d.pick([1e-4, 1e-2]),
+    }
     if d.chance(0.05):
         attrs["fused_ops"] = d.pick([["Relu", "BiasAdd"], ["Nothing"], ["BiasAdd", "BiasAdd"]])
     # Of arguments that do not fit TensorFlow reads what lies beyond them.
-    return Case([d.tensor(t, w.shape(w.image), -2, 2), d.tensor(t, (*w.size, w.depth, out), -1, 1), args, []], attrs, disturb=False)
+    return Case(
+        [d.tensor(t, w.shape(w.image), -2, 2), d.tensor(t, (*w.size, w.depth, out), -1, 1), args, []],
+        attrs,
+        disturb=False,
+    )
 
 
 @op("_FusedMatMul", count=60)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of what steps change and guard: slices of variables, variables of one step, mutexes, tables without names and with reserved keys."""
+"""Cases of what steps change and guard: slices of variables, variables of one step, mutexes, tables without names and
+with reserved keys."""
+
 import numpy as np
 import tensorflow as tf
 
@@ -9,8 +11,14 @@ raw = tf.raw_ops
 
 
 def _slice(d, shape, t):
-    """begin, end, strides and masks of a slice of some dims, and the shape of what it gives; None: TensorFlow has none."""
-    begin, end, strides, masks = [], [], [], dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    """begin, end, strides and masks of a slice of some dims, and the shape of what it gives; None: TensorFlow has
+    none."""
+    begin, end, strides, masks = (
+        [],
+        [],
+        [],
+        dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0),
+    )
     seen, at, i = [], 0, 0
     ellipsis = d.int(0, len(shape)) if d.chance(0.3) else None
     count = d.int(0, len(shape))
@@ -98,11 +106,24 @@ def mutex(d):
                 after = [raw.ConsumeMutexLock(mutex_lock=lock)]
         with tf.control_dependencies(after):
             raw.ReadVariableOp(resource=variable, dtype=tf.float32, name="read")
-    return Program(graph, [({}, [], ["assign"])] + [({}, ["read:0"], []) for _ in range(d.int(1, 4))], f"{turns} locks in a step")
+    return Program(
+        graph, [({}, [], ["assign"])] + [({}, ["read:0"], []) for _ in range(d.int(1, 4))], f"{turns} locks in a step"
+    )
 
 
-ROWS = [(tf.string, tf.int64), (tf.string, tf.float32), (tf.int64, tf.int64), (tf.int64, tf.float32), (tf.int32, tf.int32), (tf.string, tf.bool)]
-WORDS = {tf.string: [b"", b"a", b"bee", b"a long key that is no small one", b"gone"], tf.int64: [0, 1, -1, 7, 2**40], tf.int32: [0, 1, -1, 7, 9]}
+ROWS = [
+    (tf.string, tf.int64),
+    (tf.string, tf.float32),
+    (tf.int64, tf.int64),
+    (tf.int64, tf.float32),
+    (tf.int32, tf.int32),
+    (tf.string, tf.bool),
+]
+WORDS = {
+    tf.string: [b"", b"a", b"bee", b"a long key that is no small one", b"gone"],
+    tf.int64: [0, 1, -1, 7, 2**40],
+    tf.int32: [0, 1, -1, 7, 9],
+}
 
 
 def _keys(d, t, shape, words):
@@ -119,12 +140,23 @@ def reserved_keys(d):
     width = d.pick([(), (), (1,), (2,)]) if key != tf.string else ()
     row = d.pick([(), (), (1,), (3,)])
     words = WORDS[key]
-    special = [np.full(width, word, object if key == tf.string else key.as_numpy_dtype) for word in (words[0], words[-1] if d.chance(0.95) else words[0])]
+    special = [
+        np.full(width, word, object if key == tf.string else key.as_numpy_dtype)
+        for word in (words[0], words[-1] if d.chance(0.95) else words[0])
+    ]
     place = tf.compat.v1.placeholder
     graph = tf.Graph()
     with graph.as_default():
-        handle = raw.MutableDenseHashTableV2(empty_key=tf.constant(special[0]), deleted_key=tf.constant(special[1]), value_dtype=value, value_shape=row, shared_name=d.pick(["", "t"]),
-                                             initial_num_buckets=d.pick([4, 8, 131072]) if d.chance(0.95) else 3, max_load_factor=d.pick([0.5, 0.8]), name="table")
+        handle = raw.MutableDenseHashTableV2(
+            empty_key=tf.constant(special[0]),
+            deleted_key=tf.constant(special[1]),
+            value_dtype=value,
+            value_shape=row,
+            shared_name=d.pick(["", "t"]),
+            initial_num_buckets=d.pick([4, 8, 131072]) if d.chance(0.95) else 3,
+            max_load_factor=d.pick([0.5, 0.8]),
+            name="table",
+        )
         keys, values = place(key, None, "keys"), place(value, None, "values")
         raw.LookupTableInsertV2(table_handle=handle, keys=keys, values=values, name="insert")
         raw.LookupTableRemoveV2(table_handle=handle, keys=keys, name="remove")
@@ -149,7 +181,13 @@ def reserved_keys(d):
     return Program(graph, runs, f"{len(runs)} steps")
 
 
-@op("AnonymousHashTable", "AnonymousMutableHashTable", "AnonymousMutableHashTableOfTensors", "AnonymousMutableDenseHashTable", count=20)
+@op(
+    "AnonymousHashTable",
+    "AnonymousMutableHashTable",
+    "AnonymousMutableHashTableOfTensors",
+    "AnonymousMutableDenseHashTable",
+    count=20,
+)
 def anonymous(d):
     """Each step has a table of its own: filled, asked, counted."""
     key, value = d.pick([(tf.string, tf.int64), (tf.string, tf.float32), (tf.int64, tf.int64), (tf.int64, tf.float32)])
@@ -159,7 +197,11 @@ def anonymous(d):
     graph = tf.Graph()
     with graph.as_default():
         if "Dense" in d.op:
-            attrs = {"value_dtype": value, "empty_key": tf.constant(words[0], key), "deleted_key": tf.constant(words[-1], key)}
+            attrs = {
+                "value_dtype": value,
+                "empty_key": tf.constant(words[0], key),
+                "deleted_key": tf.constant(words[-1], key),
+            }
         else:
             attrs = {"value_dtype": value, "key_dtype": key}
         if row:
@@ -169,12 +211,22 @@ def anonymous(d):
         fill = raw.InitializeTableV2 if d.op == "AnonymousHashTable" else raw.LookupTableInsertV2
         filled = fill(table_handle=handle, keys=keys, values=values)
         with tf.control_dependencies([filled]):
-            raw.LookupTableFindV2(table_handle=handle, keys=place(key, None, "asked"), default_value=place(value, None, "default"), name="find")
+            raw.LookupTableFindV2(
+                table_handle=handle,
+                keys=place(key, None, "asked"),
+                default_value=place(value, None, "default"),
+                name="find",
+            )
             raw.LookupTableSizeV2(table_handle=handle, name="size")
     runs = []
     for _ in range(d.int(1, 3)):
         some = np.array(d.random.permutation(np.array(words[1:-1], object)))[: d.int(1, 3)]
         some = some if key == tf.string else some.astype(key.as_numpy_dtype)
-        feeds = {"keys:0": some, "values:0": d.tensor(value, some.shape + row, special=0), "asked:0": _keys(d, key, (d.int(0, 4),), words[1:-1]), "default:0": d.tensor(value, row, special=0)}
+        feeds = {
+            "keys:0": some,
+            "values:0": d.tensor(value, some.shape + row, special=0),
+            "asked:0": _keys(d, key, (d.int(0, 4),), words[1:-1]),
+            "default:0": d.tensor(value, row, special=0),
+        }
         runs.append((feeds, ["find:0", "size:0"], []))
     return Program(graph, runs, f"of {key.name} and {value.name}")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of what steps hand to one another (package data_flow): priority queues, accumulators, staging areas, barriers. What happens
-step by step; no step waits: it has what it asks for, or an error. Each generator keeps what TensorFlow would hold, so that it knows who would wait."""
+"""Cases of what steps hand to one another (package data_flow): priority queues, accumulators, staging areas, barriers.
+What happens step by step; no step waits: it has what it asks for, or an error. Each generator keeps what TensorFlow
+would hold, so that it knows who would wait.
+"""
+
 import numpy as np
 import tensorflow as tf
 
@@ -28,7 +31,9 @@ class Steps:
 
     def run(self, node, feeds):
         fetches = [output.name for output in node.outputs]
-        self.runs.append(({f"{name}:0": value for name, value in feeds.items()}, fetches, [] if fetches else [node.name]))
+        self.runs.append(
+            ({f"{name}:0": value for name, value in feeds.items()}, fetches, [] if fetches else [node.name])
+        )
 
     def program(self, about):
         return Program(self.graph, self.runs, f"{about}, {len(self.runs)} steps")
@@ -45,7 +50,13 @@ class Queue(Steps):
         self.shapes = [d.shape(0, 2, empty=0, large=0) for _ in self.types]
         self.capacity, self.size, self.closed = d.pick([-1, 3, 6]), 0, False
         with self.graph.as_default():
-            self.handle = getattr(raw, kind)(component_types=self.types, shapes=self.shapes, capacity=self.capacity, shared_name=d.pick(["", "q"]), name="queue")
+            self.handle = getattr(raw, kind)(
+                component_types=self.types,
+                shapes=self.shapes,
+                capacity=self.capacity,
+                shared_name=d.pick(["", "q"]),
+                name="queue",
+            )
             self.all_types = [tf.int64, *self.types]
             self.one = [self.place(f"one{i}", t) for i, t in enumerate(self.all_types)]
             self.many = [self.place(f"many{i}", t) for i, t in enumerate(self.all_types)]
@@ -62,7 +73,10 @@ class Queue(Steps):
             shapes[-1] += (2,)
         values = [d.tensor(t, tuple(lead) + shape) for t, shape in zip(self.types, shapes)]
         if self.kind == "RandomShuffleQueue":  # whose order is its own: all elements are alike
-            values = [np.zeros_like(value) if value.dtype != object else np.full(value.shape, b"x", object) for value in values]
+            values = [
+                np.zeros_like(value) if value.dtype != object else np.full(value.shape, b"x", object)
+                for value in values
+            ]
         if self.priority:
             values.insert(0, d.random.integers(-2, 4, lead or ()).astype(np.int64))
         return [np.asarray(value) for value in values], fits
@@ -72,14 +86,20 @@ class Queue(Steps):
         room = self.closed or self.capacity < 0 or self.size < self.capacity
         if name == "one" and room:
             values, fits = self.values()
-            self.run(self.get("QueueEnqueue", "enqueue", components=self.one), {f"one{i}": value for i, value in enumerate(values)})
+            self.run(
+                self.get("QueueEnqueue", "enqueue", components=self.one),
+                {f"one{i}": value for i, value in enumerate(values)},
+            )
             self.size += 1 if fits and not self.closed else 0
         elif name == "many":
             count = d.int(0, 5)
             if self.capacity >= 0 and self.size + count > self.capacity and not self.closed:
                 return
             values, fits = self.values((count,))
-            self.run(self.get("QueueEnqueueMany", "enqueue_many", components=self.many), {f"many{i}": value for i, value in enumerate(values)})
+            self.run(
+                self.get("QueueEnqueueMany", "enqueue_many", components=self.many),
+                {f"many{i}": value for i, value in enumerate(values)},
+            )
             self.size += count if fits and not self.closed else 0
         elif name == "take" and (self.size or self.closed):
             self.run(self.get("QueueDequeue", "dequeue", component_types=self.all_types), {})
@@ -112,7 +132,13 @@ def queue(d):
 
 # ---- Accumulators ----
 
-DENSE = ("ConditionalAccumulator", "AccumulatorApplyGradient", "AccumulatorTakeGradient", "AccumulatorNumAccumulated", "AccumulatorSetGlobalStep")
+DENSE = (
+    "ConditionalAccumulator",
+    "AccumulatorApplyGradient",
+    "AccumulatorTakeGradient",
+    "AccumulatorNumAccumulated",
+    "AccumulatorSetGlobalStep",
+)
 SPARSE = ("SparseConditionalAccumulator", "SparseAccumulatorApplyGradient", "SparseAccumulatorTakeGradient")
 RESOURCE = tuple("Resource" + name for name in DENSE)
 HELD = [tf.float32, tf.float64, tf.float16]
@@ -126,12 +152,20 @@ class Accumulator(Steps):
         known = None if d.chance(0.15) else [None if d.chance(0.3) else dim for dim in self.full]
         self.count, self.global_step = 0, 0
         with self.graph.as_default():
-            self.handle = getattr(raw, prefix + "ConditionalAccumulator")(dtype=self.type, shape=known, reduction_type=d.pick(["MEAN", "MEAN", "SUM"]),
-                                                                          shared_name=d.pick(["", "a"]), name="accumulator")
+            self.handle = getattr(raw, prefix + "ConditionalAccumulator")(
+                dtype=self.type,
+                shape=known,
+                reduction_type=d.pick(["MEAN", "MEAN", "SUM"]),
+                shared_name=d.pick(["", "a"]),
+                name="accumulator",
+            )
             self.local = self.place("local_step", tf.int64, [])
             self.required = self.place("num_required", tf.int32, [])
             self.new_step = self.place("new_step", tf.int64, [])
-            self.parts = [self.place(name, kind) for name, kind in (("gradient", self.type), ("indices", tf.int64), ("dims", tf.int64))]
+            self.parts = [
+                self.place(name, kind)
+                for name, kind in (("gradient", self.type), ("indices", tf.int64), ("dims", tf.int64))
+            ]
         self.known = known
 
     def get(self, kind, name, **arguments):
@@ -169,7 +203,11 @@ class Accumulator(Steps):
     def apply_sparse(self, feeds, shape, fits):
         d = self.d
         rows = max(1, self.full[0])
-        indices = np.sort(d.random.integers(0, rows, d.int(0, 4))) if d.chance(0.8) else d.random.integers(0, rows, d.int(0, 4))
+        indices = (
+            np.sort(d.random.integers(0, rows, d.int(0, 4)))
+            if d.chance(0.8)
+            else d.random.integers(0, rows, d.int(0, 4))
+        )
         known = d.chance(0.5)
         values = (len(indices),) + tuple(shape[1:])
         if len(values) != len(self.full) or values[1:] != tuple(self.full[1:]):
@@ -182,8 +220,16 @@ class Accumulator(Steps):
         feeds["dims"] = np.array(self.full if known or d.chance(0.5) else [9, 9], np.int64)
         if d.chance(0.05):
             feeds["indices"], fits = np.append(feeds["indices"], 0), False
-        node = self.node("SparseAccumulatorApplyGradient", f"apply_{known}", handle=self.handle, local_step=self.local, gradient_indices=self.parts[1],
-                         gradient_values=self.parts[0], gradient_shape=self.parts[2], has_known_shape=known)
+        node = self.node(
+            "SparseAccumulatorApplyGradient",
+            f"apply_{known}",
+            handle=self.handle,
+            local_step=self.local,
+            gradient_indices=self.parts[1],
+            gradient_values=self.parts[0],
+            gradient_shape=self.parts[2],
+            has_known_shape=known,
+        )
         if not fits and feeds["local_step"] < self.global_step:
             return node, True  # it is dropped, unseen
         return node, fits
@@ -195,21 +241,40 @@ class Accumulator(Steps):
         elif name == "take" and (self.count or d.chance(0.1)):
             required = d.int(1, self.count) if self.count and d.chance(0.95) else d.int(-1, 0)
             kind = "SparseAccumulatorTakeGradient" if self.prefix == "Sparse" else "AccumulatorTakeGradient"
-            self.run(self.get(kind, "take", num_required=self.required, dtype=self.type), {"num_required": np.int32(required)})
+            self.run(
+                self.get(kind, "take", num_required=self.required, dtype=self.type),
+                {"num_required": np.int32(required)},
+            )
             if required > 0:
                 self.count, self.global_step = 0, self.global_step + 1
         elif name == "count":
             self.run(self.get("AccumulatorNumAccumulated", "count"), {})
         elif name == "set":
             self.global_step += d.pick([1, 4, -1])
-            self.run(self.get("AccumulatorSetGlobalStep", "set", new_global_step=self.new_step), {"new_step": np.int64(self.global_step)})
+            self.run(
+                self.get("AccumulatorSetGlobalStep", "set", new_global_step=self.new_step),
+                {"new_step": np.int64(self.global_step)},
+            )
 
 
 @op(*DENSE, *SPARSE, *RESOURCE, count=3)
 def accumulator(d):
-    one = Accumulator(d, "Resource" if d.op in RESOURCE else "Sparse" if d.op in SPARSE or (d.number % 3 == 2 and d.op not in DENSE[:3]) else "")
+    one = Accumulator(
+        d,
+        (
+            "Resource"
+            if d.op in RESOURCE
+            else "Sparse" if d.op in SPARSE or (d.number % 3 == 2 and d.op not in DENSE[:3]) else ""
+        ),
+    )
     for _ in range(d.int(4, 12)):
-        one.step(d.pick(["apply", "apply", "apply", "apply", "take", "count", "set"] if d.chance(0.5) else ["apply", "apply", "take"]))
+        one.step(
+            d.pick(
+                ["apply", "apply", "apply", "apply", "take", "count", "set"]
+                if d.chance(0.5)
+                else ["apply", "apply", "take"]
+            )
+        )
     one.step("set" if d.op.endswith("SetGlobalStep") else "apply")
     one.step("apply")
     one.step("count")
@@ -224,7 +289,10 @@ MAPS = ("MapStage", "MapUnstage", "MapPeek", "MapUnstageNoKey", "MapSize", "MapI
 
 
 def sizes(values):
-    return sum(24 * value.size + sum(len(text) for text in value.flat) if value.dtype == object else value.nbytes for value in values)
+    return sum(
+        24 * value.size + sum(len(text) for text in value.flat) if value.dtype == object else value.nbytes
+        for value in values
+    )
 
 
 class Stage(Steps):
@@ -243,16 +311,25 @@ class Stage(Steps):
             values = [d.tensor(t, d.shape(0, 2, large=0)) for t in self.types]
             size = sizes(values)
             never = limit and size > limit
-            if not never and ((limit and sum(self.held) + size > limit) or (self.bounds["capacity"] and len(self.held) >= self.bounds["capacity"])):
+            if not never and (
+                (limit and sum(self.held) + size > limit)
+                or (self.bounds["capacity"] and len(self.held) >= self.bounds["capacity"])
+            ):
                 return
-            self.run(self.node("Stage", "stage", values=self.values, **self.bounds), {f"value{i}": value for i, value in enumerate(values)})
+            self.run(
+                self.node("Stage", "stage", values=self.values, **self.bounds),
+                {f"value{i}": value for i, value in enumerate(values)},
+            )
             if not never:
                 self.held.append(size)
         elif name == "Unstage" and self.held:
             self.run(self.node("Unstage", "unstage", dtypes=self.types, **self.bounds), {})
             self.held.pop(0)
         elif name == "StagePeek" and self.held:
-            self.run(self.node("StagePeek", "peek", index=self.index, dtypes=self.types, **self.bounds), {"index": np.int32(d.int(0, len(self.held) - 1))})
+            self.run(
+                self.node("StagePeek", "peek", index=self.index, dtypes=self.types, **self.bounds),
+                {"index": np.int32(d.int(0, len(self.held) - 1))},
+            )
         elif name == "StageSize":
             self.run(self.node("StageSize", "size", dtypes=self.types if d.chance(0.5) else [], **self.bounds), {})
         elif name == "StageClear":
@@ -264,7 +341,11 @@ class Stage(Steps):
 def stage(d):
     one = Stage(d)
     for _ in range(d.int(3, 12)):
-        one.step(d.pick(["Stage", "Stage", "Stage", "Unstage", "Unstage", "StagePeek", "StageSize"]) if d.chance(0.95) else "StageClear")
+        one.step(
+            d.pick(["Stage", "Stage", "Stage", "Unstage", "Unstage", "StagePeek", "StageSize"])
+            if d.chance(0.95)
+            else "StageClear"
+        )
     one.step("Stage")
     one.step(d.op)
     one.step("StageSize")
@@ -292,7 +373,11 @@ class Map(Steps):
     def asked(self, places):
         """The places as they are fed: now and then wrong."""
         if self.d.chance(0.06):
-            wrong = [place + len(self.types) for place in places] if self.d.chance(0.5) else [-1] * len(places) if len(places) == 1 else places[::-1]
+            wrong = (
+                [place + len(self.types) for place in places]
+                if self.d.chance(0.5)
+                else [-1] * len(places) if len(places) == 1 else places[::-1]
+            )
             return wrong, wrong == places
         return places, True
 
@@ -308,7 +393,18 @@ class Map(Steps):
         feeds = {"key": np.int64(key), "indices": np.array(fed, np.int32)}
         feeds.update({f"value{i}": d.tensor(self.types[i], d.shape(0, 2, large=0)) for i in places})
         name = "stage" + "".join(map(str, places))
-        self.run(self.node(self.prefix + "MapStage", name, key=self.key, indices=self.indices, values=[self.values[i] for i in places], dtypes=self.types, **self.bounds), feeds)
+        self.run(
+            self.node(
+                self.prefix + "MapStage",
+                name,
+                key=self.key,
+                indices=self.indices,
+                values=[self.values[i] for i in places],
+                dtypes=self.types,
+                **self.bounds,
+            ),
+            feeds,
+        )
         if not right:
             return
         if whole:
@@ -360,7 +456,23 @@ def map_stage(d):
     one = Map(d, d.op.startswith("Ordered"))
     one.step("MapStage")
     for _ in range(d.int(3, 14)):
-        one.step(d.pick(["MapStage", "MapStage", "MapStage", "MapUnstage", "MapUnstage", "MapPeek", "MapUnstageNoKey", "MapSize", "MapIncompleteSize"]) if d.chance(0.96) else "MapClear")
+        one.step(
+            d.pick(
+                [
+                    "MapStage",
+                    "MapStage",
+                    "MapStage",
+                    "MapUnstage",
+                    "MapUnstage",
+                    "MapPeek",
+                    "MapUnstageNoKey",
+                    "MapSize",
+                    "MapIncompleteSize",
+                ]
+            )
+            if d.chance(0.96)
+            else "MapClear"
+        )
     one.step("MapStage")
     one.step(d.op.removeprefix("Ordered"))
     one.step("MapSize")
@@ -370,7 +482,14 @@ def map_stage(d):
 
 # ---- Barriers ----
 
-BARRIERS = ("Barrier", "BarrierInsertMany", "BarrierTakeMany", "BarrierClose", "BarrierReadySize", "BarrierIncompleteSize")
+BARRIERS = (
+    "Barrier",
+    "BarrierInsertMany",
+    "BarrierTakeMany",
+    "BarrierClose",
+    "BarrierReadySize",
+    "BarrierIncompleteSize",
+)
 
 
 class Barrier(Steps):
@@ -380,9 +499,14 @@ class Barrier(Steps):
         self.shapes = [d.shape(0, 2, empty=0, large=0) for _ in self.types]
         self.begun, self.ready, self.closed, self.cancelled = {}, 0, False, False
         with self.graph.as_default():
-            self.handle = raw.Barrier(component_types=self.types, shapes=self.shapes, shared_name=d.pick(["", "b"]), name="barrier")
+            self.handle = raw.Barrier(
+                component_types=self.types, shapes=self.shapes, shared_name=d.pick(["", "b"]), name="barrier"
+            )
             self.keys, self.n = self.place("keys", tf.string, [None]), self.place("n", tf.int32, [])
-            self.values = [self.place(f"value{i}", t, [None] + list(shape)) for i, (t, shape) in enumerate(zip(self.types, self.shapes))]
+            self.values = [
+                self.place(f"value{i}", t, [None] + list(shape))
+                for i, (t, shape) in enumerate(zip(self.types, self.shapes))
+            ]
 
     def insert(self):
         d, component = self.d, self.d.int(0, len(self.types) - 1)
@@ -395,8 +519,21 @@ class Barrier(Steps):
         completes = [key for key in keys if len(self.begun.get(key, set()) | {component}) == len(self.types)]
         if (clashes or (self.closed and new)) and completes:
             return  # TensorFlow loses what such an insert has completed
-        feeds = {"keys": np.array([key.encode() for key in keys], object), f"value{component}": d.tensor(self.types[component], (len(keys),) + tuple(self.shapes[component]))}
-        self.run(self.node("BarrierInsertMany", f"insert{component}", handle=self.handle, keys=self.keys, values=self.values[component], component_index=component), feeds)
+        feeds = {
+            "keys": np.array([key.encode() for key in keys], object),
+            f"value{component}": d.tensor(self.types[component], (len(keys),) + tuple(self.shapes[component])),
+        }
+        self.run(
+            self.node(
+                "BarrierInsertMany",
+                f"insert{component}",
+                handle=self.handle,
+                keys=self.keys,
+                values=self.values[component],
+                component_index=component,
+            ),
+            feeds,
+        )
         if self.cancelled or (self.closed and keys and not self.begun):
             return
         for key in keys:
@@ -413,7 +550,15 @@ class Barrier(Steps):
         count = d.int(0, self.ready)
         if self.closed and d.chance(0.5):
             count = self.ready + len(self.begun) + 1
-        node = self.node("BarrierTakeMany", f"take_{fewer}", handle=self.handle, num_elements=self.n, component_types=self.types, allow_small_batch=fewer, wait_for_incomplete=False)
+        node = self.node(
+            "BarrierTakeMany",
+            f"take_{fewer}",
+            handle=self.handle,
+            num_elements=self.n,
+            component_types=self.types,
+            allow_small_batch=fewer,
+            wait_for_incomplete=False,
+        )
         self.run(node, {"n": np.int32(count)})
         if count <= self.ready:
             self.ready -= count
@@ -441,7 +586,14 @@ class Barrier(Steps):
 def barrier(d):
     one = Barrier(d)
     for _ in range(d.int(4, 16)):
-        one.step(d.pick(["BarrierInsertMany"] * 5 + ["BarrierTakeMany", "BarrierTakeMany", "BarrierReadySize", "BarrierIncompleteSize"]) if d.chance(0.95) else "BarrierClose")
+        one.step(
+            d.pick(
+                ["BarrierInsertMany"] * 5
+                + ["BarrierTakeMany", "BarrierTakeMany", "BarrierReadySize", "BarrierIncompleteSize"]
+            )
+            if d.chance(0.95)
+            else "BarrierClose"
+        )
     if d.op != "Barrier":
         one.step(d.op)
     one.step("BarrierReadySize")

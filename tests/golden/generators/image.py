@@ -28,7 +28,9 @@ def jpeg(d):
     if d.chance(0.6):
         return d.pick(list(pictures.JPEGS.values()))
     image = pixels(d, d.pick([1, 3, 3])).astype(np.uint8)
-    return tf.raw_ops.EncodeJpeg(image=image, quality=d.pick([5, 50, 90, 100]), progressive=d.chance(0.3), chroma_downsampling=d.chance(0.6)).numpy()
+    return tf.raw_ops.EncodeJpeg(
+        image=image, quality=d.pick([5, 50, 90, 100]), progressive=d.chance(0.3), chroma_downsampling=d.chance(0.6)
+    ).numpy()
 
 
 def png(d):
@@ -41,8 +43,14 @@ def png(d):
         transparent = bytes(d.random.integers(0, 256, d.int(1, 1 << depth)).astype(np.uint8)) if d.chance(0.5) else None
     elif kind in (pictures.GREY, pictures.RGB) and d.chance(0.3):
         transparent = b"".join(int(each).to_bytes(2, "big") for each in samples[0, 0])
-    extra = [(b"gAMA", (45455).to_bytes(4, "big"))] if d.chance(0.1) else [(b"tEXt", b"Comment\0text")] if d.chance(0.1) else []
-    return pictures.png(samples, kind, depth, d.chance(0.4), palette, transparent, lambda: d.int(0, 4), d.pick([1, 6, 9]), extra)
+    extra = (
+        [(b"gAMA", (45455).to_bytes(4, "big"))]
+        if d.chance(0.1)
+        else [(b"tEXt", b"Comment\0text")] if d.chance(0.1) else []
+    )
+    return pictures.png(
+        samples, kind, depth, d.chance(0.4), palette, transparent, lambda: d.int(0, 4), d.pick([1, 6, 9]), extra
+    )
 
 
 def gif(d, most=3):
@@ -52,7 +60,10 @@ def gif(d, most=3):
     for i in range(d.int(1, most) if d.chance(0.97) else 0):
         whole = i == 0 and d.chance(0.8)
         w, h = (width, height) if whole else (d.int(1, width + 1), d.int(1, height + 1))
-        frame = {"pixels": d.random.integers(0, colours if d.chance(0.97) else colours + 1, (h, w)), "interlaced": d.chance(0.3)}
+        frame = {
+            "pixels": d.random.integers(0, colours if d.chance(0.97) else colours + 1, (h, w)),
+            "interlaced": d.chance(0.3),
+        }
         if not whole:
             frame.update(left=d.int(0, width), top=d.int(0, height))
         if d.chance(0.4):
@@ -60,7 +71,14 @@ def gif(d, most=3):
         if d.chance(0.3):
             frame["palette"] = table()
         frames.append(frame)
-    return pictures.gif(width, height, frames, table() if d.chance(0.95) else None, d.int(0, colours - 1), d.pick([b"GIF89a", b"GIF87a"]))
+    return pictures.gif(
+        width,
+        height,
+        frames,
+        table() if d.chance(0.95) else None,
+        d.int(0, colours - 1),
+        d.pick([b"GIF89a", b"GIF87a"]),
+    )
 
 
 def bmp(d):
@@ -77,7 +95,10 @@ def file(d, *kinds):
 
 
 def jpeg_attrs(d):
-    attrs = {"fancy_upscaling": d.chance(0.7), "dct_method": d.pick(["", "INTEGER_FAST", "INTEGER_ACCURATE"]) if d.chance(0.97) else "FLOAT"}
+    attrs = {
+        "fancy_upscaling": d.chance(0.7),
+        "dct_method": d.pick(["", "INTEGER_FAST", "INTEGER_ACCURATE"]) if d.chance(0.97) else "FLOAT",
+    }
     if d.chance(0.3):
         attrs["ratio"] = d.pick([1, 2, 4, 8]) if d.chance(0.95) else 3
     return attrs
@@ -120,7 +141,11 @@ def decode_bmp(d):
 
 @op("DecodeImage", count=60)
 def decode_image(d):
-    attrs = {**channels(d, 0, 0, 0, 3, 1, 4), "dtype": d.turn([tf.uint8, tf.uint16, tf.float32]), "expand_animations": d.chance(0.7)}
+    attrs = {
+        **channels(d, 0, 0, 0, 3, 1, 4),
+        "dtype": d.turn([tf.uint8, tf.uint16, tf.float32]),
+        "expand_animations": d.chance(0.7),
+    }
     return Case([scalar(file(d, jpeg, png, gif, bmp))], attrs)
 
 
@@ -142,9 +167,20 @@ def extract_shape(d):
 
 @op("EncodeJpeg", count=40)
 def encode_jpeg(d):
-    image = pixels(d, d.pick([1, 3, 3]) if d.chance(0.96) else d.pick([2, 4])).astype(np.uint8) if d.chance(0.97) else np.zeros((0, 3, 3), np.uint8)
-    attrs = {"quality": d.pick([0, 1, 50, 95, 100]) if d.chance(0.95) else d.pick([-1, 101]), "progressive": d.chance(0.3), "optimize_size": d.chance(0.3),
-             "chroma_downsampling": d.chance(0.6), "density_unit": d.pick(["in", "cm"]), "x_density": d.pick([300, 72, 0, 70000]), "y_density": d.pick([300, 1])}
+    image = (
+        pixels(d, d.pick([1, 3, 3]) if d.chance(0.96) else d.pick([2, 4])).astype(np.uint8)
+        if d.chance(0.97)
+        else np.zeros((0, 3, 3), np.uint8)
+    )
+    attrs = {
+        "quality": d.pick([0, 1, 50, 95, 100]) if d.chance(0.95) else d.pick([-1, 101]),
+        "progressive": d.chance(0.3),
+        "optimize_size": d.chance(0.3),
+        "chroma_downsampling": d.chance(0.6),
+        "density_unit": d.pick(["in", "cm"]),
+        "x_density": d.pick([300, 72, 0, 70000]),
+        "y_density": d.pick([300, 1]),
+    }
     if d.chance(0.2):
         attrs["format"] = d.pick(["grayscale", "rgb"])
     if d.chance(0.2):
@@ -154,14 +190,23 @@ def encode_jpeg(d):
 
 @op("EncodeJpegVariableQuality")
 def encode_jpeg_of_quality(d):
-    return Case([pixels(d, d.pick([1, 3, 3, 2]), high=15).astype(np.uint8), np.array(d.pick([0, 20, 75, 100, -1, 101]), np.int32)])
+    return Case(
+        [
+            pixels(d, d.pick([1, 3, 3, 2]), high=15).astype(np.uint8),
+            np.array(d.pick([0, 20, 75, 100, -1, 101]), np.int32),
+        ]
+    )
 
 
 @op("EncodePng", count=50)
 def encode_png(d):
     t = d.dtype()
     count = d.pick([1, 2, 3, 4]) if d.chance(0.95) else d.pick([0, 5])
-    images = pixels(d, max(count, 1), 256 if t == tf.uint8 else 65536, high=10).astype(t.as_numpy_dtype)[..., :count] if count else np.zeros((2, 2, 0), t.as_numpy_dtype)
+    images = (
+        pixels(d, max(count, 1), 256 if t == tf.uint8 else 65536, high=10).astype(t.as_numpy_dtype)[..., :count]
+        if count
+        else np.zeros((2, 2, 0), t.as_numpy_dtype)
+    )
     if d.chance(0.3):
         images = np.stack([images, 255 - images])
     return Case([images], {"compression": d.int(-1, 9) if d.chance(0.95) else d.pick([-2, 10])})

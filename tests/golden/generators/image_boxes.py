@@ -34,7 +34,14 @@ def scored_boxes(d, t, count):
     return boxes.astype(t.as_numpy_dtype), scores.astype(t.as_numpy_dtype)
 
 
-@op("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5", count=30)
+@op(
+    "NonMaxSuppression",
+    "NonMaxSuppressionV2",
+    "NonMaxSuppressionV3",
+    "NonMaxSuppressionV4",
+    "NonMaxSuppressionV5",
+    count=30,
+)
 def suppression(d):
     t = tf.float32 if d.op == "NonMaxSuppression" else d.pick([tf.float32, tf.float32, tf.float16])
     boxes, scores = scored_boxes(d, t, d.int(0, 12))
@@ -58,7 +65,15 @@ def suppression_by_overlaps(d):
     count = d.int(0, 10)
     overlaps = d.random.uniform(0, 1, (count, count)).astype(np.float32)
     scores = (d.random.permutation(count) / max(count, 1)).astype(np.float32)
-    return Case([overlaps, scores, np.array(d.int(0, 12), np.int32), np.float32(d.random.uniform(0, 1.2)), np.float32(d.pick([0, -1, 0.4]))])
+    return Case(
+        [
+            overlaps,
+            scores,
+            np.array(d.int(0, 12), np.int32),
+            np.float32(d.random.uniform(0, 1.2)),
+            np.float32(d.pick([0, -1, 0.4])),
+        ]
+    )
 
 
 @op("CombinedNonMaxSuppression", count=30)
@@ -68,11 +83,22 @@ def combined(d):
     boxes = np.empty((batch, count, kinds, 4), np.float32)
     for at in np.ndindex(batch, kinds):
         boxes[at[0], :, at[1]] = scored_boxes(d, tf.float32, count)[0]
-    scores = d.random.permutation(batch * count * classes).reshape(batch, count, classes) / max(1, batch * count * classes)
+    scores = d.random.permutation(batch * count * classes).reshape(batch, count, classes) / max(
+        1, batch * count * classes
+    )
     most = np.array(d.int(1, 5) if d.chance(0.95) else 0, np.int32)
     total = np.array(d.int(1, 12) if d.chance(0.95) else -1, np.int32)
-    return Case([boxes, scores.astype(np.float32), d.given(most), d.given(total), np.float32(d.random.uniform(0, 1)), np.float32(d.pick([0, -1, 0.3]))],
-                {"pad_per_class": d.chance(0.4), "clip_boxes": d.chance(0.6)})
+    return Case(
+        [
+            boxes,
+            scores.astype(np.float32),
+            d.given(most),
+            d.given(total),
+            np.float32(d.random.uniform(0, 1)),
+            np.float32(d.pick([0, -1, 0.3])),
+        ],
+        {"pad_per_class": d.chance(0.4), "clip_boxes": d.chance(0.6)},
+    )
 
 
 @op("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
@@ -82,8 +108,14 @@ def sample_box(d):
     boxes = d.random.uniform(0, 1, (1, d.int(0, 3), 4)).astype(np.float32)
     boxes = np.concatenate([np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1)
     aspects, areas = sorted(d.random.uniform(0.3, 3, 2)), sorted(d.random.uniform(0.01, 1, 2))
-    attrs = {"seed": d.int(1, 1000), "seed2": d.int(0, 1000), "max_attempts": d.pick([1, 10, 100]), "use_image_if_no_bounding_boxes": d.chance(0.8),
-             "aspect_ratio_range": [float(np.float32(x)) for x in aspects], "area_range": [float(np.float32(x)) for x in areas]}
+    attrs = {
+        "seed": d.int(1, 1000),
+        "seed2": d.int(0, 1000),
+        "max_attempts": d.pick([1, 10, 100]),
+        "use_image_if_no_bounding_boxes": d.chance(0.8),
+        "aspect_ratio_range": [float(np.float32(x)) for x in aspects],
+        "area_range": [float(np.float32(x)) for x in areas],
+    }
     covered = np.float32(d.pick([0, 0.1, 0.5, 1.0]))
     inputs = [sides, boxes]
     if d.op.endswith("V2"):
@@ -107,7 +139,12 @@ def in_a_row(d, inputs, attrs):
 @op("ExtractGlimpse", "ExtractGlimpseV2", count=30)
 def glimpse(d):
     x = image(d, tf.float32)
-    attrs = {"centered": d.chance(0.5), "normalized": d.chance(0.5), "uniform_noise": False, "noise": "zero" if d.chance(0.96) else "pink"}
+    attrs = {
+        "centered": d.chance(0.5),
+        "normalized": d.chance(0.5),
+        "uniform_noise": False,
+        "noise": "zero" if d.chance(0.96) else "pink",
+    }
     most = 1.5 if attrs["normalized"] else 6
     offsets = d.random.uniform(-most, most, (x.shape[0], 2)).astype(np.float32)
     return Case([x, d.ints([d.int(0, 5), d.int(1, 5)]), offsets], attrs)

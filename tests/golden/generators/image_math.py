@@ -132,7 +132,9 @@ KINDS = ["lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "key
 
 
 def resampling(d):
-    scale = d.random.uniform(0.2, 3, 2).astype(np.float32) if d.chance(0.97) else np.array([1, d.pick([0, -1])], np.float32)
+    scale = (
+        d.random.uniform(0.2, 3, 2).astype(np.float32) if d.chance(0.97) else np.array([1, d.pick([0, -1])], np.float32)
+    )
     attrs = {"kernel_type": d.turn(KINDS) if d.chance(0.97) else "none", "antialias": d.chance(0.6)}
     return [scale, d.random.uniform(-2, 2, 2).astype(np.float32)], attrs
 

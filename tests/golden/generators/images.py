@@ -31,7 +31,12 @@ def batch_norm(d):
     u = tf.float32
     averages = (0,) if training and "exponential_avg_factor" not in attrs and d.chance(0.5) else (channels,)
     x = d.tensor(t, shape, special=0.03 if training else 0.1)
-    vectors = [d.tensor(u, (channels,), -2, 2), d.tensor(u, (channels,), -2, 2), d.tensor(u, averages, -1, 1), d.tensor(u, averages, 0.1, 2)]
+    vectors = [
+        d.tensor(u, (channels,), -2, 2),
+        d.tensor(u, (channels,), -2, 2),
+        d.tensor(u, averages, -1, 1),
+        d.tensor(u, averages, 0.1, 2),
+    ]
     if not training:
         return _inference(d, [x, *vectors], attrs)
     # Of no elements TensorFlow leaves the batch's mean and variance uninitialised.
@@ -42,21 +47,35 @@ def _inference(d, values, attrs):
     """TensorFlow leaves the outputs for the gradient uninitialised: only the others are asked."""
     names = ("x", "scale", "offset", "mean", "variance")
     with tf.Graph().as_default() as graph:
-        inputs = {name: tf.compat.v1.placeholder(value.dtype, value.shape, name=name) for name, value in zip(names, values)}
+        inputs = {
+            name: tf.compat.v1.placeholder(value.dtype, value.shape, name=name) for name, value in zip(names, values)
+        }
         getattr(tf.raw_ops, d.op)(**inputs, **attrs, name="node")
     feeds = {f"{name}:0": value for name, value in zip(names, values)}
-    return Program(graph, [(feeds, ["node:0", "node:1", "node:2"], [])], f"{d.op} in inference", (["node"], ["x", "scale", "offset"]))
+    return Program(
+        graph,
+        [(feeds, ["node:0", "node:1", "node:2"], [])],
+        f"{d.op} in inference",
+        (["node"], ["x", "scale", "offset"]),
+    )
 
 
 @op("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 def batch_norm_grad(d):
     t = d.dtype()
     shape, data_format, channels = _layout(d)
-    vectors = [d.tensor(tf.float32, (channels,), -2, 2), d.tensor(tf.float32, (channels,), -1, 1), d.tensor(tf.float32, (channels,), 0.1, 2)]
+    vectors = [
+        d.tensor(tf.float32, (channels,), -2, 2),
+        d.tensor(tf.float32, (channels,), -1, 1),
+        d.tensor(tf.float32, (channels,), 0.1, 2),
+    ]
     if d.op.endswith("V3"):
         vectors.append(np.float32(0))
-    return Case([d.tensor(t, shape, -2, 2), d.tensor(t, shape, -2, 2), *vectors],
-                {"data_format": data_format, "is_training": d.chance(0.5), "epsilon": d.pick([0.01, 1.0])}, differentiated=(0, 1, 2))
+    return Case(
+        [d.tensor(t, shape, -2, 2), d.tensor(t, shape, -2, 2), *vectors],
+        {"data_format": data_format, "is_training": d.chance(0.5), "epsilon": d.pick([0.01, 1.0])},
+        differentiated=(0, 1, 2),
+    )
 
 
 def _depthwise(d):
@@ -85,7 +104,9 @@ def _some(case):
 
 def _written(case):
     """The same of a gradient itself, which is whole where it has no elements either."""
-    return _some(case) or any(not value.all() for value in (getattr(one, "value", one) for one in case.inputs[:2]) if value.dtype == np.int32)
+    return _some(case) or any(
+        not value.all() for value in (getattr(one, "value", one) for one in case.inputs[:2]) if value.dtype == np.int32
+    )
 
 
 @op("DepthwiseConv2dNative")
@@ -99,7 +120,8 @@ def depthwise(d):
 def depthwise_input(d):
     t = d.dtype()
     x, f, y, attrs = _depthwise(d)
-    # TensorFlow's gradient of the filter multiplies the padding's zeros too, which makes NaN of what is not finite; ours leaves the padding out.
+    # TensorFlow's gradient of the filter multiplies the padding's zeros too, which makes NaN of what is not finite;
+    # ours leaves the padding out.
     return Case([d.ints(x), d.tensor(t, f, special=0), d.tensor(t, y, special=0.05)], attrs, answered=_written,
                 gradients=lambda case: _some(case) and bool(np.isfinite(case.inputs[2].astype(np.float32)).all()))
 
@@ -108,11 +130,18 @@ def depthwise_input(d):
 def depthwise_filter(d):
     t = d.dtype()
     x, f, y, attrs = _depthwise(d)
-    return Case([d.tensor(t, x, special=0.05), d.ints(f), d.tensor(t, y, special=0)], attrs, answered=_written, gradients=_some)
+    return Case(
+        [d.tensor(t, x, special=0.05), d.ints(f), d.tensor(t, y, special=0)], attrs, answered=_written, gradients=_some
+    )
 
 
 def _lrn(d):
-    return {"depth_radius": d.int(0, 5), "bias": d.pick([1.0, 2.0]), "alpha": d.pick([1.0, 0.1, 1e-4]), "beta": d.pick([0.5, 0.75, 1.0])}
+    return {
+        "depth_radius": d.int(0, 5),
+        "bias": d.pick([1.0, 2.0]),
+        "alpha": d.pick([1.0, 0.1, 1e-4]),
+        "beta": d.pick([0.5, 0.75, 1.0]),
+    }
 
 
 @op("LRN")
@@ -146,4 +175,6 @@ def resize_bilinear_grad(d):
 
 @op("ResizeNearestNeighborGrad")
 def resize_nearest_grad(d):
-    return Case([d.tensor(d.dtype(), (d.int(1, 2), *_image(d)), -5, 5), d.ints([d.int(1, 6), d.int(1, 6)])], _sampling(d))
+    return Case(
+        [d.tensor(d.dtype(), (d.int(1, 2), *_image(d)), -5, 5), d.ints([d.int(1, 6), d.int(1, 6)])], _sampling(d)
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the input package that need no files of their own: readers that open none, and files that are not there. What is in files stands in ops/input's tests and in
-tests/engine."""
+"""Cases of the input package that need no files of their own: readers that open none, and files that are not there.
+What is in files stands in ops/input's tests and in tests/engine."""
+
 import numpy as np
 import tensorflow as tf
 
@@ -8,11 +9,36 @@ from .draw import Case, Program, op
 
 raw = tf.raw_ops
 NOWHERE = b"/tenon/no/such/folder/"
-ASKED = {"ReaderReadV2": "read", "ReaderReadUpToV2": "up_to", "ReaderNumRecordsProducedV2": "records", "ReaderNumWorkUnitsCompletedV2": "units", "ReaderResetV2": "reset",
-         "ReaderSerializeStateV2": "state", "ReaderRestoreStateV2": "restore"}
-STATES = [b"", b"\x08\x02\x10\x02\x18\x05\"\x03abc", b"\x08\x01", b"\xff", b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x08\x07\x10\x07"]
-MAKERS = {"IdentityReaderV2": {}, "WholeFileReaderV2": {}, "TextLineReaderV2": {"skip_header_lines": 1}, "TFRecordReaderV2": {"compression_type": "GZIP"},
-          "FixedLengthRecordReaderV2": {"record_bytes": 3, "header_bytes": 0, "footer_bytes": 1, "hop_bytes": 2, "encoding": ""}}
+ASKED = {
+    "ReaderReadV2": "read",
+    "ReaderReadUpToV2": "up_to",
+    "ReaderNumRecordsProducedV2": "records",
+    "ReaderNumWorkUnitsCompletedV2": "units",
+    "ReaderResetV2": "reset",
+    "ReaderSerializeStateV2": "state",
+    "ReaderRestoreStateV2": "restore",
+}
+STATES = [
+    b"",
+    b"\x08\x02\x10\x02\x18\x05\"\x03abc",
+    b"\x08\x01",
+    b"\xff",
+    b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\x08\x07\x10\x07",
+]
+MAKERS = {
+    "IdentityReaderV2": {},
+    "WholeFileReaderV2": {},
+    "TextLineReaderV2": {"skip_header_lines": 1},
+    "TFRecordReaderV2": {"compression_type": "GZIP"},
+    "FixedLengthRecordReaderV2": {
+        "record_bytes": 3,
+        "header_bytes": 0,
+        "footer_bytes": 1,
+        "hop_bytes": 2,
+        "encoding": "",
+    },
+}
 
 
 class Reader:
@@ -26,12 +52,19 @@ class Reader:
         raw.QueueEnqueueV2(handle=queue, components=[tf.compat.v1.placeholder(tf.string, [], "name")], name="put")
         raw.QueueCloseV2(handle=queue, name="close")
         raw.ReaderReadV2(reader_handle=reader, queue_handle=queue, name="read")
-        raw.ReaderReadUpToV2(reader_handle=reader, queue_handle=queue, num_records=tf.compat.v1.placeholder(tf.int64, [], "n"), name="up_to")
+        raw.ReaderReadUpToV2(
+            reader_handle=reader,
+            queue_handle=queue,
+            num_records=tf.compat.v1.placeholder(tf.int64, [], "n"),
+            name="up_to",
+        )
         raw.ReaderNumRecordsProducedV2(reader_handle=reader, name="records")
         raw.ReaderNumWorkUnitsCompletedV2(reader_handle=reader, name="units")
         raw.ReaderResetV2(reader_handle=reader, name="reset")
         raw.ReaderSerializeStateV2(reader_handle=reader, name="state")
-        raw.ReaderRestoreStateV2(reader_handle=reader, state=tf.compat.v1.placeholder(tf.string, [], "given"), name="restore")
+        raw.ReaderRestoreStateV2(
+            reader_handle=reader, state=tf.compat.v1.placeholder(tf.string, [], "given"), name="restore"
+        )
 
     def step(self, what):
         """Adds a run, when it would not wait."""
@@ -64,7 +97,11 @@ def program(d, kind, last=None):
     with graph.as_default():
         reader = Reader(d, kind)
         for _ in range(d.int(3, 9)):
-            reader.step(d.pick(["put", "put", "read", "read", "up_to", "close", "records", "units", "reset", "state", "restore"]))
+            reader.step(
+                d.pick(
+                    ["put", "put", "read", "read", "up_to", "close", "records", "units", "reset", "state", "restore"]
+                )
+            )
         if last:
             reader.step("put")
             reader.step("close")
@@ -95,8 +132,23 @@ def write_file(d):
 
 @op("MatchingFiles")
 def matching_files(d):
-    patterns = [d.pick([b"/dev/null", b"/dev/nul[l]", b"/dev/n?ll", b"/d[e]v/nul\\l", b"", NOWHERE + b"*", NOWHERE + b"x", b"/dev/nul[!l]", b"/dev//null", b"/dev/./null"])
-                for _ in range(d.int(0, 3))]
+    patterns = [
+        d.pick(
+            [
+                b"/dev/null",
+                b"/dev/nul[l]",
+                b"/dev/n?ll",
+                b"/d[e]v/nul\\l",
+                b"",
+                NOWHERE + b"*",
+                NOWHERE + b"x",
+                b"/dev/nul[!l]",
+                b"/dev//null",
+                b"/dev/./null",
+            ]
+        )
+        for _ in range(d.int(0, 3))
+    ]
     array = np.empty(len(patterns), object)
     array[:] = patterns
     return Case([array if len(patterns) != 1 or d.chance(0.5) else array.reshape(())])

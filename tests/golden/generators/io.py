@@ -15,8 +15,16 @@ def join(d):
 
 @op("ShardedFilename")
 def sharded(d):
-    name = np.array(d.pick([b"", b"model", b"/a b/c.ckpt", "grün".encode()]), object)  # TensorFlow ends one at its first zero byte
-    return Case([name, np.array(d.pick([0, 1, 7, 123, 99999, 100000]), np.int32), np.array(d.pick([1, 8, 1000, 123456]), np.int32)])
+    name = np.array(
+        d.pick([b"", b"model", b"/a b/c.ckpt", "grün".encode()]), object
+    )  # TensorFlow ends one at its first zero byte
+    return Case(
+        [
+            name,
+            np.array(d.pick([0, 1, 7, 123, 99999, 100000]), np.int32),
+            np.array(d.pick([1, 8, 1000, 123456]), np.int32),
+        ]
+    )
 
 
 @op("StringToHashBucketFast", count=60)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the linalg package. Matrices are drawn so that what is asked of them is no matter of their last digits: near the identity, with eigenvalues apart.
+"""Cases of the linalg package. Matrices are drawn so that what is asked of them is no matter of their last digits: near
+the identity, with eigenvalues apart.
 
-Where a factor is unique but for signs or phases, a program multiplies the factors together again, by a function of the values that lie between them.
+Where a factor is unique but for signs or phases, a program multiplies the factors together again, by a function of the
+values that lie between them.
 """
+
 import numpy as np
 import tensorflow as tf
 
@@ -38,7 +41,11 @@ def hermitian(d, dtype, shape):
     """Eigenvalues apart from each other, from 1 on, and vectors that lie anywhere."""
     n = shape[-1]
     values = d.tensor(dtype, shape, -1, 1)
-    vectors = np.linalg.qr(values.astype(np.complex128 if np.iscomplexobj(values) else np.float64))[0] if values.size else values
+    vectors = (
+        np.linalg.qr(values.astype(np.complex128 if np.iscomplexobj(values) else np.float64))[0]
+        if values.size
+        else values
+    )
     between = np.arange(1, n + 1) + d.tensor(tf.float64, (*shape[:-2], n), 0, 0.4)
     return (vectors * between[..., None, :] @ np.conj(np.swapaxes(vectors, -1, -2))).astype(values.dtype)
 
@@ -48,7 +55,9 @@ def rectangle(d, dtype, shape):
     values = d.tensor(dtype, shape, -1, 1)
     if not values.size:
         return values
-    u, s, v = np.linalg.svd(values.astype(np.complex128 if np.iscomplexobj(values) else np.float64), full_matrices=False)
+    u, s, v = np.linalg.svd(
+        values.astype(np.complex128 if np.iscomplexobj(values) else np.float64), full_matrices=False
+    )
     between = np.arange(s.shape[-1], 0, -1) + d.tensor(tf.float64, s.shape, 0, 0.4)
     return ((u * between[..., None, :]) @ v).astype(values.dtype)
 
@@ -81,9 +90,14 @@ def solve(d):
 
 
 def _has_factor(case):
-    """Else TensorFlow fills the lower triangle, of complex numbers with 0, and leaves what is above the diagonal unwritten."""
+    """Else TensorFlow fills the lower triangle, of complex numbers with 0, and leaves what is above the diagonal
+    unwritten."""
     matrix = case.inputs[0]
-    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or (matrix.shape[-1] == 1 and not np.iscomplexobj(matrix)):
+    if (
+        matrix.ndim < 2
+        or matrix.shape[-1] != matrix.shape[-2]
+        or (matrix.shape[-1] == 1 and not np.iscomplexobj(matrix))
+    ):
         return True
     try:
         np.linalg.cholesky(matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64))
@@ -107,7 +121,9 @@ def cholesky(d):
 def cholesky_grad(d):
     n = side(d)
     factor = near_identity(d, d.dtype(), (*batch(d), n, n))
-    return Case([np.tril(factor) if d.chance(0.5) else factor, d.tensor(factor.dtype, factor.shape, -2, 2)], disturb=False)
+    return Case(
+        [np.tril(factor) if d.chance(0.5) else factor, d.tensor(factor.dtype, factor.shape, -2, 2)], disturb=False
+    )
 
 
 @op("MatrixTriangularSolve", count=60)
@@ -140,8 +156,12 @@ def solve_ls(d):
     regularizer = np.float64(d.pick([0, 0, 0.1, 1, -1 if d.chance(0.2) else 0.5]))
     fast = d.chance(0.7)
     # TensorFlow's gradients are those of real numbers, and it writes nothing where there are no equations.
-    return Case([matrix, rhs_of(d, dtype, dims, matrix.shape[-2]), regularizer], {"fast": fast}, gradients=fast and not dtype.is_complex,
-                answered=lambda case: case.inputs[0].ndim < 2 or case.inputs[0].shape[-2] > 0)
+    return Case(
+        [matrix, rhs_of(d, dtype, dims, matrix.shape[-2]), regularizer],
+        {"fast": fast},
+        gradients=fast and not dtype.is_complex,
+        answered=lambda case: case.inputs[0].ndim < 2 or case.inputs[0].shape[-2] > 0,
+    )
 
 
 @op("MatrixLogarithm", count=30)
@@ -154,7 +174,9 @@ def logarithm(d):
 def square_root(d):
     n = min(side(d), 5)
     matrix = near_identity(d, d.dtype(), (*batch(d), n, n))
-    return Case([matrix @ matrix], gradients=not d.dtype().is_complex)  # TensorFlow's gradients are those of real numbers
+    return Case(
+        [matrix @ matrix], gradients=not d.dtype().is_complex
+    )  # TensorFlow's gradients are those of real numbers
 
 
 def diagonals_of(d, dtype, dims, n):
@@ -170,8 +192,11 @@ def tridiagonal_solve(d):
     values = diagonals_of(d, dtype, dims, n)
     if values.size and not dtype.is_complex and d.chance(0.06):
         values[..., :, d.int(0, n - 1)] = 0  # NaN, for which complex numbers of TensorFlow's have 0
-    return Case([values, rhs_of(d, dtype, dims, n)], {"partial_pivoting": d.chance(0.6), "perturb_singular": d.chance(0.1)},
-                gradients=not dtype.is_complex)  # TensorFlow's are those of real numbers
+    return Case(
+        [values, rhs_of(d, dtype, dims, n)],
+        {"partial_pivoting": d.chance(0.6), "perturb_singular": d.chance(0.1)},
+        gradients=not dtype.is_complex,
+    )  # TensorFlow's are those of real numbers
 
 
 @op("TridiagonalMatMul", count=40)
@@ -195,7 +220,9 @@ def align(d):
 
 def band(d, rows, columns, inside=True):
     """lower and upper; now and then outside of the matrix, or the wrong way round."""
-    lower, upper = sorted((d.int(-rows + 1, columns - 1), d.int(-rows + 1, columns - 1))) if rows and columns else (0, 0)
+    lower, upper = (
+        sorted((d.int(-rows + 1, columns - 1), d.int(-rows + 1, columns - 1))) if rows and columns else (0, 0)
+    )
     if d.chance(0.04):
         lower, upper = d.pick([(-rows - 1, upper), (lower, columns), (upper + 1, lower)])
     if d.chance(0.35):
@@ -229,23 +256,37 @@ def matrix_diag(d):
     dtype, (rows, columns) = d.dtype(), (d.int(1, 5), d.int(1, 5))
     lower, upper, k = band(d, rows, columns)
     shape = packed_shape(batch(d), rows, columns, lower, upper)
-    sizes = [d.given(np.int32(size if d.chance(0.6) else -1 if d.chance(0.9) else d.int(0, 6))) for size in (rows, columns)]
+    sizes = [
+        d.given(np.int32(size if d.chance(0.6) else -1 if d.chance(0.9) else d.int(0, 6))) for size in (rows, columns)
+    ]
     # Where the second version is aligned LEFT_LEFT, TensorFlow's gradient of it is not.
-    return Case([d.tensor(dtype, shape), k, *sizes, d.tensor(dtype)], align(d), gradients=d.op.endswith("V3"), disturb=d.chance(0.4))
+    return Case(
+        [d.tensor(dtype, shape), k, *sizes, d.tensor(dtype)],
+        align(d),
+        gradients=d.op.endswith("V3"),
+        disturb=d.chance(0.4),
+    )
 
 
 @op("MatrixDiagPartV2", "MatrixDiagPartV3", count=60)
 def matrix_diag_part(d):
     dtype, shape = d.dtype(), d.shape(2, 4)
     _, _, k = band(d, *shape[-2:])
-    return Case([d.tensor(dtype, shape), k, d.tensor(dtype)], align(d), gradients=d.op.endswith("V3"), disturb=d.chance(0.4))
+    return Case(
+        [d.tensor(dtype, shape), k, d.tensor(dtype)], align(d), gradients=d.op.endswith("V3"), disturb=d.chance(0.4)
+    )
 
 
 @op("MatrixSetDiagV2", "MatrixSetDiagV3", count=60)
 def matrix_set_diag(d):
     dtype, shape = d.dtype(), d.shape(2, 4)
     lower, upper, k = band(d, *shape[-2:])
-    return Case([d.tensor(dtype, shape), d.tensor(dtype, packed_shape(shape[:-2], *shape[-2:], lower, upper)), k], align(d), gradients=d.op.endswith("V3"), disturb=d.chance(0.4))
+    return Case(
+        [d.tensor(dtype, shape), d.tensor(dtype, packed_shape(shape[:-2], *shape[-2:], lower, upper)), k],
+        align(d),
+        gradients=d.op.endswith("V3"),
+        disturb=d.chance(0.4),
+    )
 
 
 @op("Diag")
@@ -283,11 +324,24 @@ def together(left, values, right):
 def qr(d):
     dtype, shape, full = d.dtype(), (*batch(d), side(d), side(d)), d.chance(0.4)
     matrix = rectangle(d, dtype, shape)
-    if dtype.is_complex and shape[-2] <= shape[-1]:  # where it is for rounding to say whether the last element is real already
-        return program(d, dtype, lambda x: tf.matmul(*raw.Qr(input=x, full_matrices=full)), matrix, f"factors of {shape[-2]} x {shape[-1]}, full: {full}")
+    if (
+        dtype.is_complex and shape[-2] <= shape[-1]
+    ):  # where it is for rounding to say whether the last element is real already
+        return program(
+            d,
+            dtype,
+            lambda x: tf.matmul(*raw.Qr(input=x, full_matrices=full)),
+            matrix,
+            f"factors of {shape[-2]} x {shape[-1]}, full: {full}",
+        )
     # TensorFlow has gradients where it knows the shape, and where nothing completes q.
-    return Case([matrix], {"full_matrices": full},
-                gradients=lambda case: not case.blind and case.inputs[0].ndim >= 2 and not (full and case.inputs[0].shape[-2] > case.inputs[0].shape[-1]))
+    return Case(
+        [matrix],
+        {"full_matrices": full},
+        gradients=lambda case: not case.blind
+        and case.inputs[0].ndim >= 2
+        and not (full and case.inputs[0].shape[-2] > case.inputs[0].shape[-1]),
+    )
 
 
 @op("Svd", count=80)
@@ -300,7 +354,14 @@ def svd(d):
     def make(x):
         s, u, v = raw.Svd(input=x, compute_uv=not values, full_matrices=full)
         return s if values else together(u[..., :min(rows, columns)], s, v[..., :min(rows, columns)])
-    return program(d, dtype, make, matrix, f"{rows} x {columns}, values alone: {values}, full: {full}", differentiable=values or not full or abs(rows - columns) <= 1)
+    return program(
+        d,
+        dtype,
+        make,
+        matrix,
+        f"{rows} x {columns}, values alone: {values}, full: {full}",
+        differentiable=values or not full or abs(rows - columns) <= 1,
+    )
 
 
 @op("SelfAdjointEigV2", count=60)
@@ -316,7 +377,14 @@ def self_adjoint(d):
 
 @op("Eig", count=60)
 def eig(d):
-    types = d.pick([(tf.float32, tf.complex64), (tf.float64, tf.complex128), (tf.complex64, tf.complex64), (tf.complex128, tf.complex128)])
+    types = d.pick(
+        [
+            (tf.float32, tf.complex64),
+            (tf.float64, tf.complex128),
+            (tf.complex64, tf.complex64),
+            (tf.complex128, tf.complex128),
+        ]
+    )
     n = min(side(d), 5)
     matrix = near_identity(d, types[0], (*batch(d), n, n))
     if matrix.size:
@@ -344,11 +412,19 @@ def old(d, producer, inputs, attrs, kinds):
             node.attr["dtype"].type = tf.int32.as_datatype_enum
             node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(numbers, tf.int32))
         node = graph_def.node.add(name="first", op="Slice", input=["y", "begin", "size"])
-        node.attr["T"].type, node.attr["Index"].type, fetch = tf.as_dtype(kinds["T"]).as_datatype_enum, tf.int32.as_datatype_enum, "first:0"
+        node.attr["T"].type, node.attr["Index"].type, fetch = (
+            tf.as_dtype(kinds["T"]).as_datatype_enum,
+            tf.int32.as_datatype_enum,
+            "first:0",
+        )
     graph = tf.Graph()
     with graph.as_default():
         tf.graph_util.import_graph_def(graph_def, name="")
-    return Program(graph, [({f"x{i}:0": value for i, value in enumerate(inputs)}, [fetch], [])], f"in a graph of producer {producer}")
+    return Program(
+        graph,
+        [({f"x{i}:0": value for i, value in enumerate(inputs)}, [fetch], [])],
+        f"in a graph of producer {producer}",
+    )
 
 
 @op("MatrixExponential", count=40)

@@ -7,11 +7,33 @@ from .draw import Program, op
 
 raw = tf.raw_ops
 FIXED, MUTABLE = ("HashTableV2",), ("MutableHashTableV2", "MutableHashTableOfTensorsV2")
-ASKED = {"InitializeTableV2": "fill", "LookupTableFindV2": "find", "LookupTableImportV2": "import", "LookupTableInsertV2": "insert",
-         "LookupTableRemoveV2": "remove", "LookupTableExportV2": "export", "LookupTableSizeV2": "size"}
-TYPES = [(tf.string, tf.int64), (tf.string, tf.string), (tf.string, tf.float32), (tf.int64, tf.string), (tf.int64, tf.int64), (tf.int64, tf.float32),
-         (tf.string, tf.bool), (tf.string, tf.int32), (tf.int32, tf.int32)]
-ROW_TYPES = [(tf.string, tf.int64), (tf.string, tf.string), (tf.string, tf.float32), (tf.int64, tf.string), (tf.int64, tf.int64)]
+ASKED = {
+    "InitializeTableV2": "fill",
+    "LookupTableFindV2": "find",
+    "LookupTableImportV2": "import",
+    "LookupTableInsertV2": "insert",
+    "LookupTableRemoveV2": "remove",
+    "LookupTableExportV2": "export",
+    "LookupTableSizeV2": "size",
+}
+TYPES = [
+    (tf.string, tf.int64),
+    (tf.string, tf.string),
+    (tf.string, tf.float32),
+    (tf.int64, tf.string),
+    (tf.int64, tf.int64),
+    (tf.int64, tf.float32),
+    (tf.string, tf.bool),
+    (tf.string, tf.int32),
+    (tf.int32, tf.int32),
+]
+ROW_TYPES = [
+    (tf.string, tf.int64),
+    (tf.string, tf.string),
+    (tf.string, tf.float32),
+    (tf.int64, tf.string),
+    (tf.int64, tf.int64),
+]
 
 
 class Table:
@@ -22,7 +44,9 @@ class Table:
         self.key, self.value = d.pick(ROW_TYPES if self.rows else TYPES)
         self.shape = (d.int(1, 3),) if self.rows else ()
         more = {"value_shape": self.shape} if self.rows else {}
-        self.handle = getattr(raw, kind)(key_dtype=self.key, value_dtype=self.value, shared_name=d.pick(["", "t"]), name="table", **more)
+        self.handle = getattr(raw, kind)(
+            key_dtype=self.key, value_dtype=self.value, shared_name=d.pick(["", "t"]), name="table", **more
+        )
         self.held, self.filled, self.runs = {}, False, []
         self.ended = False  # a fixed table that was filled in part, as TensorFlow does where a key has two values
         self._nodes()
@@ -35,12 +59,18 @@ class Table:
         raw.LookupTableImportV2(**entries, name="import")
         raw.LookupTableInsertV2(**entries, name="insert")
         raw.LookupTableRemoveV2(table_handle=self.handle, keys=keys, name="remove")
-        raw.LookupTableFindV2(table_handle=self.handle, keys=keys, default_value=place(self.value, None, "default"), name="find")
+        raw.LookupTableFindV2(
+            table_handle=self.handle, keys=keys, default_value=place(self.value, None, "default"), name="find"
+        )
         raw.LookupTableExportV2(table_handle=self.handle, Tkeys=self.key, Tvalues=self.value, name="export")
         raw.LookupTableSizeV2(table_handle=self.handle, name="size")
 
     def _keys(self, shape):
-        words = [b"", b"a", b"bee", b"a long key that is no small one", b"\x00"] if self.key == tf.string else [0, 1, -1, 7, 2**31 - 1]
+        words = (
+            [b"", b"a", b"bee", b"a long key that is no small one", b"\x00"]
+            if self.key == tf.string
+            else [0, 1, -1, 7, 2**31 - 1]
+        )
         kind = object if self.key == tf.string else self.key.as_numpy_dtype
         found = np.empty(shape, kind)
         for at in np.ndindex(*shape):

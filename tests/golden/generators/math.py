@@ -10,8 +10,30 @@ from .draw import Case, op
 RANGES = {"Log": (0.01, 20), "Sqrt": (0, 50), "Rsqrt": (0.01, 50), "Log1p": (-0.9, 20)}
 
 
-@op("Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsNan", "Log", "Log1p", "LogicalNot", "Neg", "Reciprocal",
-    "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Square", "Tanh")
+@op(
+    "Abs",
+    "Ceil",
+    "Cos",
+    "Erf",
+    "Exp",
+    "Expm1",
+    "Floor",
+    "IsFinite",
+    "IsNan",
+    "Log",
+    "Log1p",
+    "LogicalNot",
+    "Neg",
+    "Reciprocal",
+    "Round",
+    "Rsqrt",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sqrt",
+    "Square",
+    "Tanh",
+)
 def unary(d):
     # Round of integers is zeros in TensorFlow, which no one can mean.
     t = tf.bool if d.op == "LogicalNot" else d.dtype(among=registry.FLOATS if d.op == "Round" else None)
@@ -22,8 +44,26 @@ def unary(d):
     return Case([x])
 
 
-@op("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "Div", "FloorDiv", "FloorMod", "DivNoNan",
-    "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr")
+@op(
+    "Add",
+    "AddV2",
+    "Sub",
+    "Mul",
+    "Maximum",
+    "Minimum",
+    "SquaredDifference",
+    "RealDiv",
+    "Div",
+    "FloorDiv",
+    "FloorMod",
+    "DivNoNan",
+    "Less",
+    "LessEqual",
+    "Greater",
+    "GreaterEqual",
+    "LogicalAnd",
+    "LogicalOr",
+)
 def binary(d):
     t = tf.bool if d.op.startswith("Logical") else d.dtype()
     x, y = d.broadcast()
@@ -83,7 +123,11 @@ def reduction(d):
         axes = axes[0]
     if len(shape) and d.chance(0.04):
         axes = np.array([0, 0 if d.chance(0.5) else -len(shape)], axes.dtype)
-    low, high = ((0.5, 1.5) if d.op == "Prod" and d.chance(0.7) else (None, None)) if t not in registry.INTEGERS else (None, None)
+    low, high = (
+        ((0.5, 1.5) if d.op == "Prod" and d.chance(0.7) else (None, None))
+        if t not in registry.INTEGERS
+        else (None, None)
+    )
     x = d.tensor(t, shape, low, high)
     # Where an element is infinite the product of the others is not the product divided by it, as our gradient has it.
     finite = d.op != "Prod" or t in registry.INTEGERS or bool(np.isfinite(x.astype(np.complex128)).all())
@@ -119,7 +163,11 @@ def cast(d):
     if target in registry.INTEGERS:
         most = min(int(target.max), 1000)
         low, high = (0 if target.is_unsigned else -most), most
-        x = d.tensor(source, shape, max(low, 0) if source.is_unsigned else low, high, special=0) if source != tf.bool else d.tensor(source, shape)
+        x = (
+            d.tensor(source, shape, max(low, 0) if source.is_unsigned else low, high, special=0)
+            if source != tf.bool
+            else d.tensor(source, shape)
+        )
     else:
         x = d.tensor(source, shape)
     return Case([x], {"DstT": target, "Truncate": target in registry.FLOATS and d.chance(0.3)})
@@ -127,12 +175,21 @@ def cast(d):
 
 def cast_of_bytes(d, kinds):
     """Quantized numbers are the integers that stand for them; eight-bit floats are rounded once."""
-    quantized, floats = [tf.qint8, tf.quint8, tf.qint16, tf.quint16, tf.qint32], [tf.dtypes.experimental.float8_e5m2, tf.dtypes.experimental.float8_e4m3fn]
+    quantized, floats = [tf.qint8, tf.quint8, tf.qint16, tf.quint16, tf.qint32], [
+        tf.dtypes.experimental.float8_e5m2,
+        tf.dtypes.experimental.float8_e4m3fn,
+    ]
     shape = d.shape()
     if d.number % 2 == 0:
         source, target = d.pick(quantized), d.pick(kinds + quantized)
-        limits = [np.iinfo(np.dtype(t.as_numpy_dtype)[0] if t.is_quantized else t.as_numpy_dtype) for t in (source, target) if t.is_quantized or t in registry.INTEGERS]
-        low, high = max(-1000, *(int(one.min) for one in limits), -1000), min(1000, *(int(one.max) for one in limits), 1000)
+        limits = [
+            np.iinfo(np.dtype(t.as_numpy_dtype)[0] if t.is_quantized else t.as_numpy_dtype)
+            for t in (source, target)
+            if t.is_quantized or t in registry.INTEGERS
+        ]
+        low, high = max(-1000, *(int(one.min) for one in limits), -1000), min(
+            1000, *(int(one.max) for one in limits), 1000
+        )
         x = d.quantized(source, shape, low, high)
     elif d.chance(0.7):
         source, target = d.pick(list(registry.FLOATS) + floats), d.pick(floats)
@@ -183,4 +240,6 @@ def unsorted_segments(d):
     shape = d.shape(0, 3)
     count = d.pick([0, 1, 3, 6])
     ids = d.tensor(types["Tindices"], shape[:d.int(0, len(shape))], -1, max(1, count) + (1 if d.chance(0.1) else 0))
-    return Case([d.tensor(types["T"], shape, special=0.1), ids, d.given(np.array(count, types["Tnumsegments"].as_numpy_dtype))])
+    return Case(
+        [d.tensor(types["T"], shape, special=0.1), ids, d.given(np.array(count, types["Tnumsegments"].as_numpy_dtype))]
+    )

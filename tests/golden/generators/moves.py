@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the packages array and nn: elements moved or seen as others, which there are, lists of dims, and first versions of ops."""
+"""Cases of the packages array and nn: elements moved or seen as others, which there are, lists of dims, and first
+versions of ops."""
+
 import numpy as np
 import tensorflow as tf
 
@@ -40,7 +42,11 @@ def in_place(d):
     rows = d.int(0, 5) if d.chance(0.1) else d.int(1, 4)
     places = np.array([d.int(-9, 9) for _ in range(rows)], np.int32)
     # Of a tensor without elements TensorFlow makes no difference whether rows are its rows.
-    return Case([d.tensor(dtype, shape), places, d.tensor(dtype, (rows, *shape[1:]))], gradients=False, disturb=bool(np.prod(shape)) and d.chance(0.5))
+    return Case(
+        [d.tensor(dtype, shape), places, d.tensor(dtype, (rows, *shape[1:]))],
+        gradients=False,
+        disturb=bool(np.prod(shape)) and d.chance(0.5),
+    )
 
 
 @op("TensorStridedSliceUpdate", count=64)
@@ -64,11 +70,21 @@ def slice_update(d):
                 masks["begin_mask"] |= 1 << i
             if d.chance(0.2):
                 masks["end_mask"] |= 1 << i
-            cut.append(slice(None if masks["begin_mask"] >> i & 1 else one[0], None if masks["end_mask"] >> i & 1 else one[1], step))
+            cut.append(
+                slice(
+                    None if masks["begin_mask"] >> i & 1 else one[0],
+                    None if masks["end_mask"] >> i & 1 else one[1],
+                    step,
+                )
+            )
         begin.append(one[0]), end.append(one[1]), strides.append(one[2])
     taken = np.empty(shape)[tuple(cut)].shape
     index = types["Index"]
-    return Case([x, d.ints(begin, index), d.ints(end, index), d.ints(strides, index), d.tensor(types["T"], taken)], masks, disturb=d.chance(0.3))
+    return Case(
+        [x, d.ints(begin, index), d.ints(end, index), d.ints(strides, index), d.tensor(types["T"], taken)],
+        masks,
+        disturb=d.chance(0.3),
+    )
 
 
 @op("ParallelDynamicStitch", count=48)
@@ -82,7 +98,12 @@ def stitch(d):
 @op("ParallelConcat", count=48)
 def parallel_concat(d):
     dtype, count, tail = d.dtype(), d.int(1, 4), d.shape(0, 3)
-    return Case([[d.tensor(dtype, (1, *tail)) for _ in range(count)]], {"shape": (count if d.chance(0.95) else count + 1, *tail)}, gradients=False, blind=False)
+    return Case(
+        [[d.tensor(dtype, (1, *tail)) for _ in range(count)]],
+        {"shape": (count if d.chance(0.95) else count + 1, *tail)},
+        gradients=False,
+        blind=False,
+    )
 
 
 @op("Snapshot", "GuaranteeConst")
@@ -118,7 +139,12 @@ def list_diff(d):
     few = (0, 8) if dtype.is_integer else ()
     values = [d.tensor(dtype, (d.int(0, 9),), *few, special=0.6) for _ in range(2)]
     if dtype.is_floating:
-        values = [np.where(np.isfinite(one.astype(np.float32)), np.round(one.astype(np.float32)), one.astype(np.float32)).astype(dtype.as_numpy_dtype) for one in values]
+        values = [
+            np.where(
+                np.isfinite(one.astype(np.float32)), np.round(one.astype(np.float32)), one.astype(np.float32)
+            ).astype(dtype.as_numpy_dtype)
+            for one in values
+        ]
     return Case([one_zero(one) for one in values], {"out_idx": types["out_idx"]})
 
 
@@ -126,7 +152,10 @@ def list_diff(d):
 def nth_element(d):
     dtype, shape = d.dtype(), d.shape(1, 3, empty=0)
     n = d.int(0, shape[-1] - 1) if d.chance(0.95) else d.pick([-1, shape[-1]])
-    return Case([d.tensor(dtype, shape, *((0, 5) if dtype.is_integer else ()), special=0), d.given(np.int32(n))], {"reverse": d.chance(0.5)})
+    return Case(
+        [d.tensor(dtype, shape, *((0, 5) if dtype.is_integer else ()), special=0), d.given(np.int32(n))],
+        {"reverse": d.chance(0.5)},
+    )
 
 
 @op("BroadcastArgs", count=40)
@@ -138,7 +167,14 @@ def broadcast_args(d):
     return Case([d.ints(list(shape), dtype) for shape in shapes], disturb=False)
 
 
-FORMATS = [("NHWC", "NCHW"), ("NCHW", "NHWC"), ("NHWC", "HWNC"), ("NDHWC", "NCDHW"), ("NCDHW", "NDHWC"), ("NHWC", "NHWC")]
+FORMATS = [
+    ("NHWC", "NCHW"),
+    ("NCHW", "NHWC"),
+    ("NHWC", "HWNC"),
+    ("NDHWC", "NCDHW"),
+    ("NCDHW", "NDHWC"),
+    ("NHWC", "NHWC"),
+]
 
 
 def formats(d):
@@ -164,7 +200,13 @@ def vec_permute(d):
 @op("InTopK", count=40)
 def in_top_k(d):
     rows, columns = d.int(0, 5), d.int(1, 6)
-    return Case([d.tensor(tf.float32, (rows, columns)), d.tensor(d.dtype(), (rows,), -1 if d.chance(0.1) else 0, columns + (1 if d.chance(0.1) else 0))], {"k": d.int(0, 7)})
+    return Case(
+        [
+            d.tensor(tf.float32, (rows, columns)),
+            d.tensor(d.dtype(), (rows,), -1 if d.chance(0.1) else 0, columns + (1 if d.chance(0.1) else 0)),
+        ],
+        {"k": d.int(0, 7)},
+    )
 
 
 @op("BiasAddV1", count=48)

@@ -40,7 +40,9 @@ def cross_entropy(d):
     t, (rows, classes) = d.dtype(), d.shape(2, 2)
     labels = d.tensor(t, (1 if d.chance(0.2) else rows, classes), 0.01, 1)
     # Through its second output TensorFlow gives labels no gradient, and to labels for all rows one that is not summed.
-    return Case([d.tensor(t, (rows, classes), special=0.05), labels], gradients=len(labels) == rows, differentiated=(0,))
+    return Case(
+        [d.tensor(t, (rows, classes), special=0.05), labels], gradients=len(labels) == rows, differentiated=(0,)
+    )
 
 
 @op("SparseSoftmaxCrossEntropyWithLogits")
@@ -124,22 +126,40 @@ def conv(d):
     out, groups = d.pick([1, 2, 4, 6]), 2 if d.chance(0.1) else 1
     x = d.tensor(t, w.shape(w.image, w.depth * groups), -2, 2)
     # Of an image without pixels TensorFlow leaves the filter's gradient uninitialised.
-    return Case([x, d.tensor(t, (*w.size, w.depth, out * groups), -1, 1)], w.attrs(), gradients=lambda case: case.inputs[0].size > 0)
+    return Case(
+        [x, d.tensor(t, (*w.size, w.depth, out * groups), -1, 1)],
+        w.attrs(),
+        gradients=lambda case: case.inputs[0].size > 0,
+    )
 
 
 @op("Conv2DBackpropInput", count=40)
 def conv_input(d):
     t, w = d.dtype(), Window(d, dilate=True, explicit=True)
     out = d.pick([1, 2, 4, 6])
-    return Case([d.ints(w.shape(w.image)), d.tensor(t, (*w.size, w.depth, out), -1, 1), d.tensor(t, w.shape(w.output(), out), -1, 1)], w.attrs())
+    return Case(
+        [
+            d.ints(w.shape(w.image)),
+            d.tensor(t, (*w.size, w.depth, out), -1, 1),
+            d.tensor(t, w.shape(w.output(), out), -1, 1),
+        ],
+        w.attrs(),
+    )
 
 
 @op("Conv2DBackpropFilter", count=40)
 def conv_filter(d):
     t, w = d.dtype(), Window(d, dilate=True, explicit=True)
     out = d.pick([1, 2, 4, 6])
-    return Case([d.tensor(t, w.shape(w.image), -1, 1), d.ints((*w.size, w.depth, out)), d.tensor(t, w.shape(w.output(), out), -1, 1)], w.attrs(),
-                answered=lambda case: case.inputs[0].size > 0)
+    return Case(
+        [
+            d.tensor(t, w.shape(w.image), -1, 1),
+            d.ints((*w.size, w.depth, out)),
+            d.tensor(t, w.shape(w.output(), out), -1, 1),
+        ],
+        w.attrs(),
+        answered=lambda case: case.inputs[0].size > 0,
+    )
 
 
 @op("MaxPool", "AvgPool", count=45)
@@ -147,7 +167,9 @@ def pool(d):
     # The gradient of an average over a window larger than the image is divided by too many cells in TensorFlow.
     w = Window(d, explicit=d.op == "MaxPool", fits=d.op == "AvgPool")
     x = d.tensor(d.dtype(), w.shape(w.image), special=0.1)
-    return Case([x], w.attrs(pool=True), gradients=not np.isnan(x.astype(np.float64)).any())  # of NaN any may be the largest
+    return Case(
+        [x], w.attrs(pool=True), gradients=not np.isnan(x.astype(np.float64)).any()
+    )  # of NaN any may be the largest
 
 
 @op("AvgPoolGrad", count=30)
@@ -167,7 +189,11 @@ def max_pool_grad(d):
     else:
         pads = w.padding
     try:
-        y = tf.nn.max_pool2d(tf.constant(x.astype(np.float64), tf.float64), w.size, w.strides, pads).numpy().astype(x.dtype)
+        y = (
+            tf.nn.max_pool2d(tf.constant(x.astype(np.float64), tf.float64), w.size, w.strides, pads)
+            .numpy()
+            .astype(x.dtype)
+        )
     except (ValueError, tf.errors.OpError):
         y = d.tensor(t, w.shape(w.output()), -9, 9)
     return Case([x, y, d.tensor(t, y.shape if d.op == "MaxPoolGrad" else x.shape, -9, 9)], attrs, disturb=False)

@@ -1,12 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of the sparse package: sparse and ragged tensors packed into texts and variants and taken out again, gathered, made of ranges; and through pipelines."""
+"""Cases of the sparse package: sparse and ragged tensors packed into texts and variants and taken out again, gathered,
+made of ranges; and through pipelines."""
+
 import numpy as np
 import tensorflow as tf
 
 from .draw import Case, Program, op
 
 raw = tf.raw_ops
-PACKED = [tf.float32, tf.int64, tf.string, tf.float64, tf.bool, tf.int32, tf.uint8, tf.complex64, tf.float16, tf.bfloat16, tf.int8, tf.uint16]
+PACKED = [
+    tf.float32,
+    tf.int64,
+    tf.string,
+    tf.float64,
+    tf.bool,
+    tf.int32,
+    tf.uint8,
+    tf.complex64,
+    tf.float16,
+    tf.bfloat16,
+    tf.int8,
+    tf.uint16,
+]
 
 
 def sparse_of(d, shape, most=6):
@@ -24,13 +39,22 @@ def parts_of(d, dtype, shape):
 
 
 def message(value):
-    return tf.make_tensor_proto(value, dtype=tf.string if value.dtype == object else None, shape=value.shape).SerializeToString(deterministic=True)
+    return tf.make_tensor_proto(
+        value, dtype=tf.string if value.dtype == object else None, shape=value.shape
+    ).SerializeToString(deterministic=True)
 
 
 def messages(d, dtype, shape):
     parts = list(parts_of(d, dtype, shape))
     if d.chance(0.02):
-        parts[d.int(0, 2)] = d.pick([np.zeros((2, 2, 2), np.int64), np.zeros((3,), np.int64), np.zeros((), np.float32), np.zeros((1, 1), np.float32)])
+        parts[d.int(0, 2)] = d.pick(
+            [
+                np.zeros((2, 2, 2), np.int64),
+                np.zeros((3,), np.int64),
+                np.zeros((), np.float32),
+                np.zeros((1, 1), np.float32),
+            ]
+        )
     words = [message(part) for part in parts]
     if d.chance(0.01):
         words[d.int(0, 2)] = d.pick([b"", b"\xff", words[0][:-1]])
@@ -81,11 +105,15 @@ def through_variants(d):
         if "Many" not in d.op:
             rank = d.int(0, 3)
             rows, values, shape = parts_of(d, dtype, tuple(d.int(0, 4) for _ in range(rank)))
-            variants = raw.SerializeSparse(sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=shape, out_type=tf.variant)
+            variants = raw.SerializeSparse(
+                sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=shape, out_type=tf.variant
+            )
             variants = tf.reshape(variants, d.pick([[3], [1, 3], [1, 1, 3]]))
         else:
             rows, values, shape = parts_of(d, dtype, d.shape(2, 4, empty=0, large=0))
-            variants = raw.SerializeManySparse(sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=shape, out_type=tf.variant)
+            variants = raw.SerializeManySparse(
+                sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=shape, out_type=tf.variant
+            )
         wanted = dtype if not d.chance(0.05) else tf.uint32
         out = raw.DeserializeSparse(serialized_sparse=variants, dtype=wanted)
     return Program(graph, [({}, [one.name for one in out], [])], "sparse tensors as variants")
@@ -137,7 +165,11 @@ def ragged_range(d):
         starts, limits, deltas = (np.round(x * 4) / 4 for x in (starts, limits, deltas))
         starts, limits, deltas = (np.asarray(x).astype(dtype.as_numpy_dtype) for x in (starts, limits, deltas))
     if d.chance(0.04) and limits.size:
-        limits.flat[0] = d.pick([1e30, -1e30, np.nan, np.inf]) if dtype.is_floating else limits.dtype.type(d.pick([2**31 - 1, -2**31]))
+        limits.flat[0] = (
+            d.pick([1e30, -1e30, np.nan, np.inf])
+            if dtype.is_floating
+            else limits.dtype.type(d.pick([2**31 - 1, -(2**31)]))
+        )
     return Case([starts, limits, deltas], {"Tsplits": d.pick([tf.int32, tf.int64])}, gradients=False)
 
 
@@ -145,14 +177,24 @@ def ragged_range(d):
 def ragged_variants(d):
     """As variants by rows or whole, and back in another arrangement; with gradients where there are some."""
     with tf.Graph().as_default() as graph:
-        dtype, split_type = d.turn([tf.float32, tf.int64, tf.string, tf.float64, tf.bool, tf.int32]), d.pick([tf.int32, tf.int64])
+        dtype, split_type = d.turn([tf.float32, tf.int64, tf.string, tf.float64, tf.bool, tf.int32]), d.pick(
+            [tf.int32, tf.int64]
+        )
         levels = d.int(0, 3)
         splits, values = ragged_of(d, dtype, split_type, levels, d.int(1, 4))
         values = tf.identity(tf.constant(values, dtype), name="values")
         by_row = d.chance(0.7)
-        variants = raw.RaggedTensorToVariant(rt_nested_splits=[tf.constant(one) for one in splits], rt_dense_values=values, batched_input=by_row) if levels else raw.RaggedTensorToVariant(rt_nested_splits=[], rt_dense_values=values, batched_input=by_row)
+        variants = (
+            raw.RaggedTensorToVariant(
+                rt_nested_splits=[tf.constant(one) for one in splits], rt_dense_values=values, batched_input=by_row
+            )
+            if levels
+            else raw.RaggedTensorToVariant(rt_nested_splits=[], rt_dense_values=values, batched_input=by_row)
+        )
         inner = max(levels - 1, 0) if by_row else levels
-        differentiable = dtype.is_floating and levels > 0 and d.chance(0.7)  # of one row without splits TensorFlow makes a gradient of another shape
+        differentiable = (
+            dtype.is_floating and levels > 0 and d.chance(0.7)
+        )  # of one row without splits TensorFlow makes a gradient of another shape
         if d.chance(0.2):
             variants = tf.reshape(variants, [1, -1] if by_row else [1])
             differentiable = False
@@ -160,7 +202,9 @@ def ragged_variants(d):
         out = inner + rank if not (by_row and levels == 0 and rank == 1) else d.pick([0, 1])
         inner = d.pick([-1, inner]) if out > 0 else -1
         wanted = split_type if not d.chance(0.03) else tf.int64
-        made = raw.RaggedTensorFromVariant(encoded_ragged=variants, input_ragged_rank=inner, output_ragged_rank=out, Tvalues=dtype, Tsplits=wanted)
+        made = raw.RaggedTensorFromVariant(
+            encoded_ragged=variants, input_ragged_rank=inner, output_ragged_rank=out, Tvalues=dtype, Tsplits=wanted
+        )
         names = [one.name for one in made.output_nested_splits] + [made.output_dense_values.name]
         gradients = (["y"], ["values"]) if differentiable else None
         if differentiable:
@@ -178,16 +222,30 @@ def tensors_map(d):
         dtype, rank = d.turn(PACKED), d.int(1, 3)
         runs, count = [], 0
         handles = tf.compat.v1.placeholder(tf.int64, [None], "handles")
-        raw.TakeManySparseFromTensorsMap(sparse_handles=handles, dtype=dtype if not d.chance(0.05) else tf.uint32, shared_name="kept", name="take")
+        raw.TakeManySparseFromTensorsMap(
+            sparse_handles=handles, dtype=dtype if not d.chance(0.05) else tf.uint32, shared_name="kept", name="take"
+        )
         for i in range(d.int(1, 4)):
             shape = tuple(d.int(1, 4) for _ in range(rank))
             if d.chance(0.5):
                 rows, values, dims = parts_of(d, dtype, shape)
-                added = raw.AddSparseToTensorsMap(sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=dims, shared_name="kept", name=f"add{i}")
+                added = raw.AddSparseToTensorsMap(
+                    sparse_indices=rows,
+                    sparse_values=tf.constant(values, dtype),
+                    sparse_shape=dims,
+                    shared_name="kept",
+                    name=f"add{i}",
+                )
                 count += 1
             else:
                 rows, values, dims = parts_of(d, dtype, (d.int(1, 3), *shape))
-                added = raw.AddManySparseToTensorsMap(sparse_indices=rows, sparse_values=tf.constant(values, dtype), sparse_shape=dims, shared_name="kept", name=f"add{i}")
+                added = raw.AddManySparseToTensorsMap(
+                    sparse_indices=rows,
+                    sparse_values=tf.constant(values, dtype),
+                    sparse_shape=dims,
+                    shared_name="kept",
+                    name=f"add{i}",
+                )
                 count += int(dims[0])
             runs.append(({}, [added.name], []))
         left = [int(i) for i in d.random.permutation(count)]

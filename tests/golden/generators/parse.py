@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of the parse package: Examples and SequenceExamples from their bytes, CSV, JSON, bytes and texts as numbers.
 
-Messages are written by hand here, so that lists are packed and not, names come again, and fields are missing or of another type.
+Messages are written by hand here, so that lists are packed and not, names come again, and fields are missing or of
+another type.
 """
+
 import struct
 
 import numpy as np
@@ -97,7 +99,11 @@ def mostly(d, column):
 
 
 def example(d, made):
-    entries = [entry(column.key, mostly(d, column)) for column in made if not d.chance(0.03 if column.kind == "dense" and column.required else 0.25)]
+    entries = [
+        entry(column.key, mostly(d, column))
+        for column in made
+        if not d.chance(0.03 if column.kind == "dense" and column.required else 0.25)
+    ]
     if d.chance(0.3):
         entries.append(entry("not asked for", feature(d, d.pick(TYPES), 2)))
     if d.chance(0.1) and made:
@@ -133,8 +139,17 @@ def parse_example(d):
     made = columns_of(d, ("sparse", "dense"))
     sparse, dense = of(made, "sparse"), of(made, "dense")
     batch = texts([example(d, made) for _ in range(d.int(0, 4))])
-    return Case([batch, names_of(d, len(batch)), scalars(sparse), scalars(dense), [c.fallback(d) for c in dense]],
-                {"Nsparse": len(sparse), "Ndense": len(dense), "sparse_types": dtypes(sparse), "Tdense": dtypes(dense), "dense_shapes": [c.shape for c in dense]}, disturb=False)
+    return Case(
+        [batch, names_of(d, len(batch)), scalars(sparse), scalars(dense), [c.fallback(d) for c in dense]],
+        {
+            "Nsparse": len(sparse),
+            "Ndense": len(dense),
+            "sparse_types": dtypes(sparse),
+            "Tdense": dtypes(dense),
+            "dense_shapes": [c.shape for c in dense],
+        },
+        disturb=False,
+    )
 
 
 @op("ParseExampleV2", count=55)
@@ -146,18 +161,36 @@ def parse_example_v2(d):
     else:
         batch = texts([example(d, made) for _ in range(d.int(0, 4))])
         names = names_of(d, len(batch))
-    return Case([batch, names, keys(sparse), keys(dense), keys(ragged), [c.fallback(d) for c in dense]],
-                {"num_sparse": len(sparse), "sparse_types": dtypes(sparse), "Tdense": dtypes(dense), "dense_shapes": [c.shape for c in dense],
-                 "ragged_value_types": dtypes(ragged), "ragged_split_types": [d.pick([tf.int32, tf.int64]) for _ in ragged]}, disturb=False)
+    return Case(
+        [batch, names, keys(sparse), keys(dense), keys(ragged), [c.fallback(d) for c in dense]],
+        {
+            "num_sparse": len(sparse),
+            "sparse_types": dtypes(sparse),
+            "Tdense": dtypes(dense),
+            "dense_shapes": [c.shape for c in dense],
+            "ragged_value_types": dtypes(ragged),
+            "ragged_split_types": [d.pick([tf.int32, tf.int64]) for _ in ragged],
+        },
+        disturb=False,
+    )
 
 
 @op("ParseSingleExample", count=35)
 def parse_single_example(d):
     made = columns_of(d, ("sparse", "dense"))
     sparse, dense = of(made, "sparse"), of(made, "dense")
-    return Case([np.array(example(d, made), object), [c.fallback(d) for c in dense]],
-                {"num_sparse": len(sparse), "sparse_keys": [c.key for c in sparse], "dense_keys": [c.key for c in dense], "sparse_types": dtypes(sparse), "Tdense": dtypes(dense),
-                 "dense_shapes": [c.shape for c in dense]}, disturb=False)
+    return Case(
+        [np.array(example(d, made), object), [c.fallback(d) for c in dense]],
+        {
+            "num_sparse": len(sparse),
+            "sparse_keys": [c.key for c in sparse],
+            "dense_keys": [c.key for c in dense],
+            "sparse_types": dtypes(sparse),
+            "Tdense": dtypes(dense),
+            "dense_shapes": [c.shape for c in dense],
+        },
+        disturb=False,
+    )
 
 
 class Sequence:
@@ -175,11 +208,25 @@ class Sequence:
         return texts([self.message(d) for _ in range(d.int(1 if of(self.context, "dense") else 0, 3))])
 
     def message(self, d):
-        context = [entry(c.key, mostly(d, c)) for c in self.context if not d.chance(0.03 if c.kind == "dense" and c.required else 0.25)]
+        context = [
+            entry(c.key, mostly(d, c))
+            for c in self.context
+            if not d.chance(0.03 if c.kind == "dense" and c.required else 0.25)
+        ]
         lists = []
         for c in self.lists:
             if not d.chance(0.1):
-                steps = b"".join(field(1, b"" if d.chance(0.02) else feature(d, c.dtype if not d.chance(0.01) else d.pick(TYPES), c.count(d))) for _ in range(d.int(0, 3)))
+                steps = b"".join(
+                    field(
+                        1,
+                        (
+                            b""
+                            if d.chance(0.02)
+                            else feature(d, c.dtype if not d.chance(0.01) else d.pick(TYPES), c.count(d))
+                        ),
+                    )
+                    for _ in range(d.int(0, 3))
+                )
                 lists.append(entry(c.key, steps))
         if d.chance(0.1) and lists:
             lists.append(lists[0])
@@ -187,10 +234,17 @@ class Sequence:
 
     def attrs(self, second, d):
         context, lists = self.context, self.lists
-        made = {"Ncontext_sparse": len(of(context, "sparse")), "context_sparse_types": dtypes(of(context, "sparse")), "Tcontext_dense": dtypes(of(context, "dense")),
-                "context_dense_shapes": [c.shape for c in of(context, "dense")], "Nfeature_list_sparse": len(of(lists, "sparse")), "Nfeature_list_dense": len(of(lists, "dense")),
-                "feature_list_sparse_types": dtypes(of(lists, "sparse")), "feature_list_dense_types": dtypes(of(lists, "dense")),
-                "feature_list_dense_shapes": [c.shape for c in of(lists, "dense")]}
+        made = {
+            "Ncontext_sparse": len(of(context, "sparse")),
+            "context_sparse_types": dtypes(of(context, "sparse")),
+            "Tcontext_dense": dtypes(of(context, "dense")),
+            "context_dense_shapes": [c.shape for c in of(context, "dense")],
+            "Nfeature_list_sparse": len(of(lists, "sparse")),
+            "Nfeature_list_dense": len(of(lists, "dense")),
+            "feature_list_sparse_types": dtypes(of(lists, "sparse")),
+            "feature_list_dense_types": dtypes(of(lists, "dense")),
+            "feature_list_dense_shapes": [c.shape for c in of(lists, "dense")],
+        }
         if second:
             for name, group in (("context", context), ("feature_list", lists)):
                 ragged = of(group, "ragged")
@@ -209,7 +263,13 @@ def parse_sequence(d):
     s = Sequence(d, ragged=False)
     batch = s.batch(d)
     attrs = s.attrs(False, d)
-    attrs.update({f"{name}_{kind}_keys": [c.key for c in of(group, kind)] for name, group in (("context", s.context), ("feature_list", s.lists)) for kind in ("sparse", "dense")})
+    attrs.update(
+        {
+            f"{name}_{kind}_keys": [c.key for c in of(group, kind)]
+            for name, group in (("context", s.context), ("feature_list", s.lists))
+            for kind in ("sparse", "dense")
+        }
+    )
     attrs["feature_list_dense_missing_assumed_empty"] = [c.key for c in of(s.lists, "dense") if d.chance(0.7)]
     return Case([batch, names_of(d, len(batch)), s.defaults(d)], attrs, disturb=False)
 
@@ -239,8 +299,36 @@ def parse_single_sequence(d):
     return Case([np.array(s.message(d), object), empty, *groups, s.defaults(d), name], s.attrs(False, d), disturb=False)
 
 
-NUMBERS = [b"1", b"-1", b"+3", b" 7 ", b"0", b"2147483647", b"2147483648", b"-2147483648", b"9223372036854775807", b"-9223372036854775808", b"18446744073709551615", b"1.5",
-           b"1e3", b"1e400", b"-1e400", b"1e-400", b"nan", b"NaN", b"inf", b"-Infinity", b"0x1p3", b".5", b"1.", b"3.4028235e38", b"1e-45", b"0.1", b"123456789.123456789", b"\t1\n"]
+NUMBERS = [
+    b"1",
+    b"-1",
+    b"+3",
+    b" 7 ",
+    b"0",
+    b"2147483647",
+    b"2147483648",
+    b"-2147483648",
+    b"9223372036854775807",
+    b"-9223372036854775808",
+    b"18446744073709551615",
+    b"1.5",
+    b"1e3",
+    b"1e400",
+    b"-1e400",
+    b"1e-400",
+    b"nan",
+    b"NaN",
+    b"inf",
+    b"-Infinity",
+    b"0x1p3",
+    b".5",
+    b"1.",
+    b"3.4028235e38",
+    b"1e-45",
+    b"0.1",
+    b"123456789.123456789",
+    b"\t1\n",
+]
 ODD = [b"", b"x", b"1-", b"--1", b"1_0", b"1e", b".", b"1 2", b"0x10", b"1\x00", b"+-1", b"+ 1"]
 
 
@@ -276,11 +364,27 @@ def decode_csv(d):
     for _ in range(d.int(0, 4)):
         line = delimiter.join(csv_field(d, dtype, quotes) for dtype in columns)
         if d.chance(0.06):
-            line = d.pick([line + delimiter, line + b"\n", b"\r\n" + line, b"", line[:-1], b'"' + line, line + b'"', line.replace(delimiter, b'"')])
+            line = d.pick(
+                [
+                    line + delimiter,
+                    line + b"\n",
+                    b"\r\n" + line,
+                    b"",
+                    line[:-1],
+                    b'"' + line,
+                    line + b'"',
+                    line.replace(delimiter, b'"'),
+                ]
+            )
         lines.append(line)
     defaults = [d.tensor(dtype, d.pick([(), (1,), (1,), (0,)]), special=0) for dtype in asked]
     records = texts(lines) if len(lines) != 1 or d.chance(0.5) else np.array(lines[0], object)
-    attrs = {"field_delim": delimiter.decode(), "use_quote_delim": quotes, "na_value": d.pick(["", "NA"]), "select_cols": selected}
+    attrs = {
+        "field_delim": delimiter.decode(),
+        "use_quote_delim": quotes,
+        "na_value": d.pick(["", "NA"]),
+        "select_cols": selected,
+    }
     if d.chance(0.03):
         attrs["select_cols"] = d.pick([[1, 0], [-1], [0, 0], [0, 7]])[: len(asked)]
     return Case([records, defaults], attrs, disturb=not d.chance(0.5))
@@ -291,7 +395,10 @@ def decode_raw(d):
     dtype = d.dtype("out_type")
     size = dtype.size * d.int(0, 3) + (1 if d.chance(0.03) else 0)
     shape = d.shape(0, 2, large=0)
-    words = [d.random.integers(0, 2 if dtype == tf.bool else 256, size).astype(np.uint8).tobytes() for _ in range(int(np.prod(shape, dtype=int)))]
+    words = [
+        d.random.integers(0, 2 if dtype == tf.bool else 256, size).astype(np.uint8).tobytes()
+        for _ in range(int(np.prod(shape, dtype=int)))
+    ]
     if words and d.chance(0.03):
         words[-1] += b"x"
     return Case([texts(words).reshape(shape)], {"out_type": dtype, "little_endian": not d.chance(0.4)}, gradients=False)
@@ -301,12 +408,36 @@ def decode_raw(d):
 def decode_padded_raw(d):
     dtype = d.dtype("out_type")
     shape = d.shape(0, 2, large=0)
-    words = [d.random.integers(0, 256, d.int(0, 20)).astype(np.uint8).tobytes() for _ in range(int(np.prod(shape, dtype=int)))]
+    words = [
+        d.random.integers(0, 256, d.int(0, 20)).astype(np.uint8).tobytes()
+        for _ in range(int(np.prod(shape, dtype=int)))
+    ]
     length = dtype.size * d.int(1, 4) + (d.pick([-1, 1, -100]) if d.chance(0.05) else 0)
-    return Case([texts(words).reshape(shape), d.given(np.array(length, np.int32))], {"out_type": dtype, "little_endian": not d.chance(0.4)}, gradients=False)
+    return Case(
+        [texts(words).reshape(shape), d.given(np.array(length, np.int32))],
+        {"out_type": dtype, "little_endian": not d.chance(0.4)},
+        gradients=False,
+    )
 
 
-SERIALIZED = [tf.float32, tf.float64, tf.int32, tf.uint8, tf.int16, tf.int8, tf.string, tf.complex64, tf.int64, tf.bool, tf.bfloat16, tf.uint16, tf.complex128, tf.float16, tf.uint32, tf.uint64]
+SERIALIZED = [
+    tf.float32,
+    tf.float64,
+    tf.int32,
+    tf.uint8,
+    tf.int16,
+    tf.int8,
+    tf.string,
+    tf.complex64,
+    tf.int64,
+    tf.bool,
+    tf.bfloat16,
+    tf.uint16,
+    tf.complex128,
+    tf.float16,
+    tf.uint32,
+    tf.uint64,
+]
 
 
 @op("SerializeTensor", count=32)
@@ -316,11 +447,21 @@ def serialize_tensor(d):
 
 def typed_values(d, dtype, proto, count):
     """A few of the elements, in the field that their type has."""
-    fields = {tf.float32: "float_val", tf.float64: "double_val", tf.string: "string_val", tf.int64: "int64_val", tf.bool: "bool_val", tf.uint32: "uint32_val", tf.uint64: "uint64_val"}
+    fields = {
+        tf.float32: "float_val",
+        tf.float64: "double_val",
+        tf.string: "string_val",
+        tf.int64: "int64_val",
+        tf.bool: "bool_val",
+        tf.uint32: "uint32_val",
+        tf.uint64: "uint64_val",
+    }
     if dtype in (tf.float16, tf.bfloat16):
         proto.half_val.extend(d.int(0, 0x7000) for _ in range(count))
     elif dtype in (tf.complex64, tf.complex128):
-        getattr(proto, "scomplex_val" if dtype == tf.complex64 else "dcomplex_val").extend(float(d.int(-9, 9)) for _ in range(2 * count))
+        getattr(proto, "scomplex_val" if dtype == tf.complex64 else "dcomplex_val").extend(
+            float(d.int(-9, 9)) for _ in range(2 * count)
+        )
     else:
         getattr(proto, fields.get(dtype, "int_val")).extend(d.tensor(dtype, (count,), special=0).tolist())
 
@@ -347,8 +488,11 @@ def parse_tensor(d):
 
 def json_list(d):
     kind = d.pick(["int64List", "floatList", "bytesList", "int64_list", "float_list", "bytes_list"])
-    choices = {"i": ['1', '"2"', '-3', '9223372036854775807', '"-9223372036854775808"', '1.0', '1e2'], "f": ['1.5', '"2"', '"NaN"', '"Infinity"', '"-Infinity"', '3', '1e30', '-0.0'],
-               "b": ['"YWI="', '"YQ"', '"_-8="', '""', '"AAECAw=="']}[kind[0]]
+    choices = {
+        "i": ['1', '"2"', '-3', '9223372036854775807', '"-9223372036854775808"', '1.0', '1e2'],
+        "f": ['1.5', '"2"', '"NaN"', '"Infinity"', '"-Infinity"', '3', '1e30', '-0.0'],
+        "b": ['"YWI="', '"YQ"', '"_-8="', '""', '"AAECAw=="'],
+    }[kind[0]]
     if d.chance(0.03):
         choices = ['"!!"', '1e40', '1.5', 'true', '"x"', '[1]', '{}', '9223372036854775808']
     listed = [d.pick(choices) for _ in range(d.int(0, 3))]
@@ -364,7 +508,20 @@ def decode_json(d):
         key = d.pick(["a", "", "\\u00fc", "a \\\"b\\\""])
         made = f'{{"features": {{"feature": {{"{key}": {{{json_list(d) if d.chance(0.9) else ""}}}}}}}}}'
         if d.chance(0.06):
-            made = d.pick(["{}", '{"features": {}}', '{"features": null}', '{"foo": 1}', "[]", "", "null", made[:-1], made + " x", '{"features": {"feature": []}}'])
+            made = d.pick(
+                [
+                    "{}",
+                    '{"features": {}}',
+                    '{"features": null}',
+                    '{"foo": 1}',
+                    "[]",
+                    "",
+                    "null",
+                    made[:-1],
+                    made + " x",
+                    '{"features": {"feature": []}}',
+                ]
+            )
         return made.encode()
     words = texts([one() for _ in range(d.int(0, 3))])
     return Case([words if len(words) != 1 else words.reshape(d.pick([(1,), ()]))])

@@ -53,11 +53,17 @@ def batch_matmul(d):
 def batch_matmul_v3(d):
     types = d.types("Ta")
     x, y, attrs = _matrices(d, True)
-    return Case([d.tensor(types["Ta"], x, -20, 20), d.tensor(types["Tb"], y, -20, 20)], {**attrs, "Tout": types["Tout"]})
+    return Case(
+        [d.tensor(types["Ta"], x, -20, 20), d.tensor(types["Tb"], y, -20, 20)], {**attrs, "Tout": types["Tout"]}
+    )
 
 
 def _subscripts(d, labels):
-    chosen = [d.pick(labels) for _ in range(d.int(0, 3))] if d.chance(0.2) else list(d.random.permutation(list(labels)))[: d.int(0, 3)]
+    chosen = (
+        [d.pick(labels) for _ in range(d.int(0, 3))]
+        if d.chance(0.2)
+        else list(d.random.permutation(list(labels)))[: d.int(0, 3)]
+    )
     text = "".join(chosen)
     return text
 

@@ -35,13 +35,18 @@ def _rate(d, t):
 @op("ApplyProximalAdagrad", "ResourceApplyProximalAdagrad")
 def adagrad(d):
     t, shape, grad = _dense(d)
-    return Case([variable(d, t, shape), _positive(d, t, shape), _rate(d, t), _penalty(d, t), _penalty(d, t), grad], _common(d))
+    return Case(
+        [variable(d, t, shape), _positive(d, t, shape), _rate(d, t), _penalty(d, t), _penalty(d, t), grad], _common(d)
+    )
 
 
 @op("SparseApplyProximalAdagrad", "ResourceSparseApplyProximalAdagrad")
 def sparse_adagrad(d):
     t, shape, grad, indices = _sparse(d)
-    return Case([variable(d, t, shape), _positive(d, t, shape), _rate(d, t), _penalty(d, t), _penalty(d, t), grad, indices], _common(d))
+    return Case(
+        [variable(d, t, shape), _positive(d, t, shape), _rate(d, t), _penalty(d, t), _penalty(d, t), grad, indices],
+        _common(d),
+    )
 
 
 def _dual(d, t, steps):
@@ -51,15 +56,23 @@ def _dual(d, t, steps):
 @op("ApplyAdagradDA", "ResourceApplyAdagradDA")
 def dual_averaging(d):
     t, shape, grad = _dense(d)
-    return Case([variable(d, t, shape), variable(d, t, shape), _positive(d, t, shape), grad, *_dual(d, t, d.int(0, 9))], _common(d))
+    return Case(
+        [variable(d, t, shape), variable(d, t, shape), _positive(d, t, shape), grad, *_dual(d, t, d.int(0, 9))],
+        _common(d),
+    )
 
 
 @op("SparseApplyAdagradDA", "ResourceSparseApplyAdagradDA")
 def sparse_dual_averaging(d):
-    """Steps are counted from 1: of others TensorFlow has one formula for rows of one element and one for longer rows."""
+    """Steps are counted from 1: of others TensorFlow has one formula for rows of one element and one for longer
+    rows."""
     t, shape, grad, indices = _sparse(d)
     scalars = _dual(d, t, d.int(1, 9))
-    case = Case([variable(d, t, shape), variable(d, t, shape), _positive(d, t, shape), grad, indices, *scalars], _common(d), disturb=False)
+    case = Case(
+        [variable(d, t, shape), variable(d, t, shape), _positive(d, t, shape), grad, indices, *scalars],
+        _common(d),
+        disturb=False,
+    )
     if d.chance(0.06):
         case.inputs[3] = grad[..., None]
     elif d.chance(0.06):
@@ -75,12 +88,22 @@ def _shrinkage(d, t):
 @op("ApplyFtrlV2", "ResourceApplyFtrlV2")
 def ftrl(d):
     t, shape = d.dtype(), d.shape()
-    return Case([_weights(d, t, shape), _positive(d, t, shape), variable(d, t, shape), d.tensor(t, shape, -3, 3), *_shrinkage(d, t)],
-                _common(d, multiply_linear_by_lr=d.chance(0.4)))
+    return Case(
+        [
+            _weights(d, t, shape),
+            _positive(d, t, shape),
+            variable(d, t, shape),
+            d.tensor(t, shape, -3, 3),
+            *_shrinkage(d, t),
+        ],
+        _common(d, multiply_linear_by_lr=d.chance(0.4)),
+    )
 
 
 @op("SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2")
 def sparse_ftrl(d):
     t, shape, grad, indices = _sparse(d)
-    return Case([_weights(d, t, shape), _positive(d, t, shape), variable(d, t, shape), grad, indices, *_shrinkage(d, t)],
-                _common(d, multiply_linear_by_lr=d.chance(0.4)))
+    return Case(
+        [_weights(d, t, shape), _positive(d, t, shape), variable(d, t, shape), grad, indices, *_shrinkage(d, t)],
+        _common(d, multiply_linear_by_lr=d.chance(0.4)),
+    )

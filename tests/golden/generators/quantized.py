@@ -39,7 +39,9 @@ def _along(d, shape, axis, t=F):
 
 def _spread(bound, shape, axis):
     """A bound for each place of an axis, as it broadcasts against a tensor of the shape."""
-    return bound if not 0 <= axis < len(shape) or bound.ndim == 0 else bound.reshape([-1] + [1] * (len(shape) - axis - 1))
+    return (
+        bound if not 0 <= axis < len(shape) or bound.ndim == 0 else bound.reshape([-1] + [1] * (len(shape) - axis - 1))
+    )
 
 
 def _has_inferred_bounds(case):
@@ -59,7 +61,11 @@ def quantize(d):
         attrs["round_mode"] = "HALF_TO_EVEN" if mode == "SCALED" or d.chance(0.1) else "HALF_AWAY_FROM_ZERO"
     if d.chance(0.3):
         attrs["ensure_minimum_range"] = d.pick([0.0, 0.1, 1.0])
-    x = around(d, shape, _spread(low, shape, axis), _spread(high, shape, axis)) if d.chance(0.9) or not shape else d.tensor(F, shape, special=0)
+    x = (
+        around(d, shape, _spread(low, shape, axis), _spread(high, shape, axis))
+        if d.chance(0.9) or not shape
+        else d.tensor(F, shape, special=0)
+    )
     x = np.nan_to_num(x, nan=0.5)
     if t == tf.qint32 and mode != "MIN_FIRST":  # of the largest numbers TensorFlow makes the least integer
         x = np.minimum(x, _spread(high, shape, axis) * np.float32(0.9))
@@ -86,10 +92,17 @@ def _round_trip(d):
     t, shape = d.dtype(), d.shape(1 if d.op.endswith("V3") and d.chance(0.95) else 0)
     axis = _axis(d, shape)
     low, high = _along(d, shape, axis, t)
-    x = np.nan_to_num(around(d, shape, _spread(low, shape, axis), _spread(high, shape, axis)), nan=0.5, posinf=1e3, neginf=-1e3).astype(t.as_numpy_dtype)
+    x = np.nan_to_num(
+        around(d, shape, _spread(low, shape, axis), _spread(high, shape, axis)), nan=0.5, posinf=1e3, neginf=-1e3
+    ).astype(t.as_numpy_dtype)
     if d.chance(0.05):
         low, high = high, low
-    return [x, d.given(low), d.given(high)], {"axis": axis, "signed_input": d.chance(0.6), "range_given": d.chance(0.6), "narrow_range": d.chance(0.4)}
+    return [x, d.given(low), d.given(high)], {
+        "axis": axis,
+        "signed_input": d.chance(0.6),
+        "range_given": d.chance(0.6),
+        "narrow_range": d.chance(0.4),
+    }
 
 
 @op("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4", count=40)
@@ -133,7 +146,9 @@ def reshape(d):
 @op("QuantizedBiasAdd")
 def bias_add(d):
     t, shape = d.turn((tf.quint8, tf.qint8)), d.shape(2, 4)
-    return Case([d.quantized(t, shape), d.quantized(t, shape[-1:]), *_given_range(d), *_given_range(d)], {"out_type": tf.qint32})
+    return Case(
+        [d.quantized(t, shape), d.quantized(t, shape[-1:]), *_given_range(d), *_given_range(d)], {"out_type": tf.qint32}
+    )
 
 
 @op("QuantizedMatMul", count=40)
@@ -144,7 +159,10 @@ def matmul(d):
     ranges = [*_given_range(d), *_given_range(d)]
     if d.chance(0.05):
         ranges[0], ranges[1] = ranges[1], ranges[0]
-    return Case([d.quantized(tf.quint8, a), d.quantized(tf.quint8, b), *ranges], {"transpose_a": turn[0], "transpose_b": turn[1], "Toutput": tf.qint32})
+    return Case(
+        [d.quantized(tf.quint8, a), d.quantized(tf.quint8, b), *ranges],
+        {"transpose_a": turn[0], "transpose_b": turn[1], "Toutput": tf.qint32},
+    )
 
 
 @op("QuantizedConv2D", count=40)
@@ -158,7 +176,15 @@ def conv2d(d):
     attrs = {"out_type": tf.qint32, "strides": strides, "padding": padding}
     if d.chance(0.05):
         attrs["dilations"] = [1, 2, 2, 1]
-    return Case([d.quantized(tf.quint8, (d.int(1, 2), *image, channels)), d.quantized(tf.quint8, (*window, channels, d.int(1, 5))), *_given_range(d), *_given_range(d)], attrs)
+    return Case(
+        [
+            d.quantized(tf.quint8, (d.int(1, 2), *image, channels)),
+            d.quantized(tf.quint8, (*window, channels, d.int(1, 5))),
+            *_given_range(d),
+            *_given_range(d),
+        ],
+        attrs,
+    )
 
 
 @op("QuantizedMaxPool", count=40)
@@ -166,7 +192,10 @@ def max_pool(d):
     t = d.turn((tf.quint8, tf.qint8))
     window, stride = [d.int(1, 3) for _ in range(2)], [d.int(1, 3) for _ in range(2)]
     shape = (d.int(1, 2), d.int(3, 7), d.int(3, 7), d.int(1, 4))
-    return Case([d.quantized(t, shape), *_given_range(d)], {"ksize": [1, *window, 1], "strides": [1, *stride, 1], "padding": d.pick(["SAME", "VALID"])})
+    return Case(
+        [d.quantized(t, shape), *_given_range(d)],
+        {"ksize": [1, *window, 1], "strides": [1, *stride, 1], "padding": d.pick(["SAME", "VALID"])},
+    )
 
 
 @op("QuantizedConcat", count=40)
@@ -178,8 +207,15 @@ def concat(d):
         shape[axis] = d.int(1, 4)
         parts.append(d.quantized(t, tuple(shape)))
         ranges.append(same or _range(d))
-    return Case([d.given(np.int32(axis if d.chance(0.9) else axis - len(shape))), parts, [one[0] for one in ranges], [one[1] for one in ranges]],
-                answered=lambda case: all(part.size for part in case.inputs[1]))  # behind an empty one TensorFlow takes the wrong ranges
+    return Case(
+        [
+            d.given(np.int32(axis if d.chance(0.9) else axis - len(shape))),
+            parts,
+            [one[0] for one in ranges],
+            [one[1] for one in ranges],
+        ],
+        answered=lambda case: all(part.size for part in case.inputs[1]),
+    )  # behind an empty one TensorFlow takes the wrong ranges
 
 
 # Narrower.

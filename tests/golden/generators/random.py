@@ -31,7 +31,9 @@ def _runs(d):
     graph = tf.Graph()
     with graph.as_default():
         for name in ("a", "b"):
-            getattr(tf.raw_ops, d.op)(shape=tf.constant(d.pick([[3], [5, 2], []]), tf.int32), dtype=t, **seeds, name=name)
+            getattr(tf.raw_ops, d.op)(
+                shape=tf.constant(d.pick([[3], [5, 2], []]), tf.int32), dtype=t, **seeds, name=name
+            )
     runs = [({}, d.pick([["a:0"], ["b:0"], ["a:0", "b:0"]]), []) for _ in range(4)]
     return Program(graph, runs, f"runs of {t.name}")
 

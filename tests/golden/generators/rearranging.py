@@ -51,7 +51,9 @@ def tensor_scatter(d):
     shape = d.shape(1, 4)
     # Of two updates of one place the later one stays; its gradient is every one's.
     indices, updates = _indices(d, types["Tindices"], shape, distinct=d.op == "TensorScatterUpdate" and d.chance(0.8))
-    return Case([d.tensor(types["T"], shape, special=0.1), indices, d.tensor(types["T"], updates, special=0.1)], _policy(d))
+    return Case(
+        [d.tensor(types["T"], shape, special=0.1), indices, d.tensor(types["T"], updates, special=0.1)], _policy(d)
+    )
 
 
 @op("MirrorPad")
@@ -94,7 +96,13 @@ def space_to_batch(d):
             whole += block
         dims.append(whole - before - after)
     shape = (d.int(1, 3), *dims, *d.shape(0, 2, large=0))
-    return Case([d.tensor(types["T"], shape), d.ints(blocks, types["Tblock_shape"]), d.ints(np.array(pads).reshape((-1, 2)), types["Tpaddings"])])
+    return Case(
+        [
+            d.tensor(types["T"], shape),
+            d.ints(blocks, types["Tblock_shape"]),
+            d.ints(np.array(pads).reshape((-1, 2)), types["Tpaddings"]),
+        ]
+    )
 
 
 @op("BatchToSpaceND")
@@ -108,7 +116,13 @@ def batch_to_space(d):
         before = d.int(0, min(2, block * dim))
         crops.append([before, d.int(0, min(2, block * dim - before))])
     shape = (d.int(1, 2) * int(np.prod(blocks, dtype=np.int64)), *dims, *d.shape(0, 2, large=0))
-    return Case([d.tensor(types["T"], shape), d.ints(blocks, types["Tblock_shape"]), d.ints(np.array(crops).reshape((-1, 2)), types["Tcrops"])])
+    return Case(
+        [
+            d.tensor(types["T"], shape),
+            d.ints(blocks, types["Tblock_shape"]),
+            d.ints(np.array(crops).reshape((-1, 2)), types["Tcrops"]),
+        ]
+    )
 
 
 @op("SpaceToDepth", "DepthToSpace")

@@ -7,7 +7,8 @@ import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 from tensorflow.python.framework import kernels, op_def_registry
 
-# The types that are drawn in turn. Quantized ones are named by the generators of their ops; others (eight-bit floats, four-bit integers) have no arithmetic here.
+# The types that are drawn in turn. Quantized ones are named by the generators of their ops; others (eight-bit floats,
+# four-bit integers) have no arithmetic here.
 PLAIN = (tf.float32, tf.float64, tf.int32, tf.int64, tf.float16, tf.bfloat16, tf.complex64, tf.complex128, tf.bool,
          tf.int8, tf.uint8, tf.int16, tf.uint16, tf.uint32, tf.uint64, tf.string)
 FLOATS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)

@@ -12,7 +12,9 @@ def rows(d, t, shape):
     if t in registry.INTEGERS:
         return d.tensor(t, shape, 0 if t.is_unsigned else -3, 4)
     x = d.tensor(t, shape, 0.5, 1.5) if "Prod" in d.op and d.chance(0.6) else d.tensor(t, shape, special=0.1)
-    return np.where(np.isfinite(x), x, x.dtype.type(2))  # which of NaN and numbers is the largest TensorFlow leaves to chance
+    return np.where(
+        np.isfinite(x), x, x.dtype.type(2)
+    )  # which of NaN and numbers is the largest TensorFlow leaves to chance
 
 
 @op("SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd")
@@ -42,6 +44,13 @@ def numbered_segments(d):
     count = d.pick([0, 1, 4, 6])
     indices = d.tensor(types["Tidx"], (n,), 0, max(1, shape[0]) + (1 if d.chance(0.05) else 0))
     ids = np.sort(d.tensor(types["Tsegmentids"], (n,), 0, max(1, count) + (1 if d.chance(0.1) else 0)))
-    return Case([d.tensor(types["T"], shape, special=0.1), indices, ids, d.given(np.array(count, types["Tnumsegments"].as_numpy_dtype))],
-                {"sparse_gradient": d.chance(0.3)},
-                gradients=lambda case: case.inputs[1].size > 0)  # of no rows TensorFlow's gradient is what the memory held
+    return Case(
+        [
+            d.tensor(types["T"], shape, special=0.1),
+            indices,
+            ids,
+            d.given(np.array(count, types["Tnumsegments"].as_numpy_dtype)),
+        ],
+        {"sparse_gradient": d.chance(0.3)},
+        gradients=lambda case: case.inputs[1].size > 0,
+    )  # of no rows TensorFlow's gradient is what the memory held

@@ -13,7 +13,11 @@ def _indices(d, shape, dtype, ordered=True):
     flat = d.random.permutation(places)[:count] if places else np.zeros(0, np.int64)
     if ordered:
         flat = np.sort(flat)
-    rows = np.stack(np.unravel_index(flat, shape), -1) if shape and count else np.zeros((count if shape else 0, len(shape)))
+    rows = (
+        np.stack(np.unravel_index(flat, shape), -1)
+        if shape and count
+        else np.zeros((count if shape else 0, len(shape)))
+    )
     return rows.astype(tf.as_dtype(dtype).as_numpy_dtype)
 
 
@@ -28,14 +32,18 @@ def to_dense(d):
         rows = rows[:, 0]
     values = d.tensor(t, () if d.chance(0.2) else (len(rows),))
     # Of a vector of indices TensorFlow's gradient makes one index.
-    return Case([rows, d.ints(shape, index), values, d.tensor(t)], {"validate_indices": validate}, gradients=rows.ndim == 2)
+    return Case(
+        [rows, d.ints(shape, index), values, d.tensor(t)], {"validate_indices": validate}, gradients=rows.ndim == 2
+    )
 
 
 @op("SparseReshape", count=40)
 def reshape(d):
     shape = d.shape(1, 3)
     total = int(np.prod(shape))
-    target = d.pick([[total], [-1], [1, total], [total, 1], [-1, shape[0]] if shape[0] else [0, 2], list(shape[::-1]), [total + 1]])
+    target = d.pick(
+        [[total], [-1], [1, total], [total, 1], [-1, shape[0]] if shape[0] else [0, 2], list(shape[::-1]), [total + 1]]
+    )
     return Case([_indices(d, shape, tf.int64), d.ints(shape, tf.int64), d.ints(target, tf.int64)])
 
 
@@ -64,7 +72,10 @@ def matmul(d):
     m, k, n = d.int(1, 5), d.int(1, 5), d.int(1, 5)
     a, b = ((k, m) if adjoint_a else (m, k)), ((n, k) if adjoint_b else (k, n))
     rows = _indices(d, a, types["Tindices"])
-    return Case([rows, d.tensor(t, (len(rows),), -5, 5), d.ints(a, tf.int64), d.tensor(t, b, -5, 5)], {"adjoint_a": adjoint_a, "adjoint_b": adjoint_b})
+    return Case(
+        [rows, d.tensor(t, (len(rows),), -5, 5), d.ints(a, tf.int64), d.tensor(t, b, -5, 5)],
+        {"adjoint_a": adjoint_a, "adjoint_b": adjoint_b},
+    )
 
 
 @op("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
@@ -77,15 +88,27 @@ def segment(d):
         ids[0] = d.pick([-1, 7])
     indices = d.tensor(types["Tidx"], (count,), 0, max(1, shape[0]) + (1 if d.chance(0.08) else 0))
     # TensorFlow's sparse gradients of no rows are nothing that adds up, and its dense ones are never written.
-    return Case([d.tensor(types["T"], shape, -5, 5), indices, ids.astype(types["Tsegmentids"].as_numpy_dtype)], {"sparse_gradient": d.chance(0.4) and count > 0},
-                gradients=lambda case: case.inputs[0].size == 0 or case.inputs[1].size > 0)
+    return Case(
+        [d.tensor(types["T"], shape, -5, 5), indices, ids.astype(types["Tsegmentids"].as_numpy_dtype)],
+        {"sparse_gradient": d.chance(0.4) and count > 0},
+        gradients=lambda case: case.inputs[0].size == 0 or case.inputs[1].size > 0,
+    )
 
 
-@op("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")
+@op(
+    "SparseSegmentSumGrad",
+    "SparseSegmentMeanGrad",
+    "SparseSegmentSqrtNGrad",
+    "SparseSegmentSumGradV2",
+    "SparseSegmentMeanGradV2",
+    "SparseSegmentSqrtNGradV2",
+)
 def segment_grad(d):
     types = d.types()
     shape = d.shape(1, 3, empty=0)
-    rows, count = d.int(1, 6), d.int(0 if d.op.endswith("V2") else 1, 8)  # of no indices TensorFlow makes nothing, not zeros
+    rows, count = d.int(1, 6), d.int(
+        0 if d.op.endswith("V2") else 1, 8
+    )  # of no indices TensorFlow makes nothing, not zeros
     ids = np.sort(d.random.integers(0, shape[0], count)).astype(types["Tsegmentids"].as_numpy_dtype)
     indices = d.tensor(types["Tidx"], (count,), 0, rows + (1 if d.chance(0.08) else 0))
     return Case([d.tensor(types["T"], shape, -5, 5), indices, ids, d.ints(rows)])
@@ -135,5 +158,13 @@ def ragged_to_tensor(d):
     values = d.tensor(t, (rows, *inner))
     default = d.tensor(t, d.pick([(), (), inner, inner[1:], tuple(1 for _ in inner), (2,)]))
     rank = ragged + 1 + len(inner)
-    shape = d.pick([-1, [-1] * rank, [-1] * rank, [d.int(0, 5), *[d.pick([-1, 1, 2, 4]) for _ in range(ragged)], *[d.pick([-1, dim]) for dim in inner]], [-1] * (rank + 1)])
+    shape = d.pick(
+        [
+            -1,
+            [-1] * rank,
+            [-1] * rank,
+            [d.int(0, 5), *[d.pick([-1, 1, 2, 4]) for _ in range(ragged)], *[d.pick([-1, dim]) for dim in inner]],
+            [-1] * (rank + 1),
+        ]
+    )
     return Case([d.ints(shape, wanted), values, default, tensors], {"row_partition_types": kinds})

@@ -44,7 +44,17 @@ def split(d):
     axis = d.int(0, len(shape) - 1)
     pieces = d.int(1, max(1, shape[axis])) + (1 if d.chance(0.05) else 0)
     rows, values, shape = parts_of(d, d.turn(PACKED), shape)
-    return Case([np.array(axis - len(shape) if d.chance(0.2) else axis if not d.chance(0.03) else 9, np.int64), rows, values, shape], {"num_split": pieces}, gradients=False, disturb=False)
+    return Case(
+        [
+            np.array(axis - len(shape) if d.chance(0.2) else axis if not d.chance(0.03) else 9, np.int64),
+            rows,
+            values,
+            shape,
+        ],
+        {"num_split": pieces},
+        gradients=False,
+        disturb=False,
+    )
 
 
 @op("SparseSlice", count=48)
@@ -87,7 +97,18 @@ def add(d):
     if d.chance(0.04):
         other = other + 1
     thresh = np.array(d.pick([0, 0, 1, 3]), tf.as_dtype(real).as_numpy_dtype)
-    return Case([rows, small(d, dtype, len(rows)), np.array(shape, np.int64), others, small(d, dtype, len(others)), other, thresh], disturb=False)
+    return Case(
+        [
+            rows,
+            small(d, dtype, len(rows)),
+            np.array(shape, np.int64),
+            others,
+            small(d, dtype, len(others)),
+            other,
+            thresh,
+        ],
+        disturb=False,
+    )
 
 
 @op("SparseAddGrad", count=30)
@@ -105,7 +126,17 @@ def pick(d):
     dtype = d.dtype()
     shape = d.shape(1, 3, large=0)
     rows, others = sparse_of(d, shape), sparse_of(d, shape)
-    return Case([rows, small(d, dtype, len(rows)), np.array(shape, np.int64), others, small(d, dtype, len(others)), np.array(shape, np.int64)], disturb=False)
+    return Case(
+        [
+            rows,
+            small(d, dtype, len(rows)),
+            np.array(shape, np.int64),
+            others,
+            small(d, dtype, len(others)),
+            np.array(shape, np.int64),
+        ],
+        disturb=False,
+    )
 
 
 @op("SparseTensorDenseAdd", count=48)
@@ -115,7 +146,10 @@ def add_dense(d):
     rows = sparse_of(d, shape).astype(index.as_numpy_dtype)
     if rows.size and d.chance(0.05):
         rows.flat[0] = d.pick([-1, 100])
-    return Case([rows, small(d, dtype, len(rows)), np.array(shape, index.as_numpy_dtype), d.tensor(dtype, shape, 0, 5)], disturb=d.chance(0.5))
+    return Case(
+        [rows, small(d, dtype, len(rows)), np.array(shape, index.as_numpy_dtype), d.tensor(dtype, shape, 0, 5)],
+        disturb=d.chance(0.5),
+    )
 
 
 @op("SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv", count=40)
@@ -127,7 +161,11 @@ def with_dense(d):
     dense = d.tensor(dtype, dims, 1, 5)
     if d.chance(0.03):
         dense = d.tensor(dtype, (*dims, 7), 1, 5)
-    return Case([rows, small(d, dtype, len(rows)), np.array(shape, np.int64), dense], gradients=d.op != "SparseDenseCwiseAdd", disturb=False)
+    return Case(
+        [rows, small(d, dtype, len(rows)), np.array(shape, np.int64), dense],
+        gradients=d.op != "SparseDenseCwiseAdd",
+        disturb=False,
+    )
 
 
 @op("SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse", "SparseReduceMaxSparse", count=48)
@@ -138,7 +176,9 @@ def reduce(d):
     axes = d.axes(len(shape))
     if d.chance(0.04):
         axes = np.append(axes, d.pick([7, -9])).astype(np.int32)
-    return Case([rows, small(d, dtype, len(rows)), np.array(shape, np.int64), axes], {"keep_dims": d.chance(0.4)}, disturb=False)
+    return Case(
+        [rows, small(d, dtype, len(rows)), np.array(shape, np.int64), axes], {"keep_dims": d.chance(0.4)}, disturb=False
+    )
 
 
 @op("SparseSoftmax", count=40)
@@ -154,9 +194,19 @@ def matmul(d):
     types = d.types("Ta")
     transpose_a, transpose_b = d.chance(0.4), d.chance(0.4)
     m, k, n = d.int(1, 5), d.int(1, 5), d.int(1, 5)
-    a, b = d.tensor(types["Ta"], (k, m) if transpose_a else (m, k), -3, 3), d.tensor(types["Tb"], (n, k) if transpose_b else (k, n), -3, 3)
+    a, b = d.tensor(types["Ta"], (k, m) if transpose_a else (m, k), -3, 3), d.tensor(
+        types["Tb"], (n, k) if transpose_b else (k, n), -3, 3
+    )
     a, b = (x * d.random.integers(0, 2, x.shape).astype(x.dtype) for x in (a, b))
-    return Case([a, b], {"transpose_a": transpose_a, "transpose_b": transpose_b, "a_is_sparse": d.chance(0.5), "b_is_sparse": d.chance(0.5)})
+    return Case(
+        [a, b],
+        {
+            "transpose_a": transpose_a,
+            "transpose_b": transpose_b,
+            "a_is_sparse": d.chance(0.5),
+            "b_is_sparse": d.chance(0.5),
+        },
+    )
 
 
 # ---- Counts ----
@@ -169,7 +219,11 @@ def counted(d, count, low=0):
 
 
 def counting(d):
-    return {"minlength": d.pick([-1, -1, 0, 4, 12]), "maxlength": d.pick([-1, -1, 0, 3, 8]), "binary_output": d.chance(0.3)}
+    return {
+        "minlength": d.pick([-1, -1, 0, 4, 12]),
+        "maxlength": d.pick([-1, -1, 0, 3, 8]),
+        "binary_output": d.chance(0.3),
+    }
 
 
 @op("DenseCountSparseOutput", count=50)
@@ -205,20 +259,32 @@ def count_ragged(d):
 
 def rows_of(d, dtype, shape):
     if dtype == tf.string:
-        values = np.array([d.pick([b"a", b"b", b"c", b"", b"longer words"]) for _ in range(int(np.prod(shape)))], object)
+        values = np.array(
+            [d.pick([b"a", b"b", b"c", b"", b"longer words"]) for _ in range(int(np.prod(shape)))], object
+        )
         return values.reshape(shape)
     return d.tensor(dtype, shape, 0, 5)
 
 
 def operation(d):
-    return {"set_operation": d.pick(["a-b", "b-a", "intersection", "union"]) if not d.chance(0.03) else "sum", "validate_indices": d.chance(0.7)}
+    return {
+        "set_operation": d.pick(["a-b", "b-a", "intersection", "union"]) if not d.chance(0.03) else "sum",
+        "validate_indices": d.chance(0.7),
+    }
 
 
 @op("DenseToDenseSetOperation", count=50)
 def dense_sets(d):
     dtype = d.dtype()
     groups = d.shape(1, 2, empty=0, large=0)
-    return Case([rows_of(d, dtype, (*groups, d.int(0, 4))), rows_of(d, dtype, (*groups, d.int(0, 4)) if not d.chance(0.04) else (*groups, 1, 2))], operation(d), disturb=False)
+    return Case(
+        [
+            rows_of(d, dtype, (*groups, d.int(0, 4))),
+            rows_of(d, dtype, (*groups, d.int(0, 4)) if not d.chance(0.04) else (*groups, 1, 2)),
+        ],
+        operation(d),
+        disturb=False,
+    )
 
 
 def sparse_sets(d, dtype, groups):
@@ -231,19 +297,34 @@ def sparse_sets(d, dtype, groups):
 def mixed_sets(d):
     dtype = d.dtype()
     groups = d.shape(1, 2, empty=0, large=0)
-    return Case([rows_of(d, dtype, (*groups, d.int(0, 4))), *sparse_sets(d, dtype, groups if not d.chance(0.04) else (*groups, 2))], operation(d), disturb=False)
+    return Case(
+        [
+            rows_of(d, dtype, (*groups, d.int(0, 4))),
+            *sparse_sets(d, dtype, groups if not d.chance(0.04) else (*groups, 2)),
+        ],
+        operation(d),
+        disturb=False,
+    )
 
 
 @op("SparseToSparseSetOperation", count=50)
 def both_sets(d):
     dtype = d.dtype()
     groups = d.shape(1, 2, empty=0, large=0)
-    return Case([*sparse_sets(d, dtype, groups), *sparse_sets(d, dtype, groups if not d.chance(0.04) else (*groups, 2))], operation(d), disturb=False)
+    return Case(
+        [*sparse_sets(d, dtype, groups), *sparse_sets(d, dtype, groups if not d.chance(0.04) else (*groups, 2))],
+        operation(d),
+        disturb=False,
+    )
 
 
 @op("SetSize", count=30)
 def set_size(d):
-    return Case(list(sparse_sets(d, d.dtype(), d.shape(1, 2, empty=0, large=0))), {"validate_indices": d.chance(0.7)}, disturb=False)
+    return Case(
+        list(sparse_sets(d, d.dtype(), d.shape(1, 2, empty=0, large=0))),
+        {"validate_indices": d.chance(0.7)},
+        disturb=False,
+    )
 
 
 # ---- Crosses ----
@@ -251,7 +332,10 @@ def set_size(d):
 def features(d, dtype, count):
     if dtype == tf.string:
         array = np.empty(count, object)
-        array[:] = [d.pick([b"a", b"", b"feature", "ü".encode(), b"a longer feature, longer than sixteen", b"x_X_y"]) for _ in range(count)]
+        array[:] = [
+            d.pick([b"a", b"", b"feature", "ü".encode(), b"a longer feature, longer than sixteen", b"x_X_y"])
+            for _ in range(count)
+        ]
         return array
     return d.tensor(tf.int64, (count,))
 
@@ -273,15 +357,29 @@ def cross(d):
         width = d.int(0, 2)
         dense.append(features(d, d.pick(kinds), batch * width).reshape(batch, width))
     inputs = [[one[i] for one in sparse] for i in range(3)] + [dense]
-    attrs = {"N": n, "sparse_types": [tf.string if one[1].dtype == object else tf.int64 for one in sparse], "dense_types": [tf.string if one.dtype == object else tf.int64 for one in dense]}
+    attrs = {
+        "N": n,
+        "sparse_types": [tf.string if one[1].dtype == object else tf.int64 for one in sparse],
+        "dense_types": [tf.string if one.dtype == object else tf.int64 for one in dense],
+    }
     if d.op == "SparseCross":
         hashed = d.chance(0.6)
         kind = tf.int64 if hashed else tf.string
-        attrs.update(hashed_output=hashed, num_buckets=d.pick([0, 1, 10, 1000]), hash_key=d.pick([0xDECAFCAFFE, 1, -5]), out_type=kind, internal_type=kind if hashed else tf.string)
+        attrs.update(
+            hashed_output=hashed,
+            num_buckets=d.pick([0, 1, 10, 1000]),
+            hash_key=d.pick([0xDECAFCAFFE, 1, -5]),
+            out_type=kind,
+            internal_type=kind if hashed else tf.string,
+        )
     elif d.op == "SparseCrossV2":
         inputs.append(np.array(d.pick([b"", b"_X_", b"|"]), object))
     else:
-        inputs += [np.array(d.pick([0, 1, 10, 1000]), np.int64), np.array(d.chance(0.5)), np.array([d.int(-9, 9), d.int(-9, 9)], np.int64)]
+        inputs += [
+            np.array(d.pick([0, 1, 10, 1000]), np.int64),
+            np.array(d.chance(0.5)),
+            np.array([d.int(-9, 9), d.int(-9, 9)], np.int64),
+        ]
     return Case(inputs, attrs, disturb=False)
 
 
@@ -294,7 +392,9 @@ def ragged_cross(d):
     for kind in order:
         rows = batch if not d.chance(0.02) else batch + 1
         if kind == "R":
-            splits = np.concatenate([[0], np.cumsum(d.random.integers(0, 3, rows))]).astype(d.pick([np.int32, np.int64]))
+            splits = np.concatenate([[0], np.cumsum(d.random.integers(0, 3, rows))]).astype(
+                d.pick([np.int32, np.int64])
+            )
             ragged.append((features(d, d.pick(kinds), int(splits[-1])), splits))
         elif kind == "S":
             places = sparse_of(d, (rows, d.int(1, 3)))
@@ -307,6 +407,20 @@ def ragged_cross(d):
 
     def types(values):
         return [tf.string if one.dtype == object else tf.as_dtype(one.dtype) for one in values]
-    return Case(inputs, {"Nsparse": len(sparse), "input_order": order if not d.chance(0.03) else order + "R", "hashed_output": hashed, "num_buckets": d.pick([0, 1, 10, 1000]),
-                         "hash_key": d.pick([0xDECAFCAFFE, 1, -5]), "out_values_type": tf.int64 if hashed else tf.string, "out_row_splits_type": d.pick([tf.int32, tf.int64]),
-                         "ragged_values_types": types(inputs[0]), "ragged_splits_types": types(inputs[1]), "sparse_values_types": types(inputs[3]), "dense_types": types(dense)}, disturb=False)
+    return Case(
+        inputs,
+        {
+            "Nsparse": len(sparse),
+            "input_order": order if not d.chance(0.03) else order + "R",
+            "hashed_output": hashed,
+            "num_buckets": d.pick([0, 1, 10, 1000]),
+            "hash_key": d.pick([0xDECAFCAFFE, 1, -5]),
+            "out_values_type": tf.int64 if hashed else tf.string,
+            "out_row_splits_type": d.pick([tf.int32, tf.int64]),
+            "ragged_values_types": types(inputs[0]),
+            "ragged_splits_types": types(inputs[1]),
+            "sparse_values_types": types(inputs[3]),
+            "dense_types": types(dense),
+        },
+        disturb=False,
+    )

@@ -10,7 +10,23 @@ from .draw import Case, op
 RANGES = {"Asin": (-1, 1), "Acos": (-1, 1), "Acosh": (1, 30), "Atanh": (-1, 1)}
 
 
-@op("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Inv", "Invert", "PopulationCount", "Rint", "Selu", "Sinh", "Softsign", "Tan")
+@op(
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Cosh",
+    "Inv",
+    "Invert",
+    "PopulationCount",
+    "Rint",
+    "Selu",
+    "Sinh",
+    "Softsign",
+    "Tan",
+)
 def unary(d):
     t = d.dtype()
     low, high = RANGES.get(d.op, (None, None)) if t.is_floating and d.chance(0.7) else (None, None)
@@ -104,13 +120,48 @@ def clip(d):
 
 
 FUNCTIONS = {
-    "Lgamma": (0.01, 40), "Digamma": (0.01, 40), "Ndtri": (0, 1), "Erfinv": (-0.97, 0.97), "Dawsn": (-15, 15), "Expint": (0, 60), "Spence": (0, 30),
-    "FresnelSin": (-8, 8), "FresnelCos": (-8, 8), "BesselI0": (-10, 10), "BesselI0e": (-30, 30), "BesselI1": (-10, 10), "BesselI1e": (-30, 30),
-    "BesselJ0": (-10, 10), "BesselJ1": (-10, 10), "BesselY0": (0, 20), "BesselY1": (0, 20), "BesselK0": (0, 20), "BesselK0e": (0, 30),
-    "BesselK1": (0, 20), "BesselK1e": (0, 30)}
+    "Lgamma": (0.01, 40),
+    "Digamma": (0.01, 40),
+    "Ndtri": (0, 1),
+    "Erfinv": (-0.97, 0.97),
+    "Dawsn": (-15, 15),
+    "Expint": (0, 60),
+    "Spence": (0, 30),
+    "FresnelSin": (-8, 8),
+    "FresnelCos": (-8, 8),
+    "BesselI0": (-10, 10),
+    "BesselI0e": (-30, 30),
+    "BesselI1": (-10, 10),
+    "BesselI1e": (-30, 30),
+    "BesselJ0": (-10, 10),
+    "BesselJ1": (-10, 10),
+    "BesselY0": (0, 20),
+    "BesselY1": (0, 20),
+    "BesselK0": (0, 20),
+    "BesselK0e": (0, 30),
+    "BesselK1": (0, 20),
+    "BesselK1e": (0, 30),
+}
 # Of infinity TensorFlow makes NaN, where there is an answer.
-NO_INFINITY = {"Expint", "Spence", "Digamma", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1", "BesselY0", "BesselY1",
-               "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "FresnelSin", "FresnelCos"}
+NO_INFINITY = {
+    "Expint",
+    "Spence",
+    "Digamma",
+    "BesselI0",
+    "BesselI0e",
+    "BesselI1",
+    "BesselI1e",
+    "BesselJ0",
+    "BesselJ1",
+    "BesselY0",
+    "BesselY1",
+    "BesselK0",
+    "BesselK0e",
+    "BesselK1",
+    "BesselK1e",
+    "FresnelSin",
+    "FresnelCos",
+}
 
 
 @op(*FUNCTIONS)
@@ -143,7 +194,13 @@ def special_of_two(d):
 def beta(d):
     t, shape = d.dtype(), d.shape()
     shapes = [() if d.chance(0.25) else shape for _ in range(3)]
-    return Case([d.tensor(t, shapes[0], 0.1, 8), d.tensor(t, shapes[1], 0.1, 8), d.tensor(t, shapes[2], 0, 1 if d.chance(0.9) else 1.3)])
+    return Case(
+        [
+            d.tensor(t, shapes[0], 0.1, 8),
+            d.tensor(t, shapes[1], 0.1, 8),
+            d.tensor(t, shapes[2], 0, 1 if d.chance(0.9) else 1.3),
+        ]
+    )
 
 
 @op("CumulativeLogsumexp")
@@ -153,7 +210,10 @@ def cumulative(d):
     shape = d.shape(1, 4)
     axis = d.int(-len(shape), len(shape) - 1)
     x = d.tensor(types["T"], shape, special=0)
-    return Case([x, d.given(np.array(axis, types["Tidx"].as_numpy_dtype))], {"exclusive": d.chance(0.3), "reverse": d.chance(0.3)})
+    return Case(
+        [x, d.given(np.array(axis, types["Tidx"].as_numpy_dtype))],
+        {"exclusive": d.chance(0.3), "reverse": d.chance(0.3)},
+    )
 
 
 @op("Bucketize")
@@ -168,7 +228,8 @@ def buckets(d):
 
 @op("HistogramFixedWidth")
 def histogram(d):
-    """Widths that are exact: to which side of an edge TensorFlow rounds depends on where a number stands in a vector."""
+    """Widths that are exact: to which side of an edge TensorFlow rounds depends on where a number stands in a
+    vector."""
     types = d.types()
     t = types["T"]
     low, high = sorted(float(v) for v in d.tensor(tf.int32, (2,), -6, 7))
@@ -184,7 +245,11 @@ def histogram(d):
     bins = d.pick([1, 2, 4, 8])
     if t.is_floating and d.chance(0.4):
         values, bins = d.tensor(t, values.shape, -9, 9), d.int(1, 9)
-    return Case([values, np.array([low, high], t.as_numpy_dtype), d.ints(0 if d.chance(0.05) else bins)], {"dtype": types["dtype"]}, disturb=False)
+    return Case(
+        [values, np.array([low, high], t.as_numpy_dtype), d.ints(0 if d.chance(0.05) else bins)],
+        {"dtype": types["dtype"]},
+        disturb=False,
+    )
 
 
 @op("IsotonicRegression")
@@ -193,11 +258,17 @@ def isotonic(d):
     shape = d.shape(1, 3)
     t = types["T"]
     x = d.tensor(t, shape, -9, 10) if t.is_integer else d.tensor(t, shape, special=0)
-    return Case([x], {"output_dtype": types["output_dtype"]}, gradients=lambda case: case.inputs[0].ndim == 2 and case.inputs[0].size > 0,
-                differentiated=(0,))
+    return Case(
+        [x],
+        {"output_dtype": types["output_dtype"]},
+        gradients=lambda case: case.inputs[0].ndim == 2 and case.inputs[0].size > 0,
+        differentiated=(0,),
+    )
 
 
 @op("AccumulateNV2")
 def accumulate(d):
     t, shape = d.turn([tf.float32, tf.float64, tf.int32, tf.complex64]), d.shape()
-    return Case([[d.tensor(t, shape, special=0.1) for _ in range(d.int(1, 5))]], {"shape": tf.TensorShape(shape)}, disturb=False)
+    return Case(
+        [[d.tensor(t, shape, special=0.1) for _ in range(d.int(1, 5))]], {"shape": tf.TensorShape(shape)}, disturb=False
+    )

@@ -9,7 +9,9 @@ from .draw import Case, Program, Variable, op
 def variable(d, dtype, shape):
     """A variable, now and then one that nobody has assigned."""
     value = d.tensor(dtype, shape, special=0.1)
-    return Variable(value, unset=value.size > 0 and d.chance(0.04))  # TensorFlow takes a variable without elements for assigned
+    return Variable(
+        value, unset=value.size > 0 and d.chance(0.04)
+    )  # TensorFlow takes a variable without elements for assigned
 
 
 @op("Assign", "AssignAdd", "AssignSub")
@@ -43,7 +45,9 @@ def is_initialized(d):
 def count_up_to(d):
     t = d.dtype()
     shape = () if d.chance(0.9) else (1,)
-    return Case([Variable(np.full(shape, d.int(-2, 4), t.as_numpy_dtype), unset=d.chance(0.1))], {"T": t, "limit": d.int(-1, 4)})
+    return Case(
+        [Variable(np.full(shape, d.int(-2, 4), t.as_numpy_dtype), unset=d.chance(0.1))], {"T": t, "limit": d.int(-1, 4)}
+    )
 
 
 @op("ScatterAdd", "ScatterSub", "ResourceScatterAdd")
@@ -132,5 +136,7 @@ def made(d):
     runs = []
     for _ in range(6):
         step = d.pick(["assign0", "assign0", "assign1", "add0", "add1", "read0", "read1"])
-        runs.append(({}, [step + ":0"], []) if step.startswith("read") else ({"value:0": d.tensor(t, shape, -9, 9)}, [], [step]))
+        runs.append(
+            ({}, [step + ":0"], []) if step.startswith("read") else ({"value:0": d.tensor(t, shape, -9, 9)}, [], [step])
+        )
     return Program(graph, runs, f"{' '.join(names)} of {t.name}")

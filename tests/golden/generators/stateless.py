@@ -19,7 +19,10 @@ def keyed(d):
     types = d.types("dtype")
     key = np.array([d.int(0, 2**60)], np.uint64)
     counter = np.array([d.pick([0, 1, 2**63, 2**64 - 1]), d.int(0, 2**60)], np.uint64)
-    return Case([_shape(d, types["Tshape"]), d.given(key), d.given(counter), d.given(np.int32(d.pick([1, 1, 3])))], {"dtype": types["dtype"]})
+    return Case(
+        [_shape(d, types["Tshape"]), d.given(key), d.given(counter), d.given(np.int32(d.pick([1, 1, 3])))],
+        {"dtype": types["dtype"]},
+    )
 
 
 @op("StatelessRandomGetKeyCounter")
@@ -40,11 +43,16 @@ def sampler(d):
     sampled = d.int(1, 20)
     most = sampled + d.pick([0, 1, 10, 1000]) if unique else d.int(1, 500)
     classes = d.tensor(tf.int64, (d.int(0, 4), true_count), 0, most)
-    return Case([classes], {"num_true": true_count, "num_sampled": sampled, "unique": unique, "range_max": most, **_seeds(d)})
+    return Case(
+        [classes], {"num_true": true_count, "num_sampled": sampled, "unique": unique, "range_max": most, **_seeds(d)}
+    )
 
 
 @op("ComputeAccidentalHits")
 def hits(d):
     true_count = d.int(1, 3)
     most = d.int(1, 12)
-    return Case([d.tensor(tf.int64, (d.int(0, 5), true_count), 0, most), d.tensor(tf.int64, (d.int(0, 8),), 0, most)], {"num_true": true_count})
+    return Case(
+        [d.tensor(tf.int64, (d.int(0, 5), true_count), 0, most), d.tensor(tf.int64, (d.int(0, 8),), 0, most)],
+        {"num_true": true_count},
+    )

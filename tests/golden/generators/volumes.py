@@ -13,7 +13,9 @@ class Box:
     def __init__(self, d, fits=False):
         self.size = tuple(d.pick([1, 2, 2, 3]) for _ in range(3))
         # Where windows are smaller than their strides, TensorFlow begins inside of the volume; its gradients do not.
-        self.strides = tuple(min(pair) for pair in zip(self.size, d.pick([(1, 1, 1), (1, 1, 1), (2, 2, 2), (1, 2, 1), (2, 1, 3)])))
+        self.strides = tuple(
+            min(pair) for pair in zip(self.size, d.pick([(1, 1, 1), (1, 1, 1), (2, 2, 2), (1, 2, 1), (2, 1, 3)]))
+        )
         self.padding = d.pick(["SAME", "VALID"])
         self.sides = tuple(side + d.int(0, 3) if fits or d.chance(0.97) else max(1, side - 1) for side in self.size)
         self.batch, self.depth = d.pick([0, 1, 1, 2]), d.pick([1, 2, 3, 5])
@@ -35,23 +37,40 @@ class Box:
 @op("Conv3D", count=40)
 def conv(d):
     t, b = d.dtype(), Box(d)
-    return Case([d.tensor(t, b.shape(b.sides), -2, 2), d.tensor(t, (*b.size, b.depth, d.pick([1, 2, 4])), -1, 1)], b.attrs(),
-                gradients=lambda case: case.inputs[0].size > 0)
+    return Case(
+        [d.tensor(t, b.shape(b.sides), -2, 2), d.tensor(t, (*b.size, b.depth, d.pick([1, 2, 4])), -1, 1)],
+        b.attrs(),
+        gradients=lambda case: case.inputs[0].size > 0,
+    )
 
 
 @op("Conv3DBackpropInputV2", count=36)
 def conv_input(d):
     types, b, out = d.types(), Box(d, fits=True), d.pick([1, 2, 4])
     t = types["T"]
-    return Case([d.ints(b.shape(b.sides), types["Tshape"]), d.tensor(t, (*b.size, b.depth, out), -1, 1), d.tensor(t, b.shape(b.output(), out), -1, 1)],
-                {**b.attrs(), "Tshape": types["Tshape"]}, answered=lambda case: case.inputs[2].size > 0)
+    return Case(
+        [
+            d.ints(b.shape(b.sides), types["Tshape"]),
+            d.tensor(t, (*b.size, b.depth, out), -1, 1),
+            d.tensor(t, b.shape(b.output(), out), -1, 1),
+        ],
+        {**b.attrs(), "Tshape": types["Tshape"]},
+        answered=lambda case: case.inputs[2].size > 0,
+    )
 
 
 @op("Conv3DBackpropFilterV2", count=36)
 def conv_filter(d):
     t, b, out = d.dtype(), Box(d, fits=True), d.pick([1, 2, 4])
-    return Case([d.tensor(t, b.shape(b.sides), -1, 1), d.ints((*b.size, b.depth, out)), d.tensor(t, b.shape(b.output(), out), -1, 1)], b.attrs(),
-                answered=lambda case: case.inputs[0].size > 0)
+    return Case(
+        [
+            d.tensor(t, b.shape(b.sides), -1, 1),
+            d.ints((*b.size, b.depth, out)),
+            d.tensor(t, b.shape(b.output(), out), -1, 1),
+        ],
+        b.attrs(),
+        answered=lambda case: case.inputs[0].size > 0,
+    )
 
 
 @op("Conv", count=40)
@@ -69,7 +88,11 @@ def any_conv(d):
         sides, depth, size = w.image, w.depth, w.size
         attrs.update({name: value for name, value in w.attrs().items() if name != "data_format"})
     # Of no pixels TensorFlow's result has one batch dim.
-    return Case([d.tensor(t, (*batch, *sides, depth), -2, 2), d.tensor(t, (*size, depth, out), -1, 1)], attrs, answered=lambda case: case.inputs[0].size > 0)
+    return Case(
+        [d.tensor(t, (*batch, *sides, depth), -2, 2), d.tensor(t, (*size, depth, out), -1, 1)],
+        attrs,
+        answered=lambda case: case.inputs[0].size > 0,
+    )
 
 
 def plain(d, t, shape, padding):

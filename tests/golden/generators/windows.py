@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of windows over images that nn.py has not: poolings with places, or with windows that are inputs or drawn, dilation; and the largest of rows."""
+"""Cases of windows over images that nn.py has not: poolings with places, or with windows that are inputs or drawn,
+dilation; and the largest of rows."""
+
 import numpy as np
 import tensorflow as tf
 
@@ -10,7 +12,11 @@ from .nn import Window
 def pooled(x, w, dtype):
     """What MaxPool makes of x, or zeros of the shape where TensorFlow refuses."""
     try:
-        return tf.nn.max_pool2d(tf.constant(x.astype(np.float64), tf.float64), w.size, w.strides, w.padding).numpy().astype(x.dtype)
+        return (
+            tf.nn.max_pool2d(tf.constant(x.astype(np.float64), tf.float64), w.size, w.strides, w.padding)
+            .numpy()
+            .astype(x.dtype)
+        )
     except (ValueError, tf.errors.OpError):
         return np.zeros(w.shape(w.output()), x.dtype)
 
@@ -55,40 +61,68 @@ def pool_grad_with_argmax(d):
         places += np.arange(shape[0]).reshape(-1, 1, 1, 1) * image
     attrs = {name: value for name, value in w.attrs(pool=True).items() if name != "data_format"}
     # A place outside of the image ends TensorFlow's process.
-    return Case([x, d.tensor(t, shape, -9, 9), places.astype(np.int64)], {**attrs, "include_batch_in_index": in_batch}, disturb=False)
+    return Case(
+        [x, d.tensor(t, shape, -9, 9), places.astype(np.int64)],
+        {**attrs, "include_batch_in_index": in_batch},
+        disturb=False,
+    )
 
 
 @op("Dilation2D", count=40)
 def dilation(d):
     t, w = d.dtype(), Window(d, dilate=True)
     attrs = {"strides": w.four(w.strides), "rates": w.four(w.dilations), "padding": w.padding}
-    return Case([d.tensor(t, w.shape(w.image), special=0.1), d.tensor(t, (*w.size, w.depth), -5, 5)], attrs,
-                gradients=lambda case: case.inputs[0].size > 0 and not np.isnan(case.inputs[0].astype(np.float64)).any())
+    return Case(
+        [d.tensor(t, w.shape(w.image), special=0.1), d.tensor(t, (*w.size, w.depth), -5, 5)],
+        attrs,
+        gradients=lambda case: case.inputs[0].size > 0 and not np.isnan(case.inputs[0].astype(np.float64)).any(),
+    )
 
 
 @op("Dilation2DBackpropInput", "Dilation2DBackpropFilter", count=36)
 def dilation_grad(d):
     t, w = d.dtype(), Window(d, dilate=True)
     attrs = {"strides": w.four(w.strides), "rates": w.four(w.dilations), "padding": w.padding}
-    return Case([d.tensor(t, w.shape(w.image), -9, 9), d.tensor(t, (*w.size, w.depth), -5, 5), d.tensor(t, w.shape(w.output()), -9, 9)], attrs)
+    return Case(
+        [
+            d.tensor(t, w.shape(w.image), -9, 9),
+            d.tensor(t, (*w.size, w.depth), -5, 5),
+            d.tensor(t, w.shape(w.output()), -9, 9),
+        ],
+        attrs,
+    )
 
 
 def _ratios(d):
-    return [1.0, d.pick([1.0, 1.3, 1.44, 1.73, 2.0, 2.6, 0.5 if d.chance(0.1) else 3.0]), d.pick([1.0, 1.25, 1.5, 2.3]), 1.0]
+    return [
+        1.0,
+        d.pick([1.0, 1.3, 1.44, 1.73, 2.0, 2.6, 0.5 if d.chance(0.1) else 3.0]),
+        d.pick([1.0, 1.25, 1.5, 2.3]),
+        1.0,
+    ]
 
 
 @op("FractionalMaxPool", "FractionalAvgPool", count=30)
 def fractional_pool(d):
     t = d.dtype()
     shape = (d.int(1, 2), d.int(1, 12), d.int(1, 9), d.int(1, 3))
-    attrs = {"pooling_ratio": _ratios(d), "pseudo_random": d.chance(0.5), "overlapping": d.chance(0.5), "deterministic": True, "seed": d.int(1, 1000), "seed2": d.int(0, 3)}
+    attrs = {
+        "pooling_ratio": _ratios(d),
+        "pseudo_random": d.chance(0.5),
+        "overlapping": d.chance(0.5),
+        "deterministic": True,
+        "seed": d.int(1, 1000),
+        "seed2": d.int(0, 3),
+    }
     return Case([d.tensor(t, shape, special=0.1 if d.op == "FractionalMaxPool" else 0)], attrs,
                 gradients=lambda case: not np.isnan(case.inputs[0].astype(np.float64)).any())
 
 
 def _cuts(d, size):
     """Where the regions of a direction begin, and where the last one ends."""
-    return np.array([0, *sorted(d.random.choice(np.arange(1, size), d.int(0, min(size - 1, 3)), replace=False)), size], np.int64)
+    return np.array(
+        [0, *sorted(d.random.choice(np.arange(1, size), d.int(0, min(size - 1, 3)), replace=False)), size], np.int64
+    )
 
 
 @op("FractionalMaxPoolGrad", "FractionalAvgPoolGrad", count=30)
@@ -98,7 +132,12 @@ def fractional_pool_grad(d):
     rows, columns = _cuts(d, height), _cuts(d, width)
     more = 1 if overlapping else 0
     x = d.tensor(t, (batch, height, width, depth), -9, 9)
-    y = np.array([[x[:, r:s + more, a:b + more].max((1, 2)) for a, b in zip(columns, columns[1:])] for r, s in zip(rows, rows[1:])]).transpose(2, 0, 1, 3)
+    y = np.array(
+        [
+            [x[:, r : s + more, a : b + more].max((1, 2)) for a, b in zip(columns, columns[1:])]
+            for r, s in zip(rows, rows[1:])
+        ]
+    ).transpose(2, 0, 1, 3)
     dy = d.tensor(t, y.shape, -9, 9)
     if d.op == "FractionalMaxPoolGrad":
         return Case([x, y, dy, rows, columns], {"overlapping": overlapping}, disturb=False)

@@ -23,7 +23,20 @@ def of(d, shape, alphabet, longest=8):
     return texts([b"".join(d.pick(alphabet) for _ in range(d.int(0, longest))) for _ in range(count)], shape)
 
 
-UNICODE = [b"a", b"Z", b" ", "ü".encode(), "世".encode(), "\U0001f600".encode(), b"\xff", b"\x80", b"\xc3", b"\xe4\xb8", b"\x00", "\u0301".encode()]
+UNICODE = [
+    b"a",
+    b"Z",
+    b" ",
+    "ü".encode(),
+    "世".encode(),
+    "\U0001f600".encode(),
+    b"\xff",
+    b"\x80",
+    b"\xc3",
+    b"\xe4\xb8",
+    b"\x00",
+    "\u0301".encode(),
+]
 
 
 @op("ReduceJoin", count=50)
@@ -34,7 +47,10 @@ def reduce_join(d):
         axes = np.append(axes, d.pick([0, -1, 4, -7])).astype(np.int32)
     if len(axes) == 1 and d.chance(0.4):
         axes = axes.reshape(())
-    return Case([d.tensor(tf.string, shape), d.given(axes)], {"keep_dims": d.chance(0.4), "separator": d.pick(["", ",", " and "])})
+    return Case(
+        [d.tensor(tf.string, shape), d.given(axes)],
+        {"keep_dims": d.chance(0.4), "separator": d.pick(["", ",", " and "])},
+    )
 
 
 @op("Substr", count=70)
@@ -85,12 +101,48 @@ def split(d):
 @op("StringSplitV2", count=50)
 def split_v2(d):
     words = of(d, (d.int(0, 5),), [b"a", b"bc", b",", b" ", b"\t", b"<>", b"<", b"\n", b"  ", b"\v\f\r", "ü".encode()])
-    return Case([words, scalar(d.pick([b"", b"", b",", b"<>", b"aa", b"a"]))], {"maxsplit": d.pick([-1, -1, 0, 1, 2, 5])})
+    return Case(
+        [words, scalar(d.pick([b"", b"", b",", b"<>", b"aa", b"a"]))], {"maxsplit": d.pick([-1, -1, 0, 1, 2, 5])}
+    )
 
 
-PATTERNS = [b"a", b"a*", b"(a)(b)?", b"[a-c]+", b".*", b"^a|b$", b"", b"\\s+", b"\\d+", b"(?i)A", b"\\p{L}", b"[^a]", b"x*?", b"\\b", b"(.)(.)", b"(?P<n>b+)", b"\\C", b"$", b"(ab|c)*"]
+PATTERNS = [
+    b"a",
+    b"a*",
+    b"(a)(b)?",
+    b"[a-c]+",
+    b".*",
+    b"^a|b$",
+    b"",
+    b"\\s+",
+    b"\\d+",
+    b"(?i)A",
+    b"\\p{L}",
+    b"[^a]",
+    b"x*?",
+    b"\\b",
+    b"(.)(.)",
+    b"(?P<n>b+)",
+    b"\\C",
+    b"$",
+    b"(ab|c)*",
+]
 REWRITES = [b"", b"x", b"<\\0>", b"\\1", b"\\2\\1", b"[\\1]", b"\\\\", "ü".encode(), b"\\9", b"\\", b"\\x", b"a\\"]
-LETTERS = [b"a", b"b", b"c", b"A", b" ", b"1", "ü".encode(), "世".encode(), b"\n", b"\xff", b"\xc3", b"ab", "\U0001f600".encode()]
+LETTERS = [
+    b"a",
+    b"b",
+    b"c",
+    b"A",
+    b" ",
+    b"1",
+    "ü".encode(),
+    "世".encode(),
+    b"\n",
+    b"\xff",
+    b"\xc3",
+    b"ab",
+    "\U0001f600".encode(),
+]
 
 
 def pattern_of(d):
@@ -103,12 +155,17 @@ def rewrite_of(d):
 
 @op("RegexReplace", count=60)
 def regex_replace(d):
-    return Case([of(d, d.shape(0, 3), LETTERS), scalar(pattern_of(d)), scalar(rewrite_of(d))], {"replace_global": d.chance(0.7)})
+    return Case(
+        [of(d, d.shape(0, 3), LETTERS), scalar(pattern_of(d)), scalar(rewrite_of(d))], {"replace_global": d.chance(0.7)}
+    )
 
 
 @op("StaticRegexReplace", count=60)
 def static_regex_replace(d):
-    return Case([of(d, d.shape(0, 3), LETTERS)], {"pattern": pattern_of(d), "rewrite": rewrite_of(d), "replace_global": d.chance(0.7)})
+    return Case(
+        [of(d, d.shape(0, 3), LETTERS)],
+        {"pattern": pattern_of(d), "rewrite": rewrite_of(d), "replace_global": d.chance(0.7)},
+    )
 
 
 @op("RegexFullMatch", count=40)
@@ -122,28 +179,57 @@ def buckets(d):
     words = [bytes(d.random.integers(0, 256, d.int(0, longest)).astype(np.uint8)) for _ in range(d.int(0, 9))]
     attrs = {"num_buckets": d.pick([1, 2, 10, 1000, 2**31, 2**62 + 1, 2**63 - 1])}
     if d.op.endswith("Strong"):
-        attrs["key"] = [d.pick([0, 1, -1, d.int(-2**62, 2**62)]) for _ in range(2 if not d.chance(0.05) else d.pick([0, 1, 3]))]
+        attrs["key"] = [
+            d.pick([0, 1, -1, d.int(-(2**62), 2**62)]) for _ in range(2 if not d.chance(0.05) else d.pick([0, 1, 3]))
+        ]
     return Case([texts(words)], attrs)
 
 
 # ---- Letters, encodings ----
 
-LETTERED = UNICODE + ["Ä".encode(), "ß".encode(), "Σ".encode(), "σΣ ".encode(), "İ".encode(), "ﬁ".encode(), b"xY", b"\xf0\x9f", "ŉ".encode()]
+LETTERED = UNICODE + [
+    "Ä".encode(),
+    "ß".encode(),
+    "Σ".encode(),
+    "σΣ ".encode(),
+    "İ".encode(),
+    "ﬁ".encode(),
+    b"xY",
+    b"\xf0\x9f",
+    "ŉ".encode(),
+]
 
 
 @op("StringLower", "StringUpper", count=40)
 def letters(d):
     encoding = d.pick(["", "utf-8", "utf-8"]) if not d.chance(0.04) else d.pick(["utf-16", "UTF-8"])
-    return Case([of(d, d.shape(0, 3), [one for one in LETTERED if one != b"\x00" or not encoding])], {"encoding": encoding}, disturb=not encoding)  # at a zero byte TensorFlow ends a text
+    return Case(
+        [of(d, d.shape(0, 3), [one for one in LETTERED if one != b"\x00" or not encoding])],
+        {"encoding": encoding},
+        disturb=not encoding,
+    )  # at a zero byte TensorFlow ends a text
 
 
 @op("StringStrip")
 def strip(d):
-    return Case([of(d, d.shape(0, 3), [b" ", b"\t", b"\n", b"\v", b"a", b"b c", b"\x00", b"\xc2\xa0", b"\r\f"], longest=5)])
+    return Case(
+        [of(d, d.shape(0, 3), [b" ", b"\t", b"\n", b"\v", b"a", b"b c", b"\x00", b"\xc2\xa0", b"\r\f"], longest=5)]
+    )
 
 
 # Not UTF-16 with a mark of the order of bytes, which TensorFlow takes over to the texts that follow.
-ENCODINGS = ["UTF-8", "UTF-8", "UTF-8", "UTF-16-BE", "UTF-16-LE", "UTF-32-BE", "US-ASCII", "latin1", "windows-1252", "shift-jis"]
+ENCODINGS = [
+    "UTF-8",
+    "UTF-8",
+    "UTF-8",
+    "UTF-16-BE",
+    "UTF-16-LE",
+    "UTF-32-BE",
+    "US-ASCII",
+    "latin1",
+    "windows-1252",
+    "shift-jis",
+]
 
 
 def encoding_of(d):
@@ -153,19 +239,34 @@ def encoding_of(d):
 def policy(d):
     attrs = {"errors": d.pick(["replace", "replace", "ignore", "strict"])}
     if d.chance(0.4):
-        attrs["replacement_char"] = d.pick([0, 32, 63, 0x20ac, 0x1f600, 0xfffd]) if not d.chance(0.06) else d.pick([-1, 0x110000, 2**31 - 1])
+        attrs["replacement_char"] = (
+            d.pick([0, 32, 63, 0x20AC, 0x1F600, 0xFFFD]) if not d.chance(0.06) else d.pick([-1, 0x110000, 2**31 - 1])
+        )
     return attrs
 
 
 def encoded(d, encoding, shape):
     """Mostly well-formed."""
-    python = {"windows-1252": "cp1252", "shift-jis": "shift_jis", "nonsense": "utf-8", "": "utf-8"}.get(encoding, encoding)
+    python = {"windows-1252": "cp1252", "shift-jis": "shift_jis", "nonsense": "utf-8", "": "utf-8"}.get(
+        encoding, encoding
+    )
     words = []
     for _ in range(int(np.prod(shape, dtype=int))):
-        text = "".join(d.pick(["a", "Z", "ü", "世", "\U0001f600", "\n", "\x01", " ", "\u0301", "ﾊ"]) for _ in range(d.int(0, 6)))
+        text = "".join(
+            d.pick(["a", "Z", "ü", "世", "\U0001f600", "\n", "\x01", " ", "\u0301", "ﾊ"]) for _ in range(d.int(0, 6))
+        )
         word = text.encode(python, errors="ignore")
         if d.chance(0.15):
-            word = d.pick([word[:-1], word + b"\xff", b"\x80" + word, word + b"\xed\xa0\x80", word + b"\xf4\x90\x80\x80", word + b"\xc0\xaf"])
+            word = d.pick(
+                [
+                    word[:-1],
+                    word + b"\xff",
+                    b"\x80" + word,
+                    word + b"\xed\xa0\x80",
+                    word + b"\xf4\x90\x80\x80",
+                    word + b"\xc0\xaf",
+                ]
+            )
         words.append(word)
     return texts(words, shape)
 
@@ -173,37 +274,103 @@ def encoded(d, encoding, shape):
 @op("UnicodeDecode", "UnicodeDecodeWithOffsets", count=60)
 def unicode_decode(d):
     encoding = encoding_of(d)
-    return Case([encoded(d, encoding, d.shape(1, 1, large=0))], {"input_encoding": encoding, "replace_control_characters": d.chance(0.3), "Tsplits": tf.int64 if d.op.endswith("Offsets") else d.pick([tf.int32, tf.int64]),
-                 **policy(d)})  # of int32 TensorFlow dies there
+    return Case(
+        [encoded(d, encoding, d.shape(1, 1, large=0))],
+        {
+            "input_encoding": encoding,
+            "replace_control_characters": d.chance(0.3),
+            "Tsplits": tf.int64 if d.op.endswith("Offsets") else d.pick([tf.int32, tf.int64]),
+            **policy(d),
+        },
+    )  # of int32 TensorFlow dies there
 
 
 @op("UnicodeTranscode", count=70)
 def unicode_transcode(d):
     encoding = encoding_of(d)
-    return Case([encoded(d, encoding, d.shape(0, 2, large=0))],
-                {"input_encoding": encoding, "output_encoding": d.pick(["UTF-8", "UTF-16-BE", "UTF-32-BE"]), "replace_control_characters": d.chance(0.3), **policy(d)})
+    return Case(
+        [encoded(d, encoding, d.shape(0, 2, large=0))],
+        {
+            "input_encoding": encoding,
+            "output_encoding": d.pick(["UTF-8", "UTF-16-BE", "UTF-32-BE"]),
+            "replace_control_characters": d.chance(0.3),
+            **policy(d),
+        },
+    )
 
 
 @op("UnicodeEncode", count=50)
 def unicode_encode(d):
-    points = [d.pick([65, 0x20, 0xfc, 0x4e16, 0x1f600, 0x10ffff, 0x7ff, 0x800, 0xffff, 0]) if not d.chance(0.06) else d.pick([-1, 0x110000, 0xd800, 0xdfff]) for _ in range(d.int(0, 9))]
+    points = [
+        (
+            d.pick([65, 0x20, 0xFC, 0x4E16, 0x1F600, 0x10FFFF, 0x7FF, 0x800, 0xFFFF, 0])
+            if not d.chance(0.06)
+            else d.pick([-1, 0x110000, 0xD800, 0xDFFF])
+        )
+        for _ in range(d.int(0, 9))
+    ]
     cuts = sorted(d.int(0, len(points)) for _ in range(d.int(0, 3)))
     splits = np.array([0, *cuts, len(points)], d.pick([np.int32, np.int64]))
     if d.chance(0.05):
         splits[d.int(0, len(splits) - 1)] += d.pick([-1, 1, 5])
-    return Case([np.array(points, np.int32), splits], {"output_encoding": d.pick(["UTF-8", "UTF-16-BE", "UTF-32-BE"]), **policy(d)})
+    return Case(
+        [np.array(points, np.int32), splits],
+        {"output_encoding": d.pick(["UTF-8", "UTF-16-BE", "UTF-32-BE"]), **policy(d)},
+    )
 
 
 @op("UnicodeScript", count=20)
 def unicode_script(d):
     """Of characters that have been in Unicode for long."""
-    return Case([np.array([d.pick([65, 0x4e16, -1, 0x110000, 0x1f600, 0x3b1, 0x5d0, 0x627, 0x905, 0xac00, 0x3042, 0x30a2, 0x410, 48, 0x301, 2**31 - 1, -2**31, 0xd800]) for _ in range(d.int(0, 6))], np.int32)])
+    return Case(
+        [
+            np.array(
+                [
+                    d.pick(
+                        [
+                            65,
+                            0x4E16,
+                            -1,
+                            0x110000,
+                            0x1F600,
+                            0x3B1,
+                            0x5D0,
+                            0x627,
+                            0x905,
+                            0xAC00,
+                            0x3042,
+                            0x30A2,
+                            0x410,
+                            48,
+                            0x301,
+                            2**31 - 1,
+                            -(2**31),
+                            0xD800,
+                        ]
+                    )
+                    for _ in range(d.int(0, 6))
+                ],
+                np.int32,
+            )
+        ]
+    )
 
 
 @op("EncodeBase64")
 def encode_base64(d):
     shape = d.shape(0, 2)
-    return Case([texts([bytes(d.random.integers(0, 256, d.int(0, 12)).astype(np.uint8)) for _ in range(int(np.prod(shape, dtype=int)))], shape)], {"pad": d.chance(0.5)})
+    return Case(
+        [
+            texts(
+                [
+                    bytes(d.random.integers(0, 256, d.int(0, 12)).astype(np.uint8))
+                    for _ in range(int(np.prod(shape, dtype=int)))
+                ],
+                shape,
+            )
+        ],
+        {"pad": d.chance(0.5)},
+    )
 
 
 @op("DecodeBase64", count=40)
@@ -215,7 +382,20 @@ def decode_base64(d):
         if d.chance(0.4):
             word = word.rstrip(b"=")
         if d.chance(0.06):
-            word = d.pick([word + b"=", word[:-1], word + b"==", b"=" + word, word + b"+/", word.replace(b"A", b" "), word + b"\x00", word + b"a", b"YR", b"YW=="])
+            word = d.pick(
+                [
+                    word + b"=",
+                    word[:-1],
+                    word + b"==",
+                    b"=" + word,
+                    word + b"+/",
+                    word.replace(b"A", b" "),
+                    word + b"\x00",
+                    word + b"a",
+                    b"YR",
+                    b"YW==",
+                ]
+            )
         words.append(word)
     return Case([texts(words)])
 
@@ -234,8 +414,18 @@ def ngrams(d):
         splits[d.int(0, splits.size - 1)] += d.pick([-1, 1, 9])
     data = texts([d.pick([b"a", b"bb", b"", "ü".encode()]) + b"%d" % i for i in range(int(lengths.sum()))])
     widths = [d.int(1, 5) for _ in range(d.int(0, 3))] if not d.chance(0.04) else [d.pick([0, -1])]
-    return Case([data, splits], {"separator": d.pick([" ", "", "|"]), "ngram_widths": widths, "left_pad": d.pick(["", "<", "LP"]), "right_pad": d.pick(["", ">", "RP"]),
-                                 "pad_width": d.pick([-1, 0, 0, 1, 2, 5]), "preserve_short_sequences": d.chance(0.4)}, disturb=False)
+    return Case(
+        [data, splits],
+        {
+            "separator": d.pick([" ", "", "|"]),
+            "ngram_widths": widths,
+            "left_pad": d.pick(["", "<", "LP"]),
+            "right_pad": d.pick(["", ">", "RP"]),
+            "pad_width": d.pick([-1, 0, 0, 1, 2, 5]),
+            "preserve_short_sequences": d.chance(0.4),
+        },
+        disturb=False,
+    )
 
 
 @op("UnsortedSegmentJoin", count=50)
@@ -243,28 +433,66 @@ def segment_join(d):
     shape = d.shape(1, 3, large=0)
     segments = d.int(0, 5)
     t, n = d.pick([tf.int32, tf.int64]), d.pick([tf.int32, tf.int64])
-    ids = d.tensor(t, shape[: d.int(1, len(shape))], -1 if d.chance(0.1) else 0, max(1, segments) + (1 if d.chance(0.06) else 0))
-    return Case([d.tensor(tf.string, shape), ids, d.ints(segments if not d.chance(0.04) else -1, n)], {"separator": d.pick(["", ",", " and "])})
+    ids = d.tensor(
+        t, shape[: d.int(1, len(shape))], -1 if d.chance(0.1) else 0, max(1, segments) + (1 if d.chance(0.06) else 0)
+    )
+    return Case(
+        [d.tensor(tf.string, shape), ids, d.ints(segments if not d.chance(0.04) else -1, n)],
+        {"separator": d.pick(["", ",", " and "])},
+    )
 
 
 # ---- For people ----
 
 @op("StringFormat", count=90)
 def string_format(d):
-    kinds = [tf.float32, tf.float64, tf.int32, tf.int64, tf.string, tf.bool, tf.float16, tf.bfloat16, tf.uint8, tf.int8, tf.int16, tf.uint16, tf.uint32, tf.uint64, tf.complex64]
+    kinds = [
+        tf.float32,
+        tf.float64,
+        tf.int32,
+        tf.int64,
+        tf.string,
+        tf.bool,
+        tf.float16,
+        tf.bfloat16,
+        tf.uint8,
+        tf.int8,
+        tf.int16,
+        tf.uint16,
+        tf.uint32,
+        tf.uint64,
+        tf.complex64,
+    ]
     values = [d.tensor(d.turn(kinds) if i == 0 else d.pick(kinds), d.shape(0, 4)) for i in range(d.int(0, 3))]
     placeholder = d.pick(["%s", "{}", "@@"])
     pieces = [d.pick(["", "x: ", "ü\n", "% "]) for _ in range(len(values) + 1 + (1 if d.chance(0.05) else 0))]
-    return Case([values], {"template": placeholder.join(pieces), "placeholder": placeholder, "summarize": d.pick([-1, 0, 1, 2, 3, 5])}, gradients=False)
+    return Case(
+        [values],
+        {"template": placeholder.join(pieces), "placeholder": placeholder, "summarize": d.pick([-1, 0, 1, 2, 3, 5])},
+        gradients=False,
+    )
 
 
 @op("Print", count=25)
 def print_values(d):
     """What it gives; what it writes is the package's own test's."""
-    return Case([d.tensor(d.pick([tf.float32, tf.string, tf.int64, tf.bool]), d.shape(0, 3)), [d.tensor(tf.float32, d.shape(0, 2)) for _ in range(d.int(0, 2))]],
-                {"message": "words: ", "first_n": d.pick([-1, 0, 2]), "summarize": d.pick([-1, 0, 3])})
+    return Case(
+        [
+            d.tensor(d.pick([tf.float32, tf.string, tf.int64, tf.bool]), d.shape(0, 3)),
+            [d.tensor(tf.float32, d.shape(0, 2)) for _ in range(d.int(0, 2))],
+        ],
+        {"message": "words: ", "first_n": d.pick([-1, 0, 2]), "summarize": d.pick([-1, 0, 3])},
+    )
 
 
 @op("PrintV2", count=12)
 def print_text(d):
-    return Case([scalar(d.pick([b"", b"words", b"two\nlines"]))], {"output_stream": d.pick(["stderr", "log(info)", "log(warning)", "log(error)"]) if not d.chance(0.2) else "printer", "end": d.pick(["\n", ""])})
+    return Case(
+        [scalar(d.pick([b"", b"words", b"two\nlines"]))],
+        {
+            "output_stream": (
+                d.pick(["stderr", "log(info)", "log(warning)", "log(error)"]) if not d.chance(0.2) else "printer"
+            ),
+            "end": d.pick(["\n", ""]),
+        },
+    )

@@ -66,15 +66,23 @@ class BertEncoder(Transformer):
         lengths = random.integers(self.steps // 2, self.steps + 1, self.batch)
         mask = (np.arange(self.steps) < lengths[:, None]).astype(np.int32)
         places = np.stack([random.choice(length, self.guesses, False) for length in lengths]).astype(np.int32)
-        return {"ids": ids * mask, "mask": mask, "kinds": (np.arange(self.steps) >= lengths[:, None] // 2).astype(np.int32) * mask, "places": places,
-                "masked_words": random.integers(1, self.words, places.shape).astype(np.int32), "next": random.integers(0, 2, self.batch).astype(np.int32)}
+        return {
+            "ids": ids * mask,
+            "mask": mask,
+            "kinds": (np.arange(self.steps) >= lengths[:, None] // 2).astype(np.int32) * mask,
+            "places": places,
+            "masked_words": random.integers(1, self.words, places.shape).astype(np.int32),
+            "next": random.integers(0, 2, self.batch).astype(np.int32),
+        }
 
     def embedded(self, b, feeds):
         with b.scope("embedding"):
             words = b.variable("words", [self.words, self.width], truncated(0.02))
             kinds = b.variable("kinds", [2, self.width], truncated(0.02))
             places = b.variable("places", [self.steps, self.width], truncated(0.02))
-            x = tf.gather(words, feeds["ids"]) + tf.einsum("bsk,kw->bsw", tf.one_hot(feeds["kinds"], 2, dtype=b.dtype), kinds)
+            x = tf.gather(words, feeds["ids"]) + tf.einsum(
+                "bsk,kw->bsw", tf.one_hot(feeds["kinds"], 2, dtype=b.dtype), kinds
+            )
             return dropout(b, self.normed(b, "norm", x + places[: self.steps]), 0.1), words
 
     def encode(self, b, feeds):
@@ -94,7 +102,10 @@ class BertEncoder(Transformer):
         with b.scope("next"):
             following = dense(b, pooled, 2, initial=truncated(0.02))
         with b.scope("masked"):
-            picked = tf.gather(tf.reshape(x, [-1, self.width]), tf.reshape(feeds["places"] + self.steps * tf.range(self.batch)[:, None], [-1]))
+            picked = tf.gather(
+                tf.reshape(x, [-1, self.width]),
+                tf.reshape(feeds["places"] + self.steps * tf.range(self.batch)[:, None], [-1]),
+            )
             picked = self.normed(b, "norm", dense(b, picked, self.width, gelu_erf, truncated(0.02)))
             guesses = tf.matmul(picked, words, transpose_b=True) + b.variable("word_bias", [self.words], normal(0.02))
         return x, following, guesses
@@ -127,7 +138,10 @@ class GptDecoder(Transformer):
         return {"ids": random.integers(0, self.words, (self.batch, self.steps + 1)).astype(np.int32)}
 
     def tables(self, b):
-        return (b.variable("words", [self.words, self.width], normal(0.1)), b.variable("places", [self.steps, self.width], normal(0.05)))
+        return (
+            b.variable("words", [self.words, self.width], normal(0.1)),
+            b.variable("places", [self.steps, self.width], normal(0.05)),
+        )
 
     def layer(self, b, i, x, mask, past=None):
         """The layer's output, and all keys and values so far."""

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What networks are made of: variables with names and seeds, and the layers that several networks use.
 
-A network is built twice over the same variables, for inference and for training; a Builder remembers them. Variables are
-references or resources, as the network asks: graphs of TensorFlow 1 have the former. Every stream of random numbers has a seed.
+A network is built twice over the same variables, for inference and for training; a Builder remembers them. Variables
+are references or resources, as the network asks: graphs of TensorFlow 1 have the former. Every stream of random numbers
+has a seed.
 """
+
 import contextlib
 import math
 
@@ -61,8 +63,13 @@ class Builder:
         def make():
             with v1.name_scope(None):
                 seed = self.seed()
-                return v1.Variable(lambda: initial(shape, seed, self.dtype), trainable=trainable, use_resource=self.resource,
-                                   name=self.name(name), dtype=self.dtype)
+                return v1.Variable(
+                    lambda: initial(shape, seed, self.dtype),
+                    trainable=trainable,
+                    use_resource=self.resource,
+                    name=self.name(name),
+                    dtype=self.dtype,
+                )
         return self.keep(name, make)
 
 
@@ -136,7 +143,9 @@ def batch_norm(b, x, decay=0.9, epsilon=1e-3):
     """Over the last dimension; fused where TensorFlow has the kernel."""
     size = [x.shape[-1]]
     scale, offset = b.variable("gamma", size, near(1.0)), b.variable("beta", size, near(0.0))
-    mean, variance = b.variable("moving_mean", size, near(0.0), False), b.variable("moving_variance", size, near(1.0), False)
+    mean, variance = b.variable("moving_mean", size, near(0.0), False), b.variable(
+        "moving_variance", size, near(1.0), False
+    )
     fused = x.shape.rank == 4 and b.dtype == tf.float32
     if not b.training:
         if fused:
@@ -155,7 +164,9 @@ def batch_norm(b, x, decay=0.9, epsilon=1e-3):
 def layer_norm(b, x, epsilon=1e-5):
     size = [x.shape[-1]]
     mean, variance = tf.nn.moments(x, [-1], keepdims=True)
-    return tf.nn.batch_normalization(x, mean, variance, b.variable("beta", size, near(0.0)), b.variable("gamma", size, near(1.0)), epsilon)
+    return tf.nn.batch_normalization(
+        x, mean, variance, b.variable("beta", size, near(0.0)), b.variable("gamma", size, near(1.0)), epsilon
+    )
 
 
 def dropout(b, x, rate):
@@ -171,7 +182,8 @@ def flatten(x):
 
 
 def adam(rate, beta1=0.9, name="Adam"):
-    """With a larger epsilon than usual: with 1e-8 what rounding left of a gradient that is zero becomes a step as large as any."""
+    """With a larger epsilon than usual: with 1e-8 what rounding left of a gradient that is zero becomes a step as large
+    as any."""
     return v1.train.AdamOptimizer(rate, beta1, epsilon=1e-4, name=name)
 
 

@@ -90,7 +90,8 @@ class VariationalAutoencoder(Network):
 @network("kmeans")
 @dataclasses.dataclass
 class KMeans(Network):
-    """Centres drawn among the points with k-means++, then mini-batches: a centre moves by one over how many points it has seen."""
+    """Centres drawn among the points with k-means++, then mini-batches: a centre moves by one over how many points it
+    has seen."""
     batch: int = 64
     width: int = 16
     centres: int = 8
@@ -99,7 +100,10 @@ class KMeans(Network):
 
     def feeds(self, random):
         places = random.uniform(-4, 4, (self.centres, self.width))
-        return {"points": places[random.integers(0, self.centres, self.batch)] + random.normal(0, 0.5, (self.batch, self.width))}
+        return {
+            "points": places[random.integers(0, self.centres, self.batch)]
+            + random.normal(0, 0.5, (self.batch, self.width))
+        }
 
     @staticmethod
     def distances(points, centres):
@@ -107,17 +111,25 @@ class KMeans(Network):
         return squares - 2 * tf.matmul(points, centres, transpose_b=True) + tf.reduce_sum(tf.square(centres), 1)
 
     def centres_of(self, b):
-        return b.variable("centres", [self.centres, self.width], normal(2.0)), b.variable("counts", [self.centres], near(1.0))
+        return b.variable("centres", [self.centres, self.width], normal(2.0)), b.variable(
+            "counts", [self.centres], near(1.0)
+        )
 
     def infer(self, b, feeds):
         centres, _ = self.centres_of(b)
         distances = self.distances(feeds["points"], centres)
-        return {"nearest": tf.argmin(distances, 1), "distance": tf.reduce_min(distances, 1), "seeds": self.spread(b, feeds["points"])}
+        return {
+            "nearest": tf.argmin(distances, 1),
+            "distance": tf.reduce_min(distances, 1),
+            "seeds": self.spread(b, feeds["points"]),
+        }
 
     def spread(self, b, points):
         """k-means++: each next centre with a probability that grows with its distance from those before."""
         first = tf.random.uniform([1], 0, self.batch, tf.int32, seed=b.seed())
-        draws = tf.random.uniform([self.centres], dtype=b.dtype, seed=b.seed())  # not in the loop: its turns run ahead of one another
+        draws = tf.random.uniform(
+            [self.centres], dtype=b.dtype, seed=b.seed()
+        )  # not in the loop: its turns run ahead of one another
 
         def turn(i, chosen):
             near_ones = tf.reduce_min(tf.maximum(self.distances(points, tf.gather(points, chosen)), 0), 1)
@@ -126,7 +138,9 @@ class KMeans(Network):
             following = tf.reduce_sum(tf.cast(cumulative < at, tf.int32))
             return i + 1, tf.concat([chosen, [tf.minimum(following, self.batch - 1)]], 0)
 
-        return tf.while_loop(lambda i, chosen: i < self.centres, turn, (1, first), (tf.TensorShape([]), tf.TensorShape([None])))[1]
+        return tf.while_loop(
+            lambda i, chosen: i < self.centres, turn, (1, first), (tf.TensorShape([]), tf.TensorShape([None]))
+        )[1]
 
     def train(self, b, feeds):
         points = feeds["points"]
@@ -141,5 +155,7 @@ class KMeans(Network):
             counted = v1.scatter_add(counts, seen, times)
         with tf.control_dependencies([counted]):
             total = tf.gather(counts.read_value(), seen)
-            change = (sums - tf.expand_dims(times, 1) * tf.gather(centres.read_value(), seen)) / tf.expand_dims(total, 1)
+            change = (sums - tf.expand_dims(times, 1) * tf.gather(centres.read_value(), seen)) / tf.expand_dims(
+                total, 1
+            )
         return loss, [v1.scatter_add(centres, seen, change)]

@@ -20,8 +20,11 @@ class UNet(Network):
 
     def feeds(self, random):
         out = self.side - 184
-        return {"x": random.uniform(0, 1, (self.batch, self.side, self.side, 1)), "labels": random.integers(0, 2, (self.batch, out, out)).astype(np.int32),
-                "weights": random.uniform(0.5, 2, (self.batch, out, out))}
+        return {
+            "x": random.uniform(0, 1, (self.batch, self.side, self.side, 1)),
+            "labels": random.integers(0, 2, (self.batch, out, out)).astype(np.int32),
+            "weights": random.uniform(0.5, 2, (self.batch, out, out)),
+        }
 
     def pair(self, b, name, x, channels):
         with b.scope(name):
@@ -52,7 +55,9 @@ class UNet(Network):
         return {"probabilities": tf.nn.softmax(logits), "mask": tf.argmax(logits, 3)}
 
     def loss(self, b, feeds):
-        pixels = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=feeds["labels"], logits=self.logits(b, feeds["x"]))
+        pixels = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=feeds["labels"], logits=self.logits(b, feeds["x"])
+        )
         return tf.reduce_sum(pixels * feeds["weights"]) / tf.reduce_sum(feeds["weights"])
 
     def optimizer(self):
@@ -76,7 +81,9 @@ class DcGan(Network):
     def generate(self, b, z):
         with b.scope("generator"):
             with b.scope("project"):
-                x = tf.reshape(dense(b, z, 4 * 4 * self.base * 8, initial=normal(0.02), bias=False), [-1, 4, 4, self.base * 8])
+                x = tf.reshape(
+                    dense(b, z, 4 * 4 * self.base * 8, initial=normal(0.02), bias=False), [-1, 4, 4, self.base * 8]
+                )
                 x = b.relu(batch_norm(b, x))
             for i, channels in enumerate((4, 2, 1)):
                 with b.scope(f"up{i}"):
@@ -102,10 +109,16 @@ class DcGan(Network):
         real, picture = self.judge(b, feeds["x"]), self.generate(b, z)
         averages = list(b.updates)
         fake = self.judge(b, picture)
-        b.updates = averages  # the judge's are of the real pictures alone: two updates of one variable would have no order
+        b.updates = (
+            averages  # the judge's are of the real pictures alone: two updates of one variable would have no order
+        )
 
         def cost(logits, truth):
-            return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.fill(tf.shape(logits), tf.constant(truth, b.dtype)), logits=logits))
+            return tf.reduce_mean(
+                tf.nn.sigmoid_cross_entropy_with_logits(
+                    labels=tf.fill(tf.shape(logits), tf.constant(truth, b.dtype)), logits=logits
+                )
+            )
 
         losses = {"judge": cost(real, 1.0) + cost(fake, 0.0), "generator": cost(fake, 1.0)}
         pairs = []

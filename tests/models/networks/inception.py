@@ -39,12 +39,25 @@ class InceptionV3(Classifier):
         return max_pool(x, 3, 2)
 
     def mixed5(self, b, x, last):
-        return tf.concat([self.chain(b, "one", x, (64, 1)), self.chain(b, "five", x, (48, 1), (64, 5)),
-                          self.chain(b, "three", x, (64, 1), (96, 3), (96, 3)), self.chain(b, "pool", self.mean(x), (last, 1))], 3)
+        return tf.concat(
+            [
+                self.chain(b, "one", x, (64, 1)),
+                self.chain(b, "five", x, (48, 1), (64, 5)),
+                self.chain(b, "three", x, (64, 1), (96, 3), (96, 3)),
+                self.chain(b, "pool", self.mean(x), (last, 1)),
+            ],
+            3,
+        )
 
     def reduce6(self, b, x):
-        return tf.concat([self.chain(b, "three", x, (384, 3, 2, "VALID")), self.chain(b, "twice", x, (64, 1), (96, 3), (96, 3, 2, "VALID")),
-                          max_pool(x, 3, 2)], 3)
+        return tf.concat(
+            [
+                self.chain(b, "three", x, (384, 3, 2, "VALID")),
+                self.chain(b, "twice", x, (64, 1), (96, 3), (96, 3, 2, "VALID")),
+                max_pool(x, 3, 2),
+            ],
+            3,
+        )
 
     def mixed6(self, b, x, c):
         row, column = (1, 7), (7, 1)
@@ -53,16 +66,29 @@ class InceptionV3(Classifier):
                           self.chain(b, "pool", self.mean(x), (192, 1))], 3)
 
     def reduce7(self, b, x):
-        return tf.concat([self.chain(b, "three", x, (192, 1), (320, 3, 2, "VALID")),
-                          self.chain(b, "seven", x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2, "VALID")), max_pool(x, 3, 2)], 3)
+        return tf.concat(
+            [
+                self.chain(b, "three", x, (192, 1), (320, 3, 2, "VALID")),
+                self.chain(b, "seven", x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2, "VALID")),
+                max_pool(x, 3, 2),
+            ],
+            3,
+        )
 
     def split(self, b, name, x):
         with b.scope(name):
             return tf.concat([self.layer(b, "row", x, 384, (1, 3)), self.layer(b, "column", x, 384, (3, 1))], 3)
 
     def mixed7(self, b, x):
-        return tf.concat([self.chain(b, "one", x, (320, 1)), self.split(b, "split1", self.chain(b, "three", x, (384, 1))),
-                          self.split(b, "split2", self.chain(b, "twice", x, (448, 1), (384, 3))), self.chain(b, "pool", self.mean(x), (192, 1))], 3)
+        return tf.concat(
+            [
+                self.chain(b, "one", x, (320, 1)),
+                self.split(b, "split1", self.chain(b, "three", x, (384, 1))),
+                self.split(b, "split2", self.chain(b, "twice", x, (448, 1), (384, 3))),
+                self.chain(b, "pool", self.mean(x), (192, 1)),
+            ],
+            3,
+        )
 
     def second(self, b, x):
         with b.scope("second"):
@@ -95,7 +121,10 @@ class InceptionV3(Classifier):
 
     def loss(self, b, feeds):
         wanted = tf.one_hot(feeds["labels"], self.classes, 0.9 + 0.1 / self.classes, 0.1 / self.classes, dtype=b.dtype)
-        losses = [tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=wanted, logits=one)) for one in self.both(b, feeds["x"])]
+        losses = [
+            tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=wanted, logits=one))
+            for one in self.both(b, feeds["x"])
+        ]
         return losses[0] + 0.4 * losses[1]
 
     def optimizer(self):

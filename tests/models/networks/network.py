@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a network has to say, and the graph that is made of it.
 
-Nodes of the graph that the runner asks for: the placeholders; `infer/NAME` for each output; `init`; `step`, one step of training;
-`loss`, of that step; `after/VARIABLE`, a variable's value after that step, slots of the optimizer and moving averages too.
+Nodes of the graph that the runner asks for: the placeholders; `infer/NAME` for each output; `init`; `step`, one step of
+training; `loss`, of that step; `after/VARIABLE`, a variable's value after that step, slots of the optimizer and moving
+averages too.
 """
+
 import dataclasses
 
 import numpy as np
@@ -75,7 +77,10 @@ def build(network, dtype=tf.float32, smooth=False, seed=7):
     graph = tf.Graph()
     with graph.as_default():
         v1.set_random_seed(seed)
-        feeds = {name: v1.placeholder(value.dtype if value.dtype != object else tf.string, value.shape, name) for name, value in values.items()}
+        feeds = {
+            name: v1.placeholder(value.dtype if value.dtype != object else tf.string, value.shape, name)
+            for name, value in values.items()
+        }
         b = builder.Builder(network.resource, dtype, smooth)
         outputs = [tf.identity(value, name=f"infer/{name}") for name, value in network.infer(b, feeds).items()]
         b.training = True

@@ -72,7 +72,13 @@ class AlexNet(Classifier):
     about = "99x99 pictures instead of 227, a quarter of the channels"
 
     def logits(self, b, x):
-        layers = ((96, 11, 4, "VALID"), (256, 5, 1, "SAME"), (384, 3, 1, "SAME"), (384, 3, 1, "SAME"), (256, 3, 1, "SAME"))
+        layers = (
+            (96, 11, 4, "VALID"),
+            (256, 5, 1, "SAME"),
+            (384, 3, 1, "SAME"),
+            (384, 3, 1, "SAME"),
+            (256, 3, 1, "SAME"),
+        )
         for i, (channels, window, stride, padding) in enumerate(layers):
             with b.scope(f"conv{i + 1}"):
                 x = b.relu(conv(b, x, self.of(channels), window, stride, padding))
@@ -179,7 +185,15 @@ class MobileNetV2(Classifier):
         with b.scope("first"):
             x = self.normal(b, conv(b, x, self.of(32), 3, 2, bias=False))
         number = 0
-        for expansion, channels, blocks, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+        for expansion, channels, blocks, stride in (
+            (1, 16, 1, 1),
+            (6, 24, 2, 2),
+            (6, 32, 3, 2),
+            (6, 64, 4, 2),
+            (6, 96, 3, 1),
+            (6, 160, 3, 2),
+            (6, 320, 1, 1),
+        ):
             for i in range(blocks):
                 with b.scope(f"block{number}"):
                     x = self.block(b, x, self.of(channels), stride if i == 0 else 1, expansion)

@@ -78,8 +78,19 @@ class KerasModel(LanguageModel):
     def layers(self, dtype):
         import keras
         kind = getattr(keras.layers, self.kind)
-        return [kind(self.width, dtype=dtype, return_sequences=True, return_state=True, go_backwards=i == 1, kernel_initializer=keras.initializers.GlorotUniform(seed=2 * i),
-                     recurrent_initializer=keras.initializers.GlorotUniform(seed=2 * i + 1), name=f"recurrent{i}") for i in range(2)]
+        return [
+            kind(
+                self.width,
+                dtype=dtype,
+                return_sequences=True,
+                return_state=True,
+                go_backwards=i == 1,
+                kernel_initializer=keras.initializers.GlorotUniform(seed=2 * i),
+                recurrent_initializer=keras.initializers.GlorotUniform(seed=2 * i + 1),
+                name=f"recurrent{i}",
+            )
+            for i in range(2)
+        ]
 
     def recur(self, b, x, lengths):
         mask, ends = tf.sequence_mask(lengths, self.steps), []

@@ -23,7 +23,11 @@ class Word2Vec(Network):
     def feeds(self, random):
         # Frequent words have small numbers, as the sampler takes it.
         ids = np.minimum(random.zipf(1.3, (2, self.batch)) - 1, self.words - 1)
-        return {"ids": ids[0].astype(np.int32), "context": ids[1][:, None].astype(np.int64), "asked": random.integers(0, 50, 8).astype(np.int32)}
+        return {
+            "ids": ids[0].astype(np.int32),
+            "context": ids[1][:, None].astype(np.int64),
+            "asked": random.integers(0, 50, 8).astype(np.int32),
+        }
 
     def infer(self, b, feeds):
         vectors = tf.math.l2_normalize(self.vectors(b), 1)
@@ -38,7 +42,9 @@ class Word2Vec(Network):
         weights = b.variable("weights", [self.words, self.width], truncated(self.width ** -0.5))
         biases = b.variable("biases", [self.words], near(0.0))
         seen = tf.nn.embedding_lookup(self.vectors(b), feeds["ids"])
-        return tf.reduce_mean(tf.nn.sampled_softmax_loss(weights, biases, feeds["context"], seen, self.sampled, self.words, seed=b.seed()))
+        return tf.reduce_mean(
+            tf.nn.sampled_softmax_loss(weights, biases, feeds["context"], seen, self.sampled, self.words, seed=b.seed())
+        )
 
     def optimizer(self):
         return v1.train.GradientDescentOptimizer(0.5)
@@ -47,7 +53,8 @@ class Word2Vec(Network):
 @network("wide_and_deep")
 @dataclasses.dataclass
 class WideAndDeep(Network):
-    """Strings hashed into buckets, any number in an example: a wide part stepped by Ftrl, embeddings and dense layers by Adagrad."""
+    """Strings hashed into buckets, any number in an example: a wide part stepped by Ftrl, embeddings and dense layers
+    by Adagrad."""
     batch: int = 32
     buckets: int = 100
     columns: int = 3
@@ -57,16 +64,27 @@ class WideAndDeep(Network):
     resource = False
 
     def feeds(self, random):
-        feeds = {"numbers": random.normal(0, 1, (self.batch, self.numbers)), "labels": random.integers(0, 2, (self.batch, 1)).astype(np.float32)}
+        feeds = {
+            "numbers": random.normal(0, 1, (self.batch, self.numbers)),
+            "labels": random.integers(0, 2, (self.batch, 1)).astype(np.float32),
+        }
         for i in range(self.columns):
             counts = random.integers(1 if i else 0, 4, self.batch)  # the first column may be empty
             at = [(row, place) for row, count in enumerate(counts) for place in range(count)]
             words = [b"word%d" % word for word in random.integers(0, 60, len(at))]
-            feeds.update({f"at{i}": np.array(at, np.int64), f"words{i}": np.array(words, object), f"dims{i}": np.array([self.batch, 4], np.int64)})
+            feeds.update(
+                {
+                    f"at{i}": np.array(at, np.int64),
+                    f"words{i}": np.array(words, object),
+                    f"dims{i}": np.array([self.batch, 4], np.int64),
+                }
+            )
         return feeds
 
     def hashed(self, feeds, i):
-        return tf.SparseTensor(feeds[f"at{i}"], tf.strings.to_hash_bucket_fast(feeds[f"words{i}"], self.buckets), feeds[f"dims{i}"])
+        return tf.SparseTensor(
+            feeds[f"at{i}"], tf.strings.to_hash_bucket_fast(feeds[f"words{i}"], self.buckets), feeds[f"dims{i}"]
+        )
 
     def logits(self, b, feeds):
         wide = b.variable("wide/bias", [1], zeros)
@@ -89,8 +107,12 @@ class WideAndDeep(Network):
         return {"probability": tf.sigmoid(self.logits(b, feeds))}
 
     def train(self, b, feeds):
-        loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=feeds["labels"], logits=self.logits(b, feeds)))
-        optimizers = {"wide": v1.train.FtrlOptimizer(0.1, l1_regularization_strength=0.001, l2_regularization_strength=0.001),
-                      "deep": v1.train.AdagradOptimizer(0.1)}
+        loss = tf.reduce_mean(
+            tf.nn.sigmoid_cross_entropy_with_logits(labels=feeds["labels"], logits=self.logits(b, feeds))
+        )
+        optimizers = {
+            "wide": v1.train.FtrlOptimizer(0.1, l1_regularization_strength=0.001, l2_regularization_strength=0.001),
+            "deep": v1.train.AdagradOptimizer(0.1),
+        }
         parts = {part: [one for one in v1.trainable_variables() if one.op.name.startswith(part)] for part in optimizers}
         return loss, [optimizers[part].minimize(loss, var_list=mine) for part, mine in parts.items()]

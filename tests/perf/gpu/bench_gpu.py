@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenon on a GPU beside PyTorch and beside the card's limits: what `make bench-gpu` runs.
 
-    bench_gpu.py [--quick] [--only NAME]... [--batch N]... [--precision NAME]... [--seconds 2] [--modes ...] [--device /device:GPU:0]
+    bench_gpu.py [--quick] [--only NAME]... [--batch N]... [--precision NAME]... [--seconds 2] [--modes ...] [--device
+    /device:GPU:0]
 
-Trains the networks of OSDI'16's Table 1, ResNet-50, BERT-base and an LSTM (networks.cc; peers.py in PyTorch), with the batch as published
-and with 8 and 1, in float32, TF32 and bfloat16 (Tenon: the float32 graph allowed bfloat16; PyTorch: autocast). Each program runs in a
-process of its own; PyTorch gets Tenon's first weights and batch, and where the first losses differ it is not timed and this program
-fails. Then products of large matrices, launches of chains of tiny kernels, and copies.
+Trains the networks of OSDI'16's Table 1, ResNet-50, BERT-base and an LSTM (networks.cc; peers.py in PyTorch), with the
+batch as published and with 8 and 1, in float32, TF32 and bfloat16 (Tenon: the float32 graph allowed bfloat16; PyTorch:
+autocast). Each program runs in a process of its own; PyTorch gets Tenon's first weights and batch, and where the first
+losses differ it is not timed and this program fails. Then products of large matrices, launches of chains of tiny
+kernels, and copies.
 
-Without PyTorch in --python, Tenon is measured alone, and it says so. --device /device:CPU:0 --tiny tries all of it without a GPU.
-Writes bench_gpu.md (worst ratio first) and bench_gpu.json into --out, again after each network, so that a run that ends early has
-left something.
+Without PyTorch in --python, Tenon is measured alone, and it says so. --device /device:CPU:0 --tiny tries all of it
+without a GPU. Writes bench_gpu.md (worst ratio first) and bench_gpu.json into --out, again after each network, so that
+a run that ends early has left something.
 """
+
 import argparse
 import json
 import math
@@ -38,7 +41,8 @@ class Failed(Exception):
 
 
 def run(command, limit, whole=False):
-    """The objects that the program prints. whole: all that it says is worth telling where it fails, not the last line alone."""
+    """The objects that the program prints. whole: all that it says is worth telling where it fails, not the last line
+    alone."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
@@ -60,13 +64,25 @@ class Bench:
 
     def tenon(self, what, *more):
         o = self.options
-        command = [str(o.build / "bin/gpu_bench"), what, "--device", o.device, "--seconds", str(o.seconds), *shlex.split(o.tenon), *map(str, more)]
+        command = [
+            str(o.build / "bin/gpu_bench"),
+            what,
+            "--device",
+            o.device,
+            "--seconds",
+            str(o.seconds),
+            *shlex.split(o.tenon),
+            *map(str, more),
+        ]
         return run(command, o.limit, whole=True)
 
     def torch(self, what, *more):
         o = self.options
         device = "cpu" if self.cpu or o.torch_cpu else "cuda"
-        return run([o.python, str(HERE / "peers.py"), what, "--device", device, "--seconds", str(o.seconds), *map(str, more)], o.limit)
+        return run(
+            [o.python, str(HERE / "peers.py"), what, "--device", device, "--seconds", str(o.seconds), *map(str, more)],
+            o.limit,
+        )
 
     def attempt(self, what, side, *more):
         """What the side says; nothing where it failed, which is told."""
@@ -84,10 +100,14 @@ class Bench:
         try:
             self.found["device"] = self.tenon("device")[0]
         except FileNotFoundError:
-            sys.exit(f"bench_gpu.py: {self.options.build} has no bin/gpu_bench: build the target gpu_bench, and bring the folder along")
+            sys.exit(
+                f"bench_gpu.py: {self.options.build} has no bin/gpu_bench: build the target gpu_bench, and bring the folder along"
+            )
         except Failed as failure:
-            sys.exit(f"bench_gpu.py: {failure}\n{self.options.device} must be there: see `tenon devices` for what it lacks, or try this with "
-                     "--device /device:CPU:0 --tiny")
+            sys.exit(
+                f"bench_gpu.py: {failure}\n{self.options.device} must be there: see `tenon devices` for what it lacks, or try this with "
+                "--device /device:CPU:0 --tiny"
+            )
         plugin, wished = self.found["device"]["plugin"], self.options.plugin
         if wished and not self.cpu and not self.options.tenon and plugin != wished:
             sys.exit(f"bench_gpu.py: {self.options.device} is {plugin}'s and {wished} was asked for")
@@ -102,10 +122,22 @@ class Bench:
         self.found["driver"] = self.ask_driver()
 
     def ask_driver(self):
-        names = ("name", "driver_version", "clocks.max.sm", "clocks.max.memory", "pcie.link.gen.max", "pcie.link.width.max", "power.limit")
+        names = (
+            "name",
+            "driver_version",
+            "clocks.max.sm",
+            "clocks.max.memory",
+            "pcie.link.gen.max",
+            "pcie.link.width.max",
+            "power.limit",
+        )
         if self.cpu or not shutil.which("nvidia-smi"):
             return {}
-        done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits", "--id=0"], capture_output=True, text=True)
+        done = subprocess.run(
+            ["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits", "--id=0"],
+            capture_output=True,
+            text=True,
+        )
         return dict(zip(names, (one.strip() for one in done.stdout.split(",")))) if done.returncode == 0 else {}
 
     # ---- Training ----
@@ -114,7 +146,9 @@ class Bench:
         for network in self.tenon_networks():
             name = network["network"]
             size = network["tiny" if self.options.tiny else "published"]
-            batches = self.options.batch or ([size["batch"]] if self.options.quick or self.options.tiny else [size["batch"], *SMALL])
+            batches = self.options.batch or (
+                [size["batch"]] if self.options.quick or self.options.tiny else [size["batch"], *SMALL]
+            )
             for batch in batches:
                 self.train(network, batch)
                 self.write()
@@ -140,15 +174,42 @@ class Bench:
         ours = self.attempt(f"{label}, Tenon", self.tenon, "train", "--network", name, "--precision", precision, *size)
         if not ours:
             return
-        row = {"network": name, "about": network["about"], "batch": batch, "precision": precision, "tenon": ours[0], "torch": {}}
+        row = {
+            "network": name,
+            "about": network["about"],
+            "batch": batch,
+            "precision": precision,
+            "tenon": ours[0],
+            "torch": {},
+        }
         self.training.append(row)
         self.tell("Tenon", ours[0])
         tolerance = TOLERANCES[precision]
         for mode, layout in self.ways(network) if self.has_torch else ():
             column = mode if layout == "channels_last" else f"{mode}, channels first"
-            theirs = self.attempt(f"{label}, PyTorch {column}", self.torch, "train", "--network", name, "--folder", folder, "--mode", mode, "--layout", layout,
-                                  "--precision", precision, "--optimizer", network["optimizer"], "--rate", network["rate"], "--tolerance", tolerance,
-                                  "--losses", json.dumps(ours[0]["losses"]))
+            theirs = self.attempt(
+                f"{label}, PyTorch {column}",
+                self.torch,
+                "train",
+                "--network",
+                name,
+                "--folder",
+                folder,
+                "--mode",
+                mode,
+                "--layout",
+                layout,
+                "--precision",
+                precision,
+                "--optimizer",
+                network["optimizer"],
+                "--rate",
+                network["rate"],
+                "--tolerance",
+                tolerance,
+                "--losses",
+                json.dumps(ours[0]["losses"]),
+            )
             if theirs:
                 row["torch"][column] = theirs[0]
                 self.tell(f"PyTorch {column}", theirs[0])
@@ -163,7 +224,9 @@ class Bench:
     @staticmethod
     def tell(who, measured):
         losses = " ".join(f"{one:.6g}" for one in measured["losses"])
-        print(f"  {who}: {measured['median_ms']:.4g} ms (least {measured['least_ms']:.4g}); losses {losses}", flush=True)
+        print(
+            f"  {who}: {measured['median_ms']:.4g} ms (least {measured['least_ms']:.4g}); losses {losses}", flush=True
+        )
 
     # ---- Limits ----
 
@@ -239,7 +302,9 @@ class Report:
         device, card, driver = self.found.get("device", {}), self.found.get("card", {}), self.found.get("driver", {})
         yield "# bench-gpu"
         yield ""
-        yield f"{device.get('model')} ({device.get('plugin')}), {device.get('memory_bytes', 0) / 2**30:.0f} GiB. " + spelled(driver)
+        yield f"{device.get('model')} ({device.get('plugin')}), {device.get('memory_bytes', 0) / 2**30:.0f} GiB. " + spelled(
+            driver
+        )
         yield ""
         if "problem" in card:
             yield f"PyTorch was left out: {card['problem']}"
@@ -263,15 +328,29 @@ class Report:
         columns = list(dict.fromkeys(column for row in rows for column in row["torch"]))
         yield "## Training steps"
         yield ""
-        yield ("Milliseconds a step, medians, worst first. Ratio: the fastest compiled PyTorch's time over Tenon's; goal 1, and "
-               f"{SMALL_GOAL} where the batch is 8 or less. Peak: share of the products' rate below. Elsewhere: nodes that the step runs on another device.")
+        yield (
+            "Milliseconds a step, medians, worst first. Ratio: the fastest compiled PyTorch's time over Tenon's; goal 1, and "
+            f"{SMALL_GOAL} where the batch is 8 or less. Peak: share of the products' rate below. Elsewhere: nodes that the step runs on another device."
+        )
         yield ""
 
         def order(row):
             ratio = self.ratio(row)
             return ratio / self.goal(row) if ratio is not None else math.inf
-        heads = ["network", "batch", "precision", "Tenon", *(f"PyTorch {column}" for column in columns), "ratio", "goal", "peak", "memory: Tenon",
-                 "PyTorch", "captured launches", "elsewhere"]
+        heads = [
+            "network",
+            "batch",
+            "precision",
+            "Tenon",
+            *(f"PyTorch {column}" for column in columns),
+            "ratio",
+            "goal",
+            "peak",
+            "memory: Tenon",
+            "PyTorch",
+            "captured launches",
+            "elsewhere",
+        ]
         yield from table(heads, (self.training_row(row, columns) for row in sorted(rows, key=order)))
         ratios = [ratio for ratio in map(self.ratio, rows) if ratio is not None]
         if ratios:
@@ -292,10 +371,20 @@ class Report:
         elsewhere = ", ".join(f"{one['count']} {one['op']}" for one in ours["elsewhere"])
         if ours["moves"]:
             elsewhere += f"; {len(ours['moves'])} values cross"
-        return [row["network"], str(row["batch"]), row["precision"], number(ours["median_ms"], 4),
-                *(number(row["torch"][column]["median_ms"], 4) if column in row["torch"] else "" for column in columns),
-                number(self.ratio(row)), number(self.goal(row)), f"{100 * rate / peak:.0f} %" if peak else "", f"{ours['device_peak_bytes'] / 2**20:.0f} MiB",
-                f"{min(memory) / 2**20:.0f} MiB" if memory else "", number(ours["captured_launches_a_step"]), elsewhere or "none"]
+        return [
+            row["network"],
+            str(row["batch"]),
+            row["precision"],
+            number(ours["median_ms"], 4),
+            *(number(row["torch"][column]["median_ms"], 4) if column in row["torch"] else "" for column in columns),
+            number(self.ratio(row)),
+            number(self.goal(row)),
+            f"{100 * rate / peak:.0f} %" if peak else "",
+            f"{ours['device_peak_bytes'] / 2**20:.0f} MiB",
+            f"{min(memory) / 2**20:.0f} MiB" if memory else "",
+            number(ours["captured_launches_a_step"]),
+            elsewhere or "none",
+        ]
 
     def products(self):
         found = self.found.get("products")
@@ -304,9 +393,19 @@ class Report:
         yield "## Products of square matrices"
         yield ""
         theirs = {one["precision"]: one["tflops"] for one in found["torch"]}
-        yield from table(["precision", "side", "Tenon, TFLOP/s", "PyTorch", "Tenon over PyTorch"],
-                         ([one["precision"], str(one["side"]), number(one["tflops"]), number(theirs.get(one["precision"])),
-                           number(one["tflops"] / theirs[one["precision"]]) if one["precision"] in theirs else ""] for one in found["tenon"]))
+        yield from table(
+            ["precision", "side", "Tenon, TFLOP/s", "PyTorch", "Tenon over PyTorch"],
+            (
+                [
+                    one["precision"],
+                    str(one["side"]),
+                    number(one["tflops"]),
+                    number(theirs.get(one["precision"])),
+                    number(one["tflops"] / theirs[one["precision"]]) if one["precision"] in theirs else "",
+                ]
+                for one in found["tenon"]
+            ),
+        )
 
     def launches(self):
         found = self.found.get("launches")
@@ -314,15 +413,28 @@ class Report:
             return
         yield "## Launches"
         yield ""
-        yield ("A chain of tiny kernels that nothing fuses, microseconds: a step, a node, and what the calling thread itself worked in a step (some of it "
-               f"waiting). Goal: a captured step is launched in less than {LAUNCH_GOAL_US} us whatever its size. What PyTorch's captured chain takes is the "
-               "device's own time and one launch; the chain of 1 shows the launch and the wait from above.")
+        yield (
+            "A chain of tiny kernels that nothing fuses, microseconds: a step, a node, and what the calling thread itself worked in a step (some of it "
+            f"waiting). Goal: a captured step is launched in less than {LAUNCH_GOAL_US} us whatever its size. What PyTorch's captured chain takes is the "
+            "device's own time and one launch; the chain of 1 shows the launch and the wait from above."
+        )
         yield ""
         both = [("Tenon, captured" if one["capture"] else "Tenon, one by one", one) for one in found["tenon"]]
         both += [(f"PyTorch {one['mode']}", one) for one in found["torch"]]
-        yield from table(["nodes", "who", "a step", "a node", "the thread", "captured launches"],
-                         ([str(one["nodes"]), who, number(1e3 * one["median_ms"], 4), number(one["us_a_node"]), number(1e3 * one["thread_ms"]),
-                           number(one.get("captured_launches_a_step"))] for who, one in sorted(both, key=lambda pair: (pair[1]["nodes"], pair[0]))))
+        yield from table(
+            ["nodes", "who", "a step", "a node", "the thread", "captured launches"],
+            (
+                [
+                    str(one["nodes"]),
+                    who,
+                    number(1e3 * one["median_ms"], 4),
+                    number(one["us_a_node"]),
+                    number(1e3 * one["thread_ms"]),
+                    number(one.get("captured_launches_a_step")),
+                ]
+                for who, one in sorted(both, key=lambda pair: (pair[1]["nodes"], pair[0]))
+            ),
+        )
 
     def copies(self):
         found = self.found.get("copies")
@@ -336,11 +448,33 @@ class Report:
                + (f"; the card's memory has {limit:.0f} GB/s by its clock." if limit else "."))
         yield ""
         theirs = {one["bytes"]: one for one in found["torch"]}
-        names = ["to_device_pageable_gbs", "to_device_pinned_gbs", "from_device_pageable_gbs", "from_device_pinned_gbs", "on_device_gbs"]
+        names = [
+            "to_device_pageable_gbs",
+            "to_device_pinned_gbs",
+            "from_device_pageable_gbs",
+            "from_device_pinned_gbs",
+            "on_device_gbs",
+        ]
         ours = ["to_device_gbs", "to_device_pinned_gbs", "from_device_gbs", "from_device_pinned_gbs", "on_device_gbs"]
-        heads = ["bytes", *(f"{who}{head}" for who in ("Tenon: ", "PyTorch: ") for head in ("to, pageable", "to, pinned", "from, pageable", "from, pinned", "on"))]
-        yield from table(heads, ([str(one["bytes"]), *(number(one.get(name)) for name in ours),
-                                  *(number(theirs.get(one["bytes"], {}).get(name)) for name in names)] for one in found["tenon"]))
+        heads = [
+            "bytes",
+            *(
+                f"{who}{head}"
+                for who in ("Tenon: ", "PyTorch: ")
+                for head in ("to, pageable", "to, pinned", "from, pageable", "from, pinned", "on")
+            ),
+        ]
+        yield from table(
+            heads,
+            (
+                [
+                    str(one["bytes"]),
+                    *(number(one.get(name)) for name in ours),
+                    *(number(theirs.get(one["bytes"], {}).get(name)) for name in names),
+                ]
+                for one in found["tenon"]
+            ),
+        )
 
 
 def parse(arguments):
@@ -350,16 +484,41 @@ def parse(arguments):
     parser.add_argument("--python", default=sys.executable, help="a Python with torch and numpy")
     parser.add_argument("--out", type=pathlib.Path, help="a folder (default: bench_gpu in the build)")
     parser.add_argument("--device", default="/device:GPU:0", help="Tenon's; a CPU is compared with PyTorch on the CPU")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this network, or products, launches or copies; may be repeated")
-    parser.add_argument("--batch", action="append", default=[], type=int, metavar="N", help="instead of the published one, 8 and 1; may be repeated")
-    parser.add_argument("--precision", action="append", default=[], choices=PRECISIONS, help="may be repeated (default: all)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="this network, or products, launches or copies; may be repeated",
+    )
+    parser.add_argument(
+        "--batch",
+        action="append",
+        default=[],
+        type=int,
+        metavar="N",
+        help="instead of the published one, 8 and 1; may be repeated",
+    )
+    parser.add_argument(
+        "--precision", action="append", default=[], choices=PRECISIONS, help="may be repeated (default: all)"
+    )
     parser.add_argument("--modes", nargs="+", choices=MODES, help="of PyTorch (default: all that the device has)")
     parser.add_argument("--seconds", type=float, help="of each timing (default: 2; quick: 0.5)")
-    parser.add_argument("--quick", action="store_true", help="the published batch alone, strict and bfloat16, eager and compiled")
+    parser.add_argument(
+        "--quick", action="store_true", help="the published batch alone, strict and bfloat16, eager and compiled"
+    )
     parser.add_argument("--tiny", action="store_true", help="tiny networks, to try all of this on a CPU")
-    parser.add_argument("--limit", type=float, default=900, help="seconds that one program may take (default: %(default)s)")
-    parser.add_argument("--tenon", default="", metavar="FLAGS", help="more flags for gpu_bench, such as --tenon='--no-capture'")
-    parser.add_argument("--torch-cpu", action="store_true", help="PyTorch on the CPU whatever Tenon's device is: compares losses, not times")
+    parser.add_argument(
+        "--limit", type=float, default=900, help="seconds that one program may take (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--tenon", default="", metavar="FLAGS", help="more flags for gpu_bench, such as --tenon='--no-capture'"
+    )
+    parser.add_argument(
+        "--torch-cpu",
+        action="store_true",
+        help="PyTorch on the CPU whatever Tenon's device is: compares losses, not times",
+    )
     parser.add_argument("--no-torch", action="store_true", help="Tenon alone")
     options = parser.parse_args(arguments)
     options.seconds = options.seconds or (0.5 if options.quick else 2)

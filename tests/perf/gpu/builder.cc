@@ -33,7 +33,8 @@ Output Builder::Part(std::string_view name, host::Result<Tensor> value) {
   const DType dtype = value->dtype();
   const Shape shape = value->shape();
   part.fed = graph_.Placeholder(part.name + "/fed", dtype, shape);
-  const Output handle = graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", "batch/" + part.name}}, name);
+  const Output handle =
+      graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", "batch/" + part.name}}, name);
   part.assign = graph_.AddNode("AssignVariableOp", {handle, part.fed}, {{"dtype", dtype}});
   network_.batch_.push_back(std::move(part));
   return graph_.Op("ReadVariableOp", {handle}, {{"dtype", dtype}});
@@ -53,11 +54,14 @@ Output Builder::Integers(std::string_view name, const Shape& shape, int64_t end)
   return Given(name, values, shape);
 }
 
-Output Builder::Given(std::string_view name, const std::vector<int64_t>& values, const Shape& shape) { return Part(name, Tensor::From(values, shape)); }
+Output Builder::Given(std::string_view name, const std::vector<int64_t>& values, const Shape& shape) {
+  return Part(name, Tensor::From(values, shape));
+}
 
 Output Builder::Conv(const std::string& name, Output x, int64_t filters, const Window& window, bool bias) {
   const int64_t inputs = Last(x);
-  const Output kernel = Weight(name + "/kernel", {window.size, window.size, inputs, filters}, Initializer::He(window.size * window.size * inputs));
+  const Output kernel = Weight(name + "/kernel", {window.size, window.size, inputs, filters},
+                               Initializer::He(window.size * window.size * inputs));
   Attrs attrs = {{"strides", {1, window.stride, window.stride, 1}}, {"padding", window.pad > 0 ? "EXPLICIT" : "VALID"}};
   const int64_t p = window.pad;
   if (p > 0) attrs.push_back({"explicit_paddings", {0, 0, p, p, p, p, 0, 0}});
@@ -77,11 +81,13 @@ Output Builder::BatchNorm(const std::string& name, Output x) {
   const Output offset = Weight(name + "/offset", channels, Initializer::Constant(0));
   const train::Variable& mean = model_.State(name + "/mean", channels, 0);
   const train::Variable& variance = model_.State(name + "/variance", channels, 1);
-  const Operation normal = graph_.AddNode("FusedBatchNormV3", {x, scale, offset, mean.value, variance.value},
-                                          {{"epsilon", 1e-5f}, {"exponential_avg_factor", 0.1f}, {"is_training", true}}, name);
+  const Operation normal =
+      graph_.AddNode("FusedBatchNormV3", {x, scale, offset, mean.value, variance.value},
+                     {{"epsilon", 1e-5f}, {"exponential_avg_factor", 0.1f}, {"is_training", true}}, name);
   for (int32_t i : {1, 2}) {
     const train::Variable& average = i == 1 ? mean : variance;
-    network_.averages_.push_back(graph_.AddNode("AssignVariableOp", {average.handle, normal.output(i)}, {{"dtype", average.dtype}}));
+    network_.averages_.push_back(
+        graph_.AddNode("AssignVariableOp", {average.handle, normal.output(i)}, {{"dtype", average.dtype}}));
   }
   return normal.output(0);
 }
@@ -93,7 +99,8 @@ Output Builder::MaxPool(Output x, int64_t size, int64_t stride, const char* padd
 Output Builder::Dense(const std::string& name, Output x, int64_t units, float deviation) {
   const int64_t inputs = Last(x);
   Count(x.shape().element_count() * units, x);
-  return model_.Dense(name, x, inputs, units, deviation > 0 ? Initializer::TruncatedNormal(deviation) : Initializer::He(inputs));
+  return model_.Dense(name, x, inputs, units,
+                      deviation > 0 ? Initializer::TruncatedNormal(deviation) : Initializer::He(inputs));
 }
 
 Output Builder::LayerNorm(const std::string& name, Output x) {
@@ -127,6 +134,8 @@ Output Builder::Product(Output a, Output b, bool transpose) {
   if (right.size() == 2) return Op("MatMul", {a, b}, {{"transpose_b", transpose}});
   return Op("BatchMatMulV2", {a, b}, {{"adj_y", transpose}});
 }
-Output Builder::Mean(Output x, const std::vector<int64_t>& axes, bool keep) { return Op("Mean", {x, List(axes)}, {{"keep_dims", keep}}); }
+Output Builder::Mean(Output x, const std::vector<int64_t>& axes, bool keep) {
+  return Op("Mean", {x, List(axes)}, {{"keep_dims", keep}});
+}
 
 }  // namespace tenon::perf

@@ -56,10 +56,14 @@ class Builder {
   // deviation 0: He's.
   host::Output Dense(const std::string& name, host::Output x, int64_t units, float deviation = 0);
   host::Output LayerNorm(const std::string& name, host::Output x);  // over the last dimension
-  host::Output CrossEntropy(host::Output logits, host::Output labels) { return train::SparseSoftmaxLoss(graph_, logits, labels); }
+  host::Output CrossEntropy(host::Output logits, host::Output labels) {
+    return train::SparseSoftmaxLoss(graph_, logits, labels);
+  }
 
   // ---- Single ops ----
-  host::Output Op(std::string_view op, const std::vector<host::Output>& inputs, const host::Attrs& attrs = {}) { return graph_.Op(op, inputs, attrs); }
+  host::Output Op(std::string_view op, const std::vector<host::Output>& inputs, const host::Attrs& attrs = {}) {
+    return graph_.Op(op, inputs, attrs);
+  }
   host::Output Relu(host::Output x) { return Op("Relu", {x}); }
   host::Output Add(host::Output a, host::Output b) { return Op("AddV2", {a, b}); }
   host::Output Mul(host::Output a, host::Output b) { return Op("Mul", {a, b}); }

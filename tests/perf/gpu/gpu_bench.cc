@@ -37,7 +37,8 @@ struct Flags {
 void AddFlags(CLI::App& command, Flags& flags) {
   flags.runtime.AddTo(command);
   flags.session.AddTo(command);
-  command.add_option("--seconds", flags.seconds, "Of each timing, besides warming up; 0: nothing is timed")->capture_default_str();
+  command.add_option("--seconds", flags.seconds, "Of each timing, besides warming up; 0: nothing is timed")
+      ->capture_default_str();
 }
 
 void AddTraining(CLI::App& command, Flags& flags) {
@@ -49,13 +50,16 @@ void AddTraining(CLI::App& command, Flags& flags) {
   command.add_option("--layers", flags.size.layers, "Of an encoder");
   command.add_option("--shrink", flags.size.shrink, "Divide all widths by this");
   command.add_flag("--tiny", flags.tiny, "What is not given is tiny, not as published");
-  command.add_option("--losses", flags.training.losses, "Steps whose losses are printed, before any is timed")->capture_default_str();
+  command.add_option("--losses", flags.training.losses, "Steps whose losses are printed, before any is timed")
+      ->capture_default_str();
   command.add_option("--folder", flags.training.folder, "Write the first weights and the batch there, as .npy");
 }
 
 Result<Bench> MakeBench(const Runtime& runtime, const Flags& flags) {
   TENON_TRY_ASSIGN(host::SessionOptions session, flags.session.Options());
-  if (session.device.empty()) return Status(Code::kInvalidArgument, "--device is missing: /device:GPU:0, or /device:CPU:0 to try it without a GPU");
+  if (session.device.empty())
+    return Status(Code::kInvalidArgument,
+                  "--device is missing: /device:GPU:0, or /device:CPU:0 to try it without a GPU");
   TENON_TRY(FindDevice(runtime, session.device).status());
   return Bench{runtime, std::move(session), flags.seconds};
 }
@@ -92,14 +96,17 @@ Status CheckNetwork(const Bench& bench, const NetworkKind& kind) {
   TENON_TRY(Print(trained));
   const double first = trained->at("losses").front(), last = trained->at("losses").back();
   if (std::isfinite(last) && last < 0.99 * first) return Status();
-  return Status(Code::kInternal, std::string(kind.name) + ": the loss was " + std::to_string(first) + " and after forty steps on the same batch is " +
-                                     std::to_string(last) + "; it must fall");
+  return Status(Code::kInternal, std::string(kind.name) + ": the loss was " + std::to_string(first) +
+                                     " and after forty steps on the same batch is " + std::to_string(last) +
+                                     "; it must fall");
 }
 
 Status CheckRate(const Result<Json>& measured, const char* rate) {
   TENON_TRY(Print(measured));
   const double value = measured->at(rate);
-  return std::isfinite(value) && value > 0 ? Status() : Status(Code::kInternal, std::string(rate) + " is " + std::to_string(value));
+  return std::isfinite(value) && value > 0
+             ? Status()
+             : Status(Code::kInternal, std::string(rate) + " is " + std::to_string(value));
 }
 
 Status Check(Bench bench) {
@@ -112,11 +119,15 @@ Status Check(Bench bench) {
 
 Json NetworkJson(const NetworkKind& kind) {
   const auto size = [](const Size& s) {
-    return Json{{"batch", s.batch}, {"side", s.side}, {"steps", s.steps}, {"words", s.words}, {"layers", s.layers}, {"shrink", s.shrink}};
+    return Json{{"batch", s.batch}, {"side", s.side},     {"steps", s.steps},
+                {"words", s.words}, {"layers", s.layers}, {"shrink", s.shrink}};
   };
   using Kind = train::OptimizerOptions::Kind;
-  const char* optimizer = kind.optimizer == Kind::kAdam ? "adam" : kind.optimizer == Kind::kMomentum ? "momentum" : "sgd";
-  return {{"what", "network"}, {"network", kind.name}, {"about", kind.what}, {"optimizer", optimizer}, {"rate", kind.rate}, {"published", size(kind.published)},
+  const char* optimizer = kind.optimizer == Kind::kAdam       ? "adam"
+                          : kind.optimizer == Kind::kMomentum ? "momentum"
+                                                              : "sgd";
+  return {{"what", "network"},      {"network", kind.name}, {"about", kind.what},
+          {"optimizer", optimizer}, {"rate", kind.rate},    {"published", size(kind.published)},
           {"tiny", size(kind.tiny)}};
 }
 
@@ -134,15 +145,19 @@ const Command kCommands[] = {
        TENON_TRY(device.status());
        return Print(DeviceJson(*device));
      }},
-    {"train", "Steps of a network's training", [](const Bench& bench, const Flags& flags) { return Print(Train(bench, flags)); }},
-    {"products", "Products of large matrices", [](const Bench& bench, const Flags& flags) { return Print(MeasureProducts(bench, flags.side, flags.count)); }},
-    {"launches", "Steps of chains of tiny kernels, captured and not", [](const Bench& bench, const Flags& flags) { return Launches(bench, flags); }},
+    {"train", "Steps of a network's training",
+     [](const Bench& bench, const Flags& flags) { return Print(Train(bench, flags)); }},
+    {"products", "Products of large matrices",
+     [](const Bench& bench, const Flags& flags) { return Print(MeasureProducts(bench, flags.side, flags.count)); }},
+    {"launches", "Steps of chains of tiny kernels, captured and not",
+     [](const Bench& bench, const Flags& flags) { return Launches(bench, flags); }},
     {"copies", "Copies to, from and on the device",
      [](const Bench& bench, const Flags& flags) {
        for (const int64_t bytes : flags.bytes) TENON_TRY(Print(MeasureCopies(bench, bytes)));
        return Status();
      }},
-    {"check", "Everything at tiny sizes; fails where a loss does not fall", [](const Bench& bench, const Flags&) { return Check(bench); }},
+    {"check", "Everything at tiny sizes; fails where a loss does not fall",
+     [](const Bench& bench, const Flags&) { return Check(bench); }},
 };
 
 Status Run(const Command& command, const Flags& flags) {
@@ -167,11 +182,16 @@ int Main(int argc, char** argv) {
     if (name == "train") AddTraining(*added, flags);
     if (name == "products") {
       added->add_option("--side", flags.side, "Of a matrix")->capture_default_str()->check(CLI::PositiveNumber);
-      added->add_option("--count", flags.count, "Products of a step")->capture_default_str()->check(CLI::PositiveNumber);
+      added->add_option("--count", flags.count, "Products of a step")
+          ->capture_default_str()
+          ->check(CLI::PositiveNumber);
     }
-    if (name == "launches") added->add_option("--nodes", flags.nodes, "Of a chain")->capture_default_str()->check(CLI::PositiveNumber);
+    if (name == "launches")
+      added->add_option("--nodes", flags.nodes, "Of a chain")->capture_default_str()->check(CLI::PositiveNumber);
     if (name == "copies") {
-      added->add_option("--bytes", flags.bytes, "Of a copy, four or more")->capture_default_str()->check(CLI::Range(int64_t{4}, int64_t{1} << 40));
+      added->add_option("--bytes", flags.bytes, "Of a copy, four or more")
+          ->capture_default_str()
+          ->check(CLI::Range(int64_t{4}, int64_t{1} << 40));
     }
     added->callback([&] { status = Run(command, flags); });
   }

@@ -92,13 +92,16 @@ void Put(Json* out, const Timing& timing) {
 }
 
 const char* NameOf(host::Precision precision) {
-  return precision == host::Precision::kStrict ? "strict" : precision == host::Precision::kAllowTf32 ? "tf32" : "bfloat16";
+  return precision == host::Precision::kStrict      ? "strict"
+         : precision == host::Precision::kAllowTf32 ? "tf32"
+                                                    : "bfloat16";
 }
 
 // A step whose one fetch stays on the device.
 class DeviceStep {
  public:
-  static Result<DeviceStep> Prepare(const Bench& bench, const Session& session, const Output& fetch, const std::vector<Name>& targets = {}) {
+  static Result<DeviceStep> Prepare(const Bench& bench, const Session& session, const Output& fetch,
+                                    const std::vector<Name>& targets = {}) {
     TENON_TRY_ASSIGN(Callable callable, session.Prepare({}, {fetch}, targets, {}, {bench.session.device}));
     return DeviceStep(session, std::move(callable));
   }
@@ -139,9 +142,11 @@ struct Numbers {
   Numbers(Graph& graph, const std::string& name, const Shape& shape, float deviation) {
     handle = graph.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", shape}, {"shared_name", name}}, name);
     const std::vector<int64_t> dims = shape.dims();
-    const Output normal = graph.Op("RandomStandardNormal", {graph.Const(dims, {static_cast<int64_t>(dims.size())})},
-                                   {{"dtype", DType::kFloat}, {"seed", 7}, {"seed2", static_cast<int64_t>(name.size())}});
-    assign = graph.AddNode("AssignVariableOp", {handle, graph.Op("Mul", {normal, graph.Const(deviation)})}, {{"dtype", DType::kFloat}});
+    const Output normal =
+        graph.Op("RandomStandardNormal", {graph.Const(dims, {static_cast<int64_t>(dims.size())})},
+                 {{"dtype", DType::kFloat}, {"seed", 7}, {"seed2", static_cast<int64_t>(name.size())}});
+    assign = graph.AddNode("AssignVariableOp", {handle, graph.Op("Mul", {normal, graph.Const(deviation)})},
+                           {{"dtype", DType::kFloat}});
     value = graph.Op("ReadVariableOp", {handle}, {{"dtype", DType::kFloat}});
   }
   Output handle, value;
@@ -160,7 +165,8 @@ Status Export(const Session& session, const Network& network, const std::string&
     TENON_TRY_ASSIGN(const std::vector<Tensor> value, session.Run({}, {variable->value}));
     TENON_TRY(data::WriteNpy(FileName(folder, "weight/" + variable->name), value[0]));
   }
-  for (const BatchPart& part : network.batch()) TENON_TRY(data::WriteNpy(FileName(folder, "batch/" + part.name), part.value));
+  for (const BatchPart& part : network.batch())
+    TENON_TRY(data::WriteNpy(FileName(folder, "batch/" + part.name), part.value));
   return Status();
 }
 
@@ -174,8 +180,8 @@ Result<Json> Losses(const DeviceStep& step, int64_t count) {
   return losses;
 }
 
-// Of the nodes that the steps before ran: how many on which device, which values cross from one to another, and by op those that
-// run elsewhere than wished.
+// Of the nodes that the steps before ran: how many on which device, which values cross from one to another, and by op
+// those that run elsewhere than wished.
 Status PutPlaces(const Callable& callable, const std::string& device, Json* out) {
   TENON_TRY_ASSIGN(const std::string text, callable.Explain());
   std::map<std::string, int64_t> places;
@@ -188,7 +194,8 @@ Status PutPlaces(const Callable& callable, const std::string& device, Json* out)
     if (runs == "compiled") ++compiled;
     if (node.contains("moves_from")) {
       // A fetch that stays is copied to where it is its reader's: that crosses nothing.
-      if (node.value("moves_from", "") != at) moves.push_back({{"value", node.value("name", "")}, {"from", node.value("moves_from", "")}, {"to", at}});
+      if (node.value("moves_from", "") != at)
+        moves.push_back({{"value", node.value("name", "")}, {"from", node.value("moves_from", "")}, {"to", at}});
       continue;
     }
     ++places[at];
@@ -201,7 +208,8 @@ Status PutPlaces(const Callable& callable, const std::string& device, Json* out)
   (*out)["compiled"] = compiled;
   (*out)["moves"] = std::move(moves);
   Json& list = (*out)["elsewhere"] = Json::array();
-  for (const auto& [op, found] : elsewhere) list.push_back({{"op", op}, {"count", found.first}, {"example", found.second}});
+  for (const auto& [op, found] : elsewhere)
+    list.push_back({{"op", op}, {"count", found.first}, {"example", found.second}});
   return Status();
 }
 
@@ -236,7 +244,10 @@ Result<Json> MeasureTraining(const Bench& bench, const NetworkKind& kind, const 
   TENON_TRY(network.Begin(session));
   if (!run.folder.empty()) TENON_TRY(Export(session, network, run.folder));
   TENON_TRY_ASSIGN(const DeviceStep step, DeviceStep::Prepare(bench, session, network.loss(), {network.update()}));
-  Json out = {{"what", "training"}, {"network", kind.name}, {"batch", network.size().batch}, {"precision", NameOf(bench.session.precision)}};
+  Json out = {{"what", "training"},
+              {"network", kind.name},
+              {"batch", network.size().batch},
+              {"precision", NameOf(bench.session.precision)}};
   out["parameters"] = network.model().parameter_count();
   out["flop"] = network.flop();
   const double begin = Seconds();
@@ -272,7 +283,8 @@ Result<Json> MeasureLaunches(const Bench& bench, int64_t nodes) {
   TENON_TRY_ASSIGN(const Session session, Session::Create(bench.runtime, graph, bench.session));
   TENON_TRY(session.RunTargets({numbers.assign}));
   TENON_TRY_ASSIGN(const DeviceStep step, DeviceStep::Prepare(bench, session, x));
-  Json out = {{"what", "launches"}, {"nodes", nodes}, {"capture", bench.session.capture}, {"compile", bench.session.compile}};
+  Json out = {
+      {"what", "launches"}, {"nodes", nodes}, {"capture", bench.session.capture}, {"compile", bench.session.compile}};
   TENON_TRY(PutTimed(bench, session, step, &out));
   out["us_a_node"] = out["median_ms"].get<double>() * 1e3 / static_cast<double>(nodes);
   return out;
@@ -296,7 +308,9 @@ Result<Json> MeasureCopies(const Bench& bench, int64_t bytes) {
     TENON_TRY(read.RunInto(nullptr, &home_view));
     return Tensor();
   };
-  const auto nothing = [](const auto&) { return Status(); };  // a step with a fetch has been waited for, and so has a copy
+  const auto nothing = [](const auto&) {
+    return Status();
+  };  // a step with a fetch has been waited for, and so has a copy
   TENON_TRY_ASSIGN(const Callable last, session.Prepare({}, {one}));
   const auto end = [&](const auto&) { return last.Run().status(); };
   TENON_TRY_ASSIGN(const Tensor pinned, session.PinnedTensor(DType::kFloat, shape, bench.session.device));
@@ -305,12 +319,18 @@ Result<Json> MeasureCopies(const Bench& bench, int64_t bytes) {
     TENON_TRY(read.RunInto(nullptr, pinned.view()));
     return Tensor();
   };
-  TENON_TRY_ASSIGN(const Timing to, Time(bench.seconds, [&] { return session.CopyTensor(here, bench.session.device); }, nothing));
-  TENON_TRY_ASSIGN(const Timing to_pinned, Time(bench.seconds, [&] { return session.CopyTensor(pinned, bench.session.device); }, nothing));
+  TENON_TRY_ASSIGN(const Timing to,
+                   Time(
+                       bench.seconds, [&] { return session.CopyTensor(here, bench.session.device); }, nothing));
+  TENON_TRY_ASSIGN(const Timing to_pinned,
+                   Time(
+                       bench.seconds, [&] { return session.CopyTensor(pinned, bench.session.device); }, nothing));
   TENON_TRY_ASSIGN(const Timing from, Time(bench.seconds, bring, nothing));
   TENON_TRY_ASSIGN(const Timing from_pinned, Time(bench.seconds, bring_pinned, nothing));
   TENON_TRY_ASSIGN(const Timing on, Time(bench.seconds, [&] { return sum.Run(); }, end));
-  const auto rate = [&](const Timing& timing, double times) { return times * static_cast<double>(bytes) / timing.median / 1e9; };
+  const auto rate = [&](const Timing& timing, double times) {
+    return times * static_cast<double>(bytes) / timing.median / 1e9;
+  };
   const auto is_zero = [](float value) { return value == 0; };
   if (std::ranges::all_of(home, is_zero) || std::ranges::all_of(pinned.data<float>(), is_zero))
     return Status(Code::kInternal, "the copies from the device brought nothing but zeros");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gpu_bench measures, each on one device, as JSON.
 //
-// Times are of steps in a row of which the last one's result is brought to the host: as long as that takes, divided by their number,
-// and of many such rows the median and the least. peers.py counts its steps in the same way.
+// Times are of steps in a row of which the last one's result is brought to the host: as long as that takes, divided by
+// their number, and of many such rows the median and the least. peers.py counts its steps in the same way.
 #ifndef TENON_TESTS_PERF_GPU_MEASURE_H_
 #define TENON_TESTS_PERF_GPU_MEASURE_H_
 
@@ -30,7 +30,8 @@ struct TrainingRun {
   std::string folder;  // gets the first weights and the batch, as .npy; "": none
 };
 // Steps of a network's training. Names the nodes that run elsewhere than on the device.
-host::Result<cli::Json> MeasureTraining(const Bench& bench, const NetworkKind& kind, const Size& size, const TrainingRun& run);
+host::Result<cli::Json> MeasureTraining(const Bench& bench, const NetworkKind& kind, const Size& size,
+                                        const TrainingRun& run);
 
 // A step of `count` products of two matrices of side x side elements, each of the one before and a variable.
 host::Result<cli::Json> MeasureProducts(const Bench& bench, int64_t side, int64_t count);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The networks themselves. A change here is a change in peers.py too: bench-gpu compares their losses before it times them.
+// The networks themselves. A change here is a change in peers.py too: bench-gpu compares their losses before it times
+// them.
 #include "networks.h"
 
 #include <algorithm>
@@ -90,7 +91,10 @@ Output InceptionModule(Builder& b, const std::string& name, Output x, const Ince
 // Szegedy 2014, without the two classifiers on its way.
 Output GoogleNet(Builder& b) {
   constexpr Inception kThree[] = {{64, 96, 128, 16, 32, 32}, {128, 128, 192, 32, 96, 64}};
-  constexpr Inception kFour[] = {{192, 96, 208, 16, 48, 64}, {160, 112, 224, 24, 64, 64}, {128, 128, 256, 24, 64, 64}, {112, 144, 288, 32, 64, 64},
+  constexpr Inception kFour[] = {{192, 96, 208, 16, 48, 64},
+                                 {160, 112, 224, 24, 64, 64},
+                                 {128, 128, 256, 24, 64, 64},
+                                 {112, 144, 288, 32, 64, 64},
                                  {256, 160, 320, 32, 128, 128}};
   constexpr Inception kFive[] = {{256, 160, 320, 32, 128, 128}, {384, 192, 384, 48, 128, 128}};
   Output x = b.ConvRelu("conv1", Pictures(b), b.Of(64), {7, 2, 3});
@@ -138,7 +142,12 @@ Output ResNet50(Builder& b) {
 // Devlin 2018: masked words and the next sentence, on texts of full length. The heads are 64 wide.
 class Bert {
  public:
-  explicit Bert(Builder& b) : b_(b), batch_(b.size().batch), steps_(b.size().steps), heads_(std::max<int64_t>(1, 12 / b.size().shrink)), width_(64 * heads_) {}
+  explicit Bert(Builder& b)
+      : b_(b),
+        batch_(b.size().batch),
+        steps_(b.size().steps),
+        heads_(std::max<int64_t>(1, 12 / b.size().shrink)),
+        width_(64 * heads_) {}
 
   Output Loss() {
     Output x = Embedded();
@@ -149,7 +158,9 @@ class Bert {
  private:
   static constexpr float kDeviation = 0.02f;
 
-  Output Table(const char* name, int64_t rows) { return b_.Weight(name, {rows, width_}, Initializer::TruncatedNormal(kDeviation)); }
+  Output Table(const char* name, int64_t rows) {
+    return b_.Weight(name, {rows, width_}, Initializer::TruncatedNormal(kDeviation));
+  }
   Output Dense(const std::string& name, Output x, int64_t units) { return b_.Dense(name, x, units, kDeviation); }
 
   // All texts as rows, [batch * steps, width].
@@ -210,7 +221,8 @@ class Bert {
 
 Output BertBase(Builder& b) { return Bert(b).Loss(); }
 
-// One layer of it over x [steps * batch, inputs]; the same, of its outputs. Gates stand as PyTorch has them: in, forget, new, out.
+// One layer of it over x [steps * batch, inputs]; the same, of its outputs. Gates stand as PyTorch has them: in,
+// forget, new, out.
 Output LstmLayer(Builder& b, const std::string& name, Output x, int64_t width) {
   const int64_t batch = b.size().batch, steps = b.size().steps, inputs = x.shape().dims().back();
   const auto initial = Initializer::TruncatedNormal(0.05f);
@@ -242,13 +254,49 @@ Output Lstm(Builder& b) {
 }
 
 constexpr NetworkKind kNetworks[] = {
-    {"alexnet", "AlexNet, one tower", {128, 224, 0, 0, 0, 1}, {4, 64, 0, 0, 0, 16}, Kind::kGradientDescent, 2e-4f, AlexNet},
-    {"overfeat", "Overfeat, fast", {128, 231, 0, 0, 0, 1}, {4, 71, 0, 0, 0, 16}, Kind::kGradientDescent, 2e-4f, Overfeat},
-    {"vgg_a", "OxfordNet (VGG, model A)", {64, 224, 0, 0, 0, 1}, {4, 32, 0, 0, 0, 16}, Kind::kGradientDescent, 2e-4f, VggA},
-    {"googlenet", "GoogleNet (Inception, the first)", {128, 224, 0, 0, 0, 1}, {4, 64, 0, 0, 0, 8}, Kind::kGradientDescent, 0.01f, GoogleNet},
+    {"alexnet",
+     "AlexNet, one tower",
+     {128, 224, 0, 0, 0, 1},
+     {4, 64, 0, 0, 0, 16},
+     Kind::kGradientDescent,
+     2e-4f,
+     AlexNet},
+    {"overfeat",
+     "Overfeat, fast",
+     {128, 231, 0, 0, 0, 1},
+     {4, 71, 0, 0, 0, 16},
+     Kind::kGradientDescent,
+     2e-4f,
+     Overfeat},
+    {"vgg_a",
+     "OxfordNet (VGG, model A)",
+     {64, 224, 0, 0, 0, 1},
+     {4, 32, 0, 0, 0, 16},
+     Kind::kGradientDescent,
+     2e-4f,
+     VggA},
+    {"googlenet",
+     "GoogleNet (Inception, the first)",
+     {128, 224, 0, 0, 0, 1},
+     {4, 64, 0, 0, 0, 8},
+     Kind::kGradientDescent,
+     0.01f,
+     GoogleNet},
     {"resnet50", "ResNet-50", {64, 224, 0, 0, 0, 1}, {8, 64, 0, 0, 0, 8}, Kind::kMomentum, 1e-5f, ResNet50},
-    {"bert_base", "BERT-base, 128 words", {32, 0, 128, 30522, 12, 1}, {4, 0, 12, 50, 2, 12}, Kind::kAdam, 1e-4f, BertBase},
-    {"lstm", "LSTM 2 x 1500, 35 words", {20, 0, 35, 10000, 0, 1}, {4, 0, 5, 50, 0, 50}, Kind::kGradientDescent, 1.0f, Lstm},
+    {"bert_base",
+     "BERT-base, 128 words",
+     {32, 0, 128, 30522, 12, 1},
+     {4, 0, 12, 50, 2, 12},
+     Kind::kAdam,
+     1e-4f,
+     BertBase},
+    {"lstm",
+     "LSTM 2 x 1500, 35 words",
+     {20, 0, 35, 10000, 0, 1},
+     {4, 0, 5, 50, 0, 50},
+     Kind::kGradientDescent,
+     1.0f,
+     Lstm},
 };
 
 }  // namespace
@@ -276,7 +324,8 @@ Size Chosen(const Size& own, const Size& wished) {
   return size;
 }
 
-Network::Network(host::Graph& graph, const NetworkKind& kind, const Size& size) : model_(graph), size_(Chosen(kind.published, size)) {
+Network::Network(host::Graph& graph, const NetworkKind& kind, const Size& size)
+    : model_(graph), size_(Chosen(kind.published, size)) {
   Builder builder(graph, *this);
   loss_ = kind.loss(builder);
   train::OptimizerOptions options;

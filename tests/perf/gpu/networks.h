@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks in training, as bench-gpu times them: what peers.py writes in PyTorch, here as graphs.
 //
-// A network has its published size, or one made smaller for machines and tests that could not bear it: Size says by how much, and
-// peers.py reads the same numbers in the same way. The batch lies in variables, so that a step copies nothing from the host, as
-// PyTorch's tensors lie on its device. What a step is: the loss, its gradients, and the optimizer's change of every weight, and of
-// the running averages where there is batch normalisation. No dropout and no local response normalisation, as in the benchmarks
-// that OSDI'16 took its networks from.
+// A network has its published size, or one made smaller for machines and tests that could not bear it: Size says by how
+// much, and peers.py reads the same numbers in the same way. The batch lies in variables, so that a step copies nothing
+// from the host, as PyTorch's tensors lie on its device. What a step is: the loss, its gradients, and the optimizer's
+// change of every weight, and of the running averages where there is batch normalisation. No dropout and no local
+// response normalisation, as in the benchmarks that OSDI'16 took its networks from.
 //
-// Variables are named by their layer ("conv1/kernel"); filters are [height, width, inputs, outputs], kernels [inputs, outputs].
+// Variables are named by their layer ("conv1/kernel"); filters are [height, width, inputs, outputs], kernels [inputs,
+// outputs].
 #ifndef TENON_TESTS_PERF_GPU_NETWORKS_H_
 #define TENON_TESTS_PERF_GPU_NETWORKS_H_
 

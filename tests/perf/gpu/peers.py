@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of bench-gpu: measures one thing and prints it, one JSON object a line, as gpu_bench does.
 
-    peers.py train --network resnet50 --folder FOLDER --mode compiled --precision tf32 --device cuda --losses "[6.9, 6.7]"
+    peers.py train --network resnet50 --folder FOLDER --mode compiled --precision tf32 --device cuda --losses "[6.9,
+    6.7]"
 
-A network gets the weights and the batch that gpu_bench wrote into FOLDER. Its first losses are compared with gpu_bench's (--losses), and
-where they differ nothing is timed. A change in networks.cc is a change here too.
+A network gets the weights and the batch that gpu_bench wrote into FOLDER. Its first losses are compared with
+gpu_bench's (--losses), and where they differ nothing is timed. A change in networks.cc is a change here too.
 
-Modes: eager; compiled (torch.compile of the loss and its gradients, the optimizer fused as in all modes on a GPU); reduce_overhead (the
-same with CUDA graphs); whole_graph (the compiled step, optimizer too, captured as one CUDA graph, which is what PyTorch can do at best
-where nothing changes between steps). float32 is what the weights are in: tf32 allows it for products, bfloat16 is autocast.
-Needs torch and numpy alone.
+Modes: eager; compiled (torch.compile of the loss and its gradients, the optimizer fused as in all modes on a GPU);
+reduce_overhead (the same with CUDA graphs); whole_graph (the compiled step, optimizer too, captured as one CUDA graph,
+which is what PyTorch can do at best where nothing changes between steps). float32 is what the weights are in: tf32
+allows it for products, bfloat16 is autocast. Needs torch and numpy alone.
 """
+
 import argparse
 import json
 import math
@@ -27,7 +29,8 @@ from torch.nn import functional as F
 # ---- Networks: as networks.cc has them, over its weights ----
 
 class Weights:
-    """The weights by name, in PyTorch's layouts: filters [outputs, inputs, height, width], kernels [outputs, inputs]."""
+    """The weights by name, in PyTorch's layouts: filters [outputs, inputs, height, width], kernels [outputs,
+    inputs]."""
 
     def __init__(self, folder, device, layout):
         self.values, self.averages, self.used = {}, {}, set()
@@ -37,7 +40,9 @@ class Weights:
             value = torch.from_numpy(np.load(file))
             if value.dim() == 4:
                 value = value.permute(3, 2, 0, 1)
-                value = value.contiguous(memory_format=torch.channels_last if layout == "channels_last" else torch.contiguous_format)
+                value = value.contiguous(
+                    memory_format=torch.channels_last if layout == "channels_last" else torch.contiguous_format
+                )
             elif name.endswith(("/kernel", "/recurrent")):
                 value = value.t().contiguous()
             self.values[name] = value.to(device).requires_grad_()
@@ -72,7 +77,16 @@ class Network:
 
     def batch_norm(self, name, x):
         w = self.w
-        return F.batch_norm(x, w.average(f"{name}/mean", 0.0), w.average(f"{name}/variance", 1.0), w[f"{name}/scale"], w[f"{name}/offset"], True, 0.1, 1e-5)
+        return F.batch_norm(
+            x,
+            w.average(f"{name}/mean", 0.0),
+            w.average(f"{name}/variance", 1.0),
+            w[f"{name}/scale"],
+            w[f"{name}/offset"],
+            True,
+            0.1,
+            1e-5,
+        )
 
     def layer_norm(self, name, x):
         return F.layer_norm(x, x.shape[-1:], self.w[f"{name}/scale"], self.w[f"{name}/offset"], 1e-12)
@@ -162,7 +176,10 @@ class ResNet50(Network):
 class Bert(Network):
     def attention(self, name, x):
         texts, steps = self.batch["ids"].shape
-        query, key, value = (self.dense(f"{name}/{part}", x).view(texts, steps, -1, 64).transpose(1, 2) for part in ("query", "key", "value"))
+        query, key, value = (
+            self.dense(f"{name}/{part}", x).view(texts, steps, -1, 64).transpose(1, 2)
+            for part in ("query", "key", "value")
+        )
         seen = F.scaled_dot_product_attention(query, key, value)
         return self.dense(f"{name}/output", seen.transpose(1, 2).reshape(texts * steps, -1))
 
@@ -178,12 +195,15 @@ class Bert(Network):
             x = self.layer(f"layer{i}", x)
         picked = self.layer_norm("masked/norm", F.gelu(self.dense("masked", x[b["places"]])))
         masked = F.cross_entropy(F.linear(picked, w["words"], w["masked/words_bias"]), b["masked_words"])
-        following = F.cross_entropy(self.dense("next", torch.tanh(self.dense("pooler", x[b["first"]]))), b["next_sentence"])
+        following = F.cross_entropy(
+            self.dense("next", torch.tanh(self.dense("pooler", x[b["first"]]))), b["next_sentence"]
+        )
         return masked + following
 
 
 class Lstm(Network):
-    """PyTorch's own layer, which is cuDNN's on a GPU. It has two biases where others have one: the second stays zero."""
+    """PyTorch's own layer, which is cuDNN's on a GPU. It has two biases where others have one: the second stays
+    zero."""
 
     def prepare(self):
         w = self.w
@@ -204,7 +224,15 @@ class Lstm(Network):
         return F.cross_entropy(self.dense("logits", x.flatten(0, 1)), self.batch["next_words"])
 
 
-NETWORKS = {"alexnet": AlexNet, "overfeat": Overfeat, "vgg_a": VggA, "googlenet": GoogleNet, "resnet50": ResNet50, "bert_base": Bert, "lstm": Lstm}
+NETWORKS = {
+    "alexnet": AlexNet,
+    "overfeat": Overfeat,
+    "vgg_a": VggA,
+    "googlenet": GoogleNet,
+    "resnet50": ResNet50,
+    "bert_base": Bert,
+    "lstm": Lstm,
+}
 
 
 # ---- Time ----
@@ -295,8 +323,10 @@ def captured(step, optimizer):
 def compare(ours, theirs, tolerance):
     for i, (our, their) in enumerate(zip(ours, theirs)):
         if not math.isfinite(their) or abs(our - their) > tolerance * max(1.0, abs(their)):
-            raise SystemExit(f"peers.py: the loss of step {i + 1} is {our:.6g} here and {their:.6g} in Tenon, which is more than {tolerance:g} apart; "
-                             "nothing was timed")
+            raise SystemExit(
+                f"peers.py: the loss of step {i + 1} is {our:.6g} here and {their:.6g} in Tenon, which is more than {tolerance:g} apart; "
+                "nothing was timed"
+            )
 
 
 def look_through(network, w):
@@ -313,7 +343,10 @@ def train(arguments):
     set_precision(arguments.precision)
     folder = pathlib.Path(arguments.folder)
     w = Weights(folder, arguments.device, arguments.layout)
-    batch = {file.name[len("batch."):-len(".npy")]: torch.from_numpy(np.load(file)).to(arguments.device) for file in folder.glob("batch.*.npy")}
+    batch = {
+        file.name[len("batch.") : -len(".npy")]: torch.from_numpy(np.load(file)).to(arguments.device)
+        for file in folder.glob("batch.*.npy")
+    }
     if "x" in batch:
         batch["x"] = batch["x"].permute(0, 3, 1, 2)  # which is channels_last in memory
         batch["x"] = batch["x"] if arguments.layout == "channels_last" else batch["x"].contiguous()
@@ -341,8 +374,16 @@ def train(arguments):
     while len(first) < len(arguments.losses):
         first.append(step().clone())
     losses = [one.item() for one in first]
-    out = {"what": "training", "network": arguments.network, "mode": arguments.mode, "layout": arguments.layout,
-           "precision": arguments.precision, "losses": losses, "parameters": sum(one.numel() for one in w.values.values()), "first_steps_ms": 1e3 * (time.perf_counter() - begin)}
+    out = {
+        "what": "training",
+        "network": arguments.network,
+        "mode": arguments.mode,
+        "layout": arguments.layout,
+        "precision": arguments.precision,
+        "losses": losses,
+        "parameters": sum(one.numel() for one in w.values.values()),
+        "first_steps_ms": 1e3 * (time.perf_counter() - begin),
+    }
     compare(losses, arguments.losses, arguments.tolerance)
     device.forget_peak()  # what searching for the best convolutions took
     out.update(time_steps(arguments.seconds, step, lambda last: last.item()), device_peak_bytes=device.peak())
@@ -388,7 +429,12 @@ def launches(arguments):
                 def zero_grad(self, set_to_none): pass
             ways["whole_graph"] = captured(step, Nothing())[1]
         for mode, way in ways.items():
-            out = {"what": "launches", "nodes": nodes, "mode": mode, **time_steps(arguments.seconds, way, lambda last: last.sum().item())}
+            out = {
+                "what": "launches",
+                "nodes": nodes,
+                "mode": mode,
+                **time_steps(arguments.seconds, way, lambda last: last.sum().item()),
+            }
             found.append({**out, "us_a_node": 1e3 * out["median_ms"] / nodes})
     return found
 
@@ -418,10 +464,21 @@ def copies(arguments):
 
 def card(arguments):
     """What PyTorch and the device say of themselves."""
-    out = {"what": "card", "torch": torch.__version__, "cuda": torch.version.cuda, "hip": torch.version.hip, "cudnn": torch.backends.cudnn.version()}
+    out = {
+        "what": "card",
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+        "cudnn": torch.backends.cudnn.version(),
+    }
     if Device(arguments.device).cuda:
         of = torch.cuda.get_device_properties(0)
-        out.update(name=of.name, multiprocessors=of.multi_processor_count, memory_bytes=of.total_memory, capability=f"{of.major}.{of.minor}")
+        out.update(
+            name=of.name,
+            multiprocessors=of.multi_processor_count,
+            memory_bytes=of.total_memory,
+            capability=f"{of.major}.{of.minor}",
+        )
         width, rate = getattr(of, "memory_bus_width", 0), getattr(of, "memory_clock_rate", 0)  # bits, kHz
         if width and rate:
             out["memory_gbs"] = 2 * rate * width / 8 / 1e6

@@ -5,18 +5,29 @@ import tensorflow as tf
 
 from .inputs import case, cases
 
-cases("Relu Sigmoid Tanh Exp Neg Abs Square Softplus Elu Erf Floor Sin Ceil Cos Erfc Expm1 Rint Round Selu Sign Softsign Sinh Cosh Tan Atan Asinh Relu6 LeakyRelu "
-      "IsFinite IsInf IsNan", lambda i: [i.matrix()])
+cases(
+    "Relu Sigmoid Tanh Exp Neg Abs Square Softplus Elu Erf Floor Sin Ceil Cos Erfc Expm1 Rint Round Selu Sign Softsign Sinh Cosh Tan Atan Asinh Relu6 LeakyRelu "
+    "IsFinite IsInf IsNan",
+    lambda i: [i.matrix()],
+)
 cases("Log Sqrt Rsqrt Reciprocal Log1p Inv", lambda i: [i.matrix(0.1, 2)])
 cases("Acos Asin Atanh Erfinv", lambda i: [i.matrix(-0.9, 0.9)])
 cases("Acosh", lambda i: [i.matrix(1.1, 3)])
 cases("Ndtri", lambda i: [i.matrix(0.01, 0.99)])
-cases("AddV2 Sub Mul Maximum SquaredDifference Greater FloorDiv RealDiv Add Div Minimum Less LessEqual GreaterEqual Equal NotEqual FloorMod Mod TruncateMod "
-      "DivNoNan MulNoNan Xdivy Atan2 NextAfter ApproximateEqual", lambda i: [i.matrix(), i.matrix(0.5, 2)])
+cases(
+    "AddV2 Sub Mul Maximum SquaredDifference Greater FloorDiv RealDiv Add Div Minimum Less LessEqual GreaterEqual Equal NotEqual FloorMod Mod TruncateMod "
+    "DivNoNan MulNoNan Xdivy Atan2 NextAfter ApproximateEqual",
+    lambda i: [i.matrix(), i.matrix(0.5, 2)],
+)
 cases("Xlogy Xlog1py", lambda i: [i.matrix(), i.matrix(0.5, 2)])
 cases("TruncateDiv", lambda i: [i.ints(i.shape("matrix"), 1000), i.ints(i.shape("matrix"), 30, 1)])
-case("FloorDiv, int32; FloorMod, int32; AddV2, int32; Mul, int32", lambda i: [i.ints(i.shape("matrix"), 1000, -1000), i.ints(i.shape("matrix"), 30, 1)])
-case("AddV2, double; Mul, double; RealDiv, double", lambda i: [i.matrix(dtype=np.float64), i.matrix(0.5, 2, np.float64)])
+case(
+    "FloorDiv, int32; FloorMod, int32; AddV2, int32; Mul, int32",
+    lambda i: [i.ints(i.shape("matrix"), 1000, -1000), i.ints(i.shape("matrix"), 30, 1)],
+)
+case(
+    "AddV2, double; Mul, double; RealDiv, double", lambda i: [i.matrix(dtype=np.float64), i.matrix(0.5, 2, np.float64)]
+)
 case("Exp, double; Tanh, double; Erf, double", lambda i: [i.matrix(dtype=np.float64)])
 case("AddV2, half; Mul, half", lambda i: [i.matrix(dtype=np.float16), i.matrix(0.5, 2, np.float16)])
 case("Tanh, half; Exp, half", lambda i: [i.matrix(dtype=np.float16)])
@@ -31,21 +42,32 @@ case("AddN, of 4", lambda i: [[i.matrix() for _ in range(4)]])
 cases("AccumulateNV2", lambda i: [[i.matrix() for _ in range(4)]], shape=lambda i: i.shape("matrix"))
 cases("ClipByValue", lambda i: [i.matrix(), -0.5, 0.5])
 cases("CheckNumerics CheckNumericsV2", lambda i: [i.matrix()], message="of this tensor")
-cases("EluGrad SeluGrad ReluGrad Relu6Grad LeakyReluGrad SigmoidGrad TanhGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad SoftplusGrad SoftsignGrad",
-      lambda i: [i.matrix(), i.matrix(0.1, 0.9)])
+cases(
+    "EluGrad SeluGrad ReluGrad Relu6Grad LeakyReluGrad SigmoidGrad TanhGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad SoftplusGrad SoftsignGrad",
+    lambda i: [i.matrix(), i.matrix(0.1, 0.9)],
+)
 
 # Bits, truths.
-cases("BitwiseAnd BitwiseOr BitwiseXor", lambda i: [i.ints(i.shape("matrix"), 1 << 30), i.ints(i.shape("matrix"), 1 << 30)])
+cases(
+    "BitwiseAnd BitwiseOr BitwiseXor",
+    lambda i: [i.ints(i.shape("matrix"), 1 << 30), i.ints(i.shape("matrix"), 1 << 30)],
+)
 cases("LeftShift RightShift", lambda i: [i.ints(i.shape("matrix"), 1 << 30), i.ints(i.shape("matrix"), 31)])
 cases("Invert PopulationCount", lambda i: [i.ints(i.shape("matrix"), 1 << 30)])
 case("PopulationCount, int64", lambda i: [i.ints(i.shape("matrix"), 1 << 60, dtype=np.int64)])
-cases("LogicalAnd LogicalOr", lambda i: [i.ints(i.shape("matrix"), 2, dtype=np.bool_), i.ints(i.shape("matrix"), 2, dtype=np.bool_)])
+cases(
+    "LogicalAnd LogicalOr",
+    lambda i: [i.ints(i.shape("matrix"), 2, dtype=np.bool_), i.ints(i.shape("matrix"), 2, dtype=np.bool_)],
+)
 cases("LogicalNot", lambda i: [i.ints(i.shape("matrix"), 2, dtype=np.bool_)])
 
 # Complex numbers.
 cases("Complex", lambda i: [i.matrix(), i.matrix()])
 cases("Real Imag Angle ComplexAbs Conj", lambda i: [i.complexes(i.shape("matrix"))])
-case("AddV2, complex; Mul, complex; RealDiv, complex", lambda i: [i.complexes(i.shape("matrix")), i.complexes(i.shape("matrix"))])
+case(
+    "AddV2, complex; Mul, complex; RealDiv, complex",
+    lambda i: [i.complexes(i.shape("matrix")), i.complexes(i.shape("matrix"))],
+)
 case("Exp, complex; Sqrt, complex; Tanh, complex; Log, complex", lambda i: [i.complexes(i.shape("slow"))])
 
 # Types.

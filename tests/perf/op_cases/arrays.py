@@ -21,16 +21,44 @@ cases("Split", lambda i: [1, i.matrix()], num_split=2)
 case("Split, rows", lambda i: [0, i.matrix()], num_split=4)
 cases("SplitV", lambda i: [i.matrix(), [1, side(i, 1) - 1], 1], num_split=2)
 case("Pack", lambda i: [[i.matrix(), i.matrix()]])
-case("ParallelConcat", lambda i: [[i.floats((1, *i.shape("matrix"))), i.floats((1, *i.shape("matrix")))]], shape=lambda i: (2, *i.shape("matrix")))
+case(
+    "ParallelConcat",
+    lambda i: [[i.floats((1, *i.shape("matrix"))), i.floats((1, *i.shape("matrix")))]],
+    shape=lambda i: (2, *i.shape("matrix")),
+)
 cases("Unpack", lambda i: [i.floats((4,) + i.shape("matrix"))], num=4)
 case("Unpack, the last axis", lambda i: [i.floats(i.shape("matrix") + (4,))], num=4, axis=2)
 cases("Slice", lambda i: [i.matrix(), [1, 1], [d - 2 for d in i.shape("matrix")]])
 case("StridedSlice, every second", lambda i: [i.matrix(), [0, 0], list(i.shape("matrix")), [1, 2]])
-case("StridedSlice, a column", lambda i: [i.matrix(), [0, 1], [0, 2], [1, 1]], begin_mask=1, end_mask=1, shrink_axis_mask=2)
-case("StridedSliceGrad", lambda i: [list(i.shape("matrix")), [1, 1], list(i.shape("matrix")), [1, 1], i.floats([d - 1 for d in i.shape("matrix")])])
-cases("TensorStridedSliceUpdate", lambda i: [i.matrix(), [1, 1], list(i.shape("matrix")), [1, 1], i.floats([d - 1 for d in i.shape("matrix")])])
-cases("XlaDynamicSlice", lambda i: [i.matrix(), i.read(np.array([1, 1], np.int32)), np.array([d - 2 for d in i.shape("matrix")], np.int32)])
-cases("XlaDynamicUpdateSlice", lambda i: [i.matrix(), i.floats([d - 2 for d in i.shape("matrix")]), i.read(np.array([1, 1], np.int32))])
+case(
+    "StridedSlice, a column",
+    lambda i: [i.matrix(), [0, 1], [0, 2], [1, 1]],
+    begin_mask=1,
+    end_mask=1,
+    shrink_axis_mask=2,
+)
+case(
+    "StridedSliceGrad",
+    lambda i: [
+        list(i.shape("matrix")),
+        [1, 1],
+        list(i.shape("matrix")),
+        [1, 1],
+        i.floats([d - 1 for d in i.shape("matrix")]),
+    ],
+)
+cases(
+    "TensorStridedSliceUpdate",
+    lambda i: [i.matrix(), [1, 1], list(i.shape("matrix")), [1, 1], i.floats([d - 1 for d in i.shape("matrix")])],
+)
+cases(
+    "XlaDynamicSlice",
+    lambda i: [i.matrix(), i.read(np.array([1, 1], np.int32)), np.array([d - 2 for d in i.shape("matrix")], np.int32)],
+)
+cases(
+    "XlaDynamicUpdateSlice",
+    lambda i: [i.matrix(), i.floats([d - 2 for d in i.shape("matrix")]), i.read(np.array([1, 1], np.int32))],
+)
 cases("Pad", lambda i: [i.matrix(), [[1, 1], [1, 1]]])
 cases("PadV2", lambda i: [i.matrix(), [[1, 1], [1, 1]], 3.0])
 case("Pad, a picture", lambda i: [i.picture(), [[0, 0], [1, 1], [1, 1], [0, 0]]])
@@ -57,19 +85,44 @@ cases("OneHot", lambda i: [i.ints((side(i),), side(i, 1)), side(i, 1), 1.0, 0.0]
 cases("Gather", lambda i: [i.matrix(), i.ints((side(i),), side(i))])
 cases("GatherV2", lambda i: [i.matrix(), i.ints((side(i),), side(i)), 0])
 case("GatherV2, columns", lambda i: [i.matrix(), i.ints((side(i, 1),), side(i, 1)), 1])
-case("GatherV2, single elements", lambda i: [i.floats((np.prod(i.shape("matrix")),)), i.ints((np.prod(i.shape("slow")),), np.prod(i.shape("matrix"))), 0])
+case(
+    "GatherV2, single elements",
+    lambda i: [
+        i.floats((np.prod(i.shape("matrix")),)),
+        i.ints((np.prod(i.shape("slow")),), np.prod(i.shape("matrix"))),
+        0,
+    ],
+)
 case("GatherV2, of each row", lambda i: [i.matrix(), i.ints((side(i), 4), side(i, 1)), 1], batch_dims=1)
 case("GatherV2, texts", lambda i: [i.texts(), i.ints((i.shape("texts"),), i.shape("texts")), 0])
 cases("GatherNd", lambda i: [i.matrix(), i.ints((np.prod(i.shape("slow")), 2), min(i.shape("matrix")))])
 case("GatherNd, rows", lambda i: [i.matrix(), i.ints((side(i), 1), side(i))])
 cases("ScatterNd", lambda i: [i.ints((side(i), 1), side(i)), i.matrix(), list(i.shape("matrix"))])
-case("ScatterNd, single elements", lambda i: [i.ints((np.prod(i.shape("slow")), 2), min(i.shape("matrix"))), i.floats((np.prod(i.shape("slow")),)), list(i.shape("matrix"))])
+case(
+    "ScatterNd, single elements",
+    lambda i: [
+        i.ints((np.prod(i.shape("slow")), 2), min(i.shape("matrix"))),
+        i.floats((np.prod(i.shape("slow")),)),
+        list(i.shape("matrix")),
+    ],
+)
 cases("TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate",
       lambda i: [i.matrix(), i.ints((side(i) // 2, 1), side(i)), i.floats((side(i) // 2, side(i, 1)))])
-case("TensorScatterAdd, single elements", lambda i: [i.matrix(), i.ints((np.prod(i.shape("slow")), 2), min(i.shape("matrix"))), i.floats((np.prod(i.shape("slow")),))])
+case(
+    "TensorScatterAdd, single elements",
+    lambda i: [
+        i.matrix(),
+        i.ints((np.prod(i.shape("slow")), 2), min(i.shape("matrix"))),
+        i.floats((np.prod(i.shape("slow")),)),
+    ],
+)
 cases("InvertPermutation", lambda i: [i.read(i.random.permutation(np.prod(i.shape("matrix"))).astype(np.int32))])
 cases("DynamicPartition", lambda i: [i.matrix(), i.ints((side(i),), 4)], num_partitions=4)
-case("DynamicPartition, single elements", lambda i: [i.floats((np.prod(i.shape("matrix")),)), i.ints((np.prod(i.shape("matrix")),), 4)], num_partitions=4)
+case(
+    "DynamicPartition, single elements",
+    lambda i: [i.floats((np.prod(i.shape("matrix")),)), i.ints((np.prod(i.shape("matrix")),), 4)],
+    num_partitions=4,
+)
 
 
 def halves(i):
@@ -78,12 +131,22 @@ def halves(i):
 
 
 cases("DynamicStitch ParallelDynamicStitch", halves)
-cases("InplaceAdd InplaceSub InplaceUpdate", lambda i: [i.matrix(), i.ints((side(i) // 2,), side(i)), i.floats((side(i) // 2, side(i, 1)))])
+cases(
+    "InplaceAdd InplaceSub InplaceUpdate",
+    lambda i: [i.matrix(), i.ints((side(i) // 2,), side(i)), i.floats((side(i) // 2, side(i, 1)))],
+)
 
 # Blocks of pixels.
-cases("BatchToSpaceND", lambda i: [i.floats(i.pick((4, 2, 2, 4), (4, 14, 14, 64), (32, 28, 28, 64))), [2, 2], [[0, 0], [0, 0]]])
+cases(
+    "BatchToSpaceND",
+    lambda i: [i.floats(i.pick((4, 2, 2, 4), (4, 14, 14, 64), (32, 28, 28, 64))), [2, 2], [[0, 0], [0, 0]]],
+)
 cases("SpaceToBatchND", lambda i: [i.picture(), [2, 2], [[0, 0], [0, 0]]])
-cases("BatchToSpace", lambda i: [i.floats(i.pick((4, 2, 2, 4), (4, 14, 14, 64), (32, 28, 28, 64))), [[0, 0], [0, 0]]], block_size=2)
+cases(
+    "BatchToSpace",
+    lambda i: [i.floats(i.pick((4, 2, 2, 4), (4, 14, 14, 64), (32, 28, 28, 64))), [[0, 0], [0, 0]]],
+    block_size=2,
+)
 cases("SpaceToBatch", lambda i: [i.picture(), [[0, 0], [0, 0]]], block_size=2)
 cases("DepthToSpace SpaceToDepth", lambda i: [i.picture()], block_size=2)
 cases("ExtractImagePatches", lambda i: [i.floats(i.pick((1, 4, 4, 4), (1, 28, 28, 16), (8, 56, 56, 16)))],
@@ -98,7 +161,12 @@ def lengths(i, rows, longest):
 
 def ragged_rows(i):
     many = lengths(i, side(i), side(i, 1))
-    return [i.read(np.array([-1, -1], np.int64)), i.floats((many.sum(),)), 0.0, [i.read(np.concatenate([[0], np.cumsum(many)]).astype(np.int64))]]
+    return [
+        i.read(np.array([-1, -1], np.int64)),
+        i.floats((many.sum(),)),
+        0.0,
+        [i.read(np.concatenate([[0], np.cumsum(many)]).astype(np.int64))],
+    ]
 
 
 cases("RaggedTensorToTensor", ragged_rows, row_partition_types=["ROW_SPLITS"])

@@ -8,8 +8,9 @@ SIZES = ("tiny", "medium", "large")
 COPIES = {"tiny": 8, "medium": 8, "large": 1}
 CASES = {}  # "Op" or "Op, words" -> a function of Inputs that adds the op to the graph and gives back its outputs
 
-# Shapes by size: a matrix, one for functions that take a hundred times as long, a picture (batch, height, width, channels), a volume,
-# the side of a square matrix for products, that of one for what takes the cube of it many times, the number of texts.
+# Shapes by size: a matrix, one for functions that take a hundred times as long, a picture (batch, height, width,
+# channels), a volume, the side of a square matrix for products, that of one for what takes the cube of it many times,
+# the number of texts.
 SHAPES = {
     "matrix": ((4, 4), (256, 256), (2048, 1024)),
     "slow": ((4, 4), (64, 64), (512, 256)),
@@ -22,7 +23,8 @@ SHAPES = {
 
 
 class Inputs:
-    """The inputs of one copy of an op: variables with values drawn from a seed, so that neither side folds them, and what is made of them."""
+    """The inputs of one copy of an op: variables with values drawn from a seed, so that neither side folds them, and
+    what is made of them."""
 
     def __init__(self, size, seed):
         self.size, self.random, self.before = size, np.random.default_rng(seed), []  # before: what runs once
@@ -35,7 +37,9 @@ class Inputs:
 
     # Variables.
     def made(self, value):
-        variable = tf.compat.v1.get_variable(f"v{self.random.integers(1 << 60)}", initializer=tf.constant(value), use_resource=True)
+        variable = tf.compat.v1.get_variable(
+            f"v{self.random.integers(1 << 60)}", initializer=tf.constant(value), use_resource=True
+        )
         self.before.append(variable.initializer)
         return variable
 
@@ -43,7 +47,9 @@ class Inputs:
         return self.made(value).handle
 
     def reference(self, value):
-        variable = tf.compat.v1.get_variable(f"v{self.random.integers(1 << 60)}", initializer=tf.constant(value), use_resource=False)
+        variable = tf.compat.v1.get_variable(
+            f"v{self.random.integers(1 << 60)}", initializer=tf.constant(value), use_resource=False
+        )
         self.before.append(variable.initializer)
         return variable._ref()
 
@@ -71,7 +77,9 @@ class Inputs:
     def quantized(self, shape, kind=tf.quint8):
         plain = {tf.quint8: np.uint8, tf.qint8: np.int8, tf.qint32: np.int32}[kind]
         info = np.iinfo(plain)
-        return tf.raw_ops.Bitcast(input=self.ints(shape, min(info.max, 1 << 20), max(info.min, -(1 << 20)), plain), type=kind)
+        return tf.raw_ops.Bitcast(
+            input=self.ints(shape, min(info.max, 1 << 20), max(info.min, -(1 << 20)), plain), type=kind
+        )
 
     def matrix(self, low=-1.0, high=1.0, dtype=np.float32):
         return self.floats(self.shape("matrix"), low, high, dtype)
@@ -93,7 +101,10 @@ class Inputs:
         letters = np.array([one.encode() for one in alphabet], object)
         count = int(np.prod(shape))
         texts = np.empty(count, object)
-        texts[:] = [b"".join(letters[self.random.integers(0, len(letters), self.random.integers(low, high))]) for _ in range(count)]
+        texts[:] = [
+            b"".join(letters[self.random.integers(0, len(letters), self.random.integers(low, high))])
+            for _ in range(count)
+        ]
         return texts.reshape(shape)
 
     def texts(self, **more):
@@ -104,11 +115,20 @@ class Inputs:
         shape = shape or self.shape("matrix")
         count = max(2, int(np.prod(shape) * density))
         places = np.stack(np.unravel_index(self.rows(count, int(np.prod(shape))), shape), -1).astype(np.int64)
-        return [self.read(places), self.read(self.reals((count,)) if values is None else values(count)), np.array(shape, np.int64)]
+        return [
+            self.read(places),
+            self.read(self.reals((count,)) if values is None else values(count)),
+            np.array(shape, np.int64),
+        ]
 
 
 # Where raw_ops has newer names than the op.
-RENAMED = {"Select": ["condition", "x", "y"], "Where": ["condition"], "Split": ["axis", "value"], "SplitV": ["value", "size_splits", "axis"]}
+RENAMED = {
+    "Select": ["condition", "x", "y"],
+    "Where": ["condition"],
+    "Split": ["axis", "value"],
+    "SplitV": ["value", "size_splits", "axis"],
+}
 
 
 def call(name, inputs, attrs):
@@ -122,8 +142,8 @@ def call(name, inputs, attrs):
 
 
 def case(names, inputs, **attrs):
-    """Enters ops (names with words behind a comma, parted by semicolons) by a function of Inputs that gives their inputs in order; attributes that are
-    functions are asked with the Inputs too."""
+    """Enters ops (names with words behind a comma, parted by semicolons) by a function of Inputs that gives their
+    inputs in order; attributes that are functions are asked with the Inputs too."""
     for name in names.split("; "):
         def build(i, op=name.split(",")[0]):
             given = inputs(i)

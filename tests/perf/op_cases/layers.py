@@ -23,16 +23,34 @@ case("Conv2D, 3x3; Conv, 3x3", lambda i: [i.picture(), filters(i, 3)], **CONV)
 case("Conv2D, 1x1", lambda i: [i.picture(), filters(i, 1)], **CONV)
 case("Conv2D, 3x3, stride 2", lambda i: [i.picture(), filters(i, 3)], strides=[1, 2, 2, 1], padding="SAME")
 case("Conv2D, 3x3, dilated", lambda i: [i.picture(), filters(i, 3)], dilations=[1, 2, 2, 1], **CONV)
-case("Conv2D, 7x7, of 3 channels", lambda i: [i.floats(i.pick((1, 8, 8, 3), (1, 56, 56, 3), (4, 112, 112, 3))), i.floats((7, 7, 3, i.pick(4, 32, 64)))], strides=[1, 2, 2, 1], padding="SAME")
+case(
+    "Conv2D, 7x7, of 3 channels",
+    lambda i: [
+        i.floats(i.pick((1, 8, 8, 3), (1, 56, 56, 3), (4, 112, 112, 3))),
+        i.floats((7, 7, 3, i.pick(4, 32, 64))),
+    ],
+    strides=[1, 2, 2, 1],
+    padding="SAME",
+)
 cases("Conv2DBackpropInput", lambda i: [list(i.shape("picture")), filters(i, 3), i.picture()], **CONV)
 cases("Conv2DBackpropFilter", lambda i: [i.picture(), [3, 3] + [i.shape("picture")[3]] * 2, i.picture()], **CONV)
 cases("DepthwiseConv2dNative", lambda i: [i.picture(), filters(i, 3, 1)], **CONV)
 cases("DepthwiseConv2dNativeBackpropInput", lambda i: [list(i.shape("picture")), filters(i, 3, 1), i.picture()], **CONV)
-cases("DepthwiseConv2dNativeBackpropFilter", lambda i: [i.picture(), [3, 3, i.shape("picture")[3], 1], i.picture()], **CONV)
+cases(
+    "DepthwiseConv2dNativeBackpropFilter",
+    lambda i: [i.picture(), [3, 3, i.shape("picture")[3], 1], i.picture()],
+    **CONV
+)
 
 # Poolings.
 cases("MaxPool AvgPool", lambda i: [i.picture()], **POOL)
-case("MaxPool, 3x3, stride 1; AvgPool, 3x3, stride 1", lambda i: [i.picture()], ksize=[1, 3, 3, 1], strides=[1, 1, 1, 1], padding="SAME")
+case(
+    "MaxPool, 3x3, stride 1; AvgPool, 3x3, stride 1",
+    lambda i: [i.picture()],
+    ksize=[1, 3, 3, 1],
+    strides=[1, 1, 1, 1],
+    padding="SAME",
+)
 cases("MaxPoolV2", lambda i: [i.picture(), [1, 2, 2, 1], [1, 2, 2, 1]], padding="VALID")
 cases("MaxPoolGrad", lambda i: [i.picture(), halved(i), halved(i)], **POOL)
 cases("MaxPoolGradV2", lambda i: [i.picture(), halved(i), halved(i), [1, 2, 2, 1], [1, 2, 2, 1]], padding="VALID")
@@ -45,7 +63,9 @@ cases("MaxPoolWithArgmax", lambda i: [i.picture()], **POOL)
 def places(i):
     """Where in each window the largest stood: its first pixel."""
     n, h, w, c = i.shape("picture")
-    at = ((np.arange(0, h // 2)[:, None, None] * 2 * w + np.arange(0, w // 2)[None, :, None] * 2) * c + np.arange(c)).astype(np.int64)
+    at = (
+        (np.arange(0, h // 2)[:, None, None] * 2 * w + np.arange(0, w // 2)[None, :, None] * 2) * c + np.arange(c)
+    ).astype(np.int64)
     return i.read(np.broadcast_to(at, (n, h // 2, w // 2, c)).copy())
 
 
@@ -87,12 +107,34 @@ def channels(i, low=-1.0, high=1.0):
     return i.floats(i.shape("picture")[3:], low, high)
 
 
-case("FusedBatchNormV3, training", lambda i: [i.picture(), channels(i), channels(i), tf.zeros([0]), tf.zeros([0])], is_training=True)
-case("FusedBatchNorm, training; FusedBatchNormV2, training", lambda i: [i.picture(), channels(i), channels(i), tf.zeros([0]), tf.zeros([0])], is_training=True)
-case("FusedBatchNormV3, inference; FusedBatchNorm, inference", lambda i: [i.picture(), channels(i), channels(i), channels(i), channels(i, 0.5, 1)], is_training=False)
-cases("FusedBatchNormGrad FusedBatchNormGradV2", lambda i: [i.picture(), i.picture(), channels(i), channels(i), channels(i, 0.5, 1)])
-cases("FusedBatchNormGradV3", lambda i: [i.picture(), i.picture(), channels(i), channels(i), channels(i, 0.5, 1), channels(i)])
-case("FusedBatchNormGradV3, inference", lambda i: [i.picture(), i.picture(), channels(i), channels(i), channels(i, 0.5, 1), channels(i)], is_training=False)
+case(
+    "FusedBatchNormV3, training",
+    lambda i: [i.picture(), channels(i), channels(i), tf.zeros([0]), tf.zeros([0])],
+    is_training=True,
+)
+case(
+    "FusedBatchNorm, training; FusedBatchNormV2, training",
+    lambda i: [i.picture(), channels(i), channels(i), tf.zeros([0]), tf.zeros([0])],
+    is_training=True,
+)
+case(
+    "FusedBatchNormV3, inference; FusedBatchNorm, inference",
+    lambda i: [i.picture(), channels(i), channels(i), channels(i), channels(i, 0.5, 1)],
+    is_training=False,
+)
+cases(
+    "FusedBatchNormGrad FusedBatchNormGradV2",
+    lambda i: [i.picture(), i.picture(), channels(i), channels(i), channels(i, 0.5, 1)],
+)
+cases(
+    "FusedBatchNormGradV3",
+    lambda i: [i.picture(), i.picture(), channels(i), channels(i), channels(i, 0.5, 1), channels(i)],
+)
+case(
+    "FusedBatchNormGradV3, inference",
+    lambda i: [i.picture(), i.picture(), channels(i), channels(i), channels(i, 0.5, 1), channels(i)],
+    is_training=False,
+)
 cases("LRN", lambda i: [i.picture()])
 cases("LRNGrad", lambda i: [i.picture(), i.picture(), i.picture()])
 
@@ -104,9 +146,20 @@ def doubled(i):
 # Resizing.
 cases("ResizeBilinear ResizeNearestNeighbor ResizeBicubic ResizeArea", lambda i: [i.picture(), doubled(i)])
 case("ResizeBilinear, to half; ResizeArea, to half", lambda i: [i.picture(), [d // 2 for d in i.shape("picture")[1:3]]])
-case("ResizeBilinear, of 3 channels; ResizeNearestNeighbor, of 3 channels; ResizeBicubic, of 3 channels",
-     lambda i: [i.floats(i.pick((1, 8, 8, 3), (1, 64, 64, 3), (4, 256, 256, 3))), i.pick([12, 12], [96, 96], [300, 300])])
+case(
+    "ResizeBilinear, of 3 channels; ResizeNearestNeighbor, of 3 channels; ResizeBicubic, of 3 channels",
+    lambda i: [
+        i.floats(i.pick((1, 8, 8, 3), (1, 64, 64, 3), (4, 256, 256, 3))),
+        i.pick([12, 12], [96, 96], [300, 300]),
+    ],
+)
 cases("ResizeBilinearGrad ResizeBicubicGrad", lambda i: [i.picture(), halved(i)])
 cases("ResizeNearestNeighborGrad", lambda i: [i.picture(), [d // 2 for d in i.shape("picture")[1:3]]])
-cases("ScaleAndTranslate", lambda i: [i.picture(), doubled(i), i.read(np.array([2, 2], np.float32)), i.read(np.array([0.5, 0.5], np.float32))])
-cases("ScaleAndTranslateGrad", lambda i: [i.picture(), halved(i), i.read(np.array([2, 2], np.float32)), i.read(np.array([0.5, 0.5], np.float32))])
+cases(
+    "ScaleAndTranslate",
+    lambda i: [i.picture(), doubled(i), i.read(np.array([2, 2], np.float32)), i.read(np.array([0.5, 0.5], np.float32))],
+)
+cases(
+    "ScaleAndTranslateGrad",
+    lambda i: [i.picture(), halved(i), i.read(np.array([2, 2], np.float32)), i.read(np.array([0.5, 0.5], np.float32))],
+)

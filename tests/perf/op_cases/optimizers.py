@@ -5,11 +5,29 @@ from tensorflow.python.framework import op_def_registry
 
 from .inputs import case
 
-NAMES = ("AdaMax Adadelta Adagrad AdagradDA AdagradV2 Adam AddSign CenteredRMSProp Ftrl FtrlV2 GradientDescent Momentum PowerSign ProximalAdagrad "
-         "ProximalGradientDescent RMSProp AdamWithAmsgrad KerasMomentum").split()
+NAMES = (
+    "AdaMax Adadelta Adagrad AdagradDA AdagradV2 Adam AddSign CenteredRMSProp Ftrl FtrlV2 GradientDescent Momentum PowerSign ProximalAdagrad "
+    "ProximalGradientDescent RMSProp AdamWithAmsgrad KerasMomentum"
+).split()
 # Steps so small that a million of them leave the variables what they are.
-RATES = {"lr": 1e-9, "alpha": 1e-9, "rho": 0.9, "epsilon": 1e-7, "momentum": 0.9, "beta1": 0.9, "beta2": 0.99, "beta1_power": 0.9, "beta2_power": 0.99, "beta": 0.9, "l1": 0.01,
-         "l2": 0.01, "l2_shrinkage": 0.01, "lr_power": -0.5, "logbase": 1.0, "sign_decay": 0.5}
+RATES = {
+    "lr": 1e-9,
+    "alpha": 1e-9,
+    "rho": 0.9,
+    "epsilon": 1e-7,
+    "momentum": 0.9,
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "beta1_power": 0.9,
+    "beta2_power": 0.99,
+    "beta": 0.9,
+    "l1": 0.01,
+    "l2": 0.01,
+    "l2_shrinkage": 0.01,
+    "lr_power": -0.5,
+    "logbase": 1.0,
+    "sign_decay": 0.5,
+}
 
 
 def inputs(i, name, by_rows):

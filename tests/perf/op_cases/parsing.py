@@ -35,7 +35,9 @@ case("StringToNumber, int64", lambda i: [numbers(i, "%d")], out_type=tf.int64)
 
 
 def lines(i):
-    return of_bytes(i, [b"%f,%d,word %d,%f" % (one, 7 * one, one, 2 * one) for one in i.reals((i.pick(4, 256, 8192),), -999, 999)])
+    return of_bytes(
+        i, [b"%f,%d,word %d,%f" % (one, 7 * one, one, 2 * one) for one in i.reals((i.pick(4, 256, 8192),), -999, 999)]
+    )
 
 
 cases("DecodeCSV", lambda i: [lines(i), [tf.zeros([1]), tf.zeros([1], tf.int64), tf.constant([""]), tf.zeros([1])]])
@@ -62,12 +64,22 @@ def feature(values):
 
 
 def features(i):
-    return {"label": feature([int(i.random.integers(10))]), "weights": feature(i.random.uniform(0, 1, 32).tolist()), "words": feature([b"one", b"two words"]),
-            "numbers": feature(i.random.integers(0, 1 << 40, i.random.integers(1, 20)).tolist())}
+    return {
+        "label": feature([int(i.random.integers(10))]),
+        "weights": feature(i.random.uniform(0, 1, 32).tolist()),
+        "words": feature([b"one", b"two words"]),
+        "numbers": feature(i.random.integers(0, 1 << 40, i.random.integers(1, 20)).tolist()),
+    }
 
 
 def examples(i):
-    return of_bytes(i, [tf.train.Example(features=tf.train.Features(feature=features(i))).SerializeToString() for _ in range(i.pick(2, 64, 2048))])
+    return of_bytes(
+        i,
+        [
+            tf.train.Example(features=tf.train.Features(feature=features(i))).SerializeToString()
+            for _ in range(i.pick(2, 64, 2048))
+        ],
+    )
 
 
 def keys(*names):
@@ -76,17 +88,47 @@ def keys(*names):
 
 DENSE = {"Tdense": [tf.int64, tf.float32], "dense_shapes": [[], [32]]}
 DEFAULTS = [np.zeros(0, np.int64), np.zeros(0, np.float32)]
-cases("ParseExample", lambda i: [examples(i), np.zeros(0, object), [b"words", b"numbers"], [b"label", b"weights"], DEFAULTS], sparse_types=[tf.string, tf.int64], dense_shapes=DENSE["dense_shapes"])
-cases("ParseExampleV2", lambda i: [examples(i), np.zeros(0, object), keys("words"), keys("label", "weights"), keys("numbers"), DEFAULTS],
-      num_sparse=1, sparse_types=[tf.string], ragged_value_types=[tf.int64], ragged_split_types=[tf.int64], dense_shapes=DENSE["dense_shapes"])
-cases("ParseSingleExample", lambda i: [i.read(np.array(tf.train.Example(features=tf.train.Features(feature=features(i))).SerializeToString(), object)), DEFAULTS],
-      num_sparse=2, sparse_keys=["words", "numbers"], sparse_types=[tf.string, tf.int64], dense_keys=["label", "weights"], dense_shapes=DENSE["dense_shapes"])
+cases(
+    "ParseExample",
+    lambda i: [examples(i), np.zeros(0, object), [b"words", b"numbers"], [b"label", b"weights"], DEFAULTS],
+    sparse_types=[tf.string, tf.int64],
+    dense_shapes=DENSE["dense_shapes"],
+)
+cases(
+    "ParseExampleV2",
+    lambda i: [examples(i), np.zeros(0, object), keys("words"), keys("label", "weights"), keys("numbers"), DEFAULTS],
+    num_sparse=1,
+    sparse_types=[tf.string],
+    ragged_value_types=[tf.int64],
+    ragged_split_types=[tf.int64],
+    dense_shapes=DENSE["dense_shapes"],
+)
+cases(
+    "ParseSingleExample",
+    lambda i: [
+        i.read(np.array(tf.train.Example(features=tf.train.Features(feature=features(i))).SerializeToString(), object)),
+        DEFAULTS,
+    ],
+    num_sparse=2,
+    sparse_keys=["words", "numbers"],
+    sparse_types=[tf.string, tf.int64],
+    dense_keys=["label", "weights"],
+    dense_shapes=DENSE["dense_shapes"],
+)
 
 
 def sequence(i):
     steps = int(i.random.integers(4, 16))
-    return tf.train.SequenceExample(context=tf.train.Features(feature={"label": feature([3])}),
-                                    feature_lists=tf.train.FeatureLists(feature_list={"frames": tf.train.FeatureList(feature=[feature(i.random.uniform(0, 1, 8).tolist()) for _ in range(steps)])}))
+    return tf.train.SequenceExample(
+        context=tf.train.Features(feature={"label": feature([3])}),
+        feature_lists=tf.train.FeatureLists(
+            feature_list={
+                "frames": tf.train.FeatureList(
+                    feature=[feature(i.random.uniform(0, 1, 8).tolist()) for _ in range(steps)]
+                )
+            }
+        ),
+    )
 
 
 def sequences(i):
@@ -94,17 +136,67 @@ def sequences(i):
 
 
 NONE = np.zeros(0, object)
-cases("ParseSequenceExampleV2", lambda i: [sequences(i), NONE, NONE, keys("label"), NONE, NONE, keys("frames"), NONE, np.array([False]), [np.zeros(0, np.int64)]],
-      context_dense_shapes=[[]], feature_list_dense_types=[tf.float32], feature_list_dense_shapes=[[8]], Nfeature_list_dense=1)
-cases("ParseSequenceExample", lambda i: [sequences(i), NONE, [np.zeros(0, np.int64)]], feature_list_dense_missing_assumed_empty=[], context_sparse_keys=[],
-      context_dense_keys=["label"], feature_list_sparse_keys=[], feature_list_dense_keys=["frames"], context_dense_shapes=[[]], feature_list_dense_types=[tf.float32],
-      feature_list_dense_shapes=[[8]], Ncontext_dense=1, Nfeature_list_dense=1)
-cases("ParseSingleSequenceExample", lambda i: [i.read(np.array(sequence(i).SerializeToString(), object)), NONE, [], [b"label"], [], [b"frames"], [np.zeros(0, np.int64)], b""],
-      context_dense_shapes=[[]], feature_list_dense_types=[tf.float32], feature_list_dense_shapes=[[8]])
+cases(
+    "ParseSequenceExampleV2",
+    lambda i: [
+        sequences(i),
+        NONE,
+        NONE,
+        keys("label"),
+        NONE,
+        NONE,
+        keys("frames"),
+        NONE,
+        np.array([False]),
+        [np.zeros(0, np.int64)],
+    ],
+    context_dense_shapes=[[]],
+    feature_list_dense_types=[tf.float32],
+    feature_list_dense_shapes=[[8]],
+    Nfeature_list_dense=1,
+)
+cases(
+    "ParseSequenceExample",
+    lambda i: [sequences(i), NONE, [np.zeros(0, np.int64)]],
+    feature_list_dense_missing_assumed_empty=[],
+    context_sparse_keys=[],
+    context_dense_keys=["label"],
+    feature_list_sparse_keys=[],
+    feature_list_dense_keys=["frames"],
+    context_dense_shapes=[[]],
+    feature_list_dense_types=[tf.float32],
+    feature_list_dense_shapes=[[8]],
+    Ncontext_dense=1,
+    Nfeature_list_dense=1,
+)
+cases(
+    "ParseSingleSequenceExample",
+    lambda i: [
+        i.read(np.array(sequence(i).SerializeToString(), object)),
+        NONE,
+        [],
+        [b"label"],
+        [],
+        [b"frames"],
+        [np.zeros(0, np.int64)],
+        b"",
+    ],
+    context_dense_shapes=[[]],
+    feature_list_dense_types=[tf.float32],
+    feature_list_dense_shapes=[[8]],
+)
 
 
 def in_json(i):
-    made = {"features": {"feature": {"label": {"int64List": {"value": ["3"]}}, "weights": {"floatList": {"value": [0.5] * 16}}, "words": {"bytesList": {"value": ["b25l"]}}}}}
+    made = {
+        "features": {
+            "feature": {
+                "label": {"int64List": {"value": ["3"]}},
+                "weights": {"floatList": {"value": [0.5] * 16}},
+                "words": {"bytesList": {"value": ["b25l"]}},
+            }
+        }
+    }
     return of_bytes(i, [json.dumps(made).encode()] * i.pick(2, 32, 1024))
 
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a case is slower than TensorFlow's, found by reading the kernel or by timing it: by regular expressions of the cases' names, the first that matches."""
+"""Why a case is slower than TensorFlow's, found by reading the kernel or by timing it: by regular expressions of the
+cases' names, the first that matches."""
 
 _VIEW = "TensorFlow gives a view of the input, here rows are copied"
 _DOUBLE = "computed in double, and as a series for each number; TensorFlow has polynomials in float"
-_PRECISE = "compiled for double alone and rounded once (the compiler takes minutes for it), TensorFlow computes in float"
+_PRECISE = (
+    "compiled for double alone and rounded once (the compiler takes minutes for it), TensorFlow computes in float"
+)
 _SCALAR_COMPLEX = "the library's functions of complex numbers, called for each number, which mind infinities; TensorFlow has vectors of them"
 _PARTS = "decomposed into ops, each of which passes over the tensor"
 _SORT = "a sort by comparisons of indices, of elements that are mostly in order already; TensorFlow's groups follow the given order"

@@ -6,7 +6,10 @@ import tensorflow as tf
 from .inputs import case, cases
 
 for _axes, _words in (([0, 1], "all"), ([0], "columns"), ([1], "rows")):
-    case(f"Sum, {_words}; Mean, {_words}; Max, {_words}; Min, {_words}; Prod, {_words}; EuclideanNorm, {_words}", lambda i, axes=_axes: [i.matrix(), axes])
+    case(
+        f"Sum, {_words}; Mean, {_words}; Max, {_words}; Min, {_words}; Prod, {_words}; EuclideanNorm, {_words}",
+        lambda i, axes=_axes: [i.matrix(), axes],
+    )
     case(f"All, {_words}; Any, {_words}", lambda i, axes=_axes: [i.ints(i.shape("matrix"), 2, dtype=np.bool_), axes])
 case("Sum, double rows", lambda i: [i.matrix(dtype=np.float64), [1]])
 case("Sum, int32 rows; Max, int32 rows", lambda i: [i.ints(i.shape("matrix"), 99), [1]])
@@ -30,16 +33,26 @@ case("UniqueV2; UniqueWithCountsV2", lambda i: [i.ints((np.prod(i.shape("matrix"
 case("UniqueV2, rows", lambda i: [i.ints((i.shape("matrix")[0], 4), 3), np.array([0], np.int64)])
 case("Unique, int64, mostly different", lambda i: [i.ints((np.prod(i.shape("slow")),), 1 << 40, dtype=np.int64)])
 case("Unique, texts", lambda i: [i.read(i.words((i.shape("texts"),), 1, 3))])
-cases("ListDiff", lambda i: [i.ints((np.prod(i.shape("slow")),), 1 << 20), i.ints((np.prod(i.shape("slow")) // 2,), 1 << 20)])
+cases(
+    "ListDiff",
+    lambda i: [i.ints((np.prod(i.shape("slow")),), 1 << 20), i.ints((np.prod(i.shape("slow")) // 2,), 1 << 20)],
+)
 cases("Bincount", lambda i: [i.ints((np.prod(i.shape("matrix")),), 1000), 1000, np.zeros(0, np.float32)])
-case("Bincount, weights", lambda i: [i.ints((np.prod(i.shape("matrix")),), 1000), 1000, i.floats((np.prod(i.shape("matrix")),))])
+case(
+    "Bincount, weights",
+    lambda i: [i.ints((np.prod(i.shape("matrix")),), 1000), 1000, i.floats((np.prod(i.shape("matrix")),))],
+)
 cases("DenseBincount", lambda i: [i.ints(i.shape("matrix"), 100), 100, np.zeros(0, np.float32)])
-case("DenseBincount, of a vector", lambda i: [i.ints((np.prod(i.shape("matrix")),), 1000), 1000, np.zeros(0, np.float32)])
+case(
+    "DenseBincount, of a vector", lambda i: [i.ints((np.prod(i.shape("matrix")),), 1000), 1000, np.zeros(0, np.float32)]
+)
 cases("HistogramFixedWidth", lambda i: [i.matrix(), [-1.0, 1.0], 100])
 cases("IsotonicRegression", lambda i: [i.slow()])
 cases("Softmax LogSoftmax", lambda i: [i.matrix()])
 cases("SoftmaxCrossEntropyWithLogits", lambda i: [i.matrix(), i.matrix(0, 1)])
-cases("SparseSoftmaxCrossEntropyWithLogits", lambda i: [i.matrix(), i.ints(i.shape("matrix")[:1], i.shape("matrix")[1])])
+cases(
+    "SparseSoftmaxCrossEntropyWithLogits", lambda i: [i.matrix(), i.ints(i.shape("matrix")[:1], i.shape("matrix")[1])]
+)
 
 
 def lines(i):
@@ -57,4 +70,6 @@ cases("RFFT2D", lambda i: [i.floats(i.pick((1, 4, 4), (1, 64, 64), (8, 256, 256)
 cases("RFFT3D", lambda i: [i.floats(i.pick((1, 4, 4, 4), (1, 16, 16, 16), (1, 64, 64, 64))), [i.pick(4, 16, 64)] * 3])
 cases("IRFFT", lambda i: [i.complexes(i.pick((4, 5), (64, 129), (512, 513))), [i.pick(8, 256, 1024)]])
 cases("IRFFT2D", lambda i: [i.complexes(i.pick((1, 4, 3), (1, 64, 33), (8, 256, 129))), [i.pick(4, 64, 256)] * 2])
-cases("IRFFT3D", lambda i: [i.complexes(i.pick((1, 4, 4, 3), (1, 16, 16, 9), (1, 64, 64, 33))), [i.pick(4, 16, 64)] * 3])
+cases(
+    "IRFFT3D", lambda i: [i.complexes(i.pick((1, 4, 4, 3), (1, 16, 16, 9), (1, 64, 64, 33))), [i.pick(4, 16, 64)] * 3]
+)

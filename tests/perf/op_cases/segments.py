@@ -18,9 +18,18 @@ def segments(i):
     return max(2, side(i) // 8)
 
 
-cases("SegmentSum SegmentMean SegmentMax SegmentMin SegmentProd", lambda i: [i.matrix(0.9, 1.1), ids(i, side(i), segments(i))])
-cases("UnsortedSegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd", lambda i: [i.matrix(0.9, 1.1), i.ints((side(i),), 4), 4])
-case("UnsortedSegmentSum, single elements", lambda i: [i.floats((np.prod(i.shape("matrix")),)), i.ints((np.prod(i.shape("matrix")),), 1000), 1000])
+cases(
+    "SegmentSum SegmentMean SegmentMax SegmentMin SegmentProd",
+    lambda i: [i.matrix(0.9, 1.1), ids(i, side(i), segments(i))],
+)
+cases(
+    "UnsortedSegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd",
+    lambda i: [i.matrix(0.9, 1.1), i.ints((side(i),), 4), 4],
+)
+case(
+    "UnsortedSegmentSum, single elements",
+    lambda i: [i.floats((np.prod(i.shape("matrix")),)), i.ints((np.prod(i.shape("matrix")),), 1000), 1000],
+)
 case("UnsortedSegmentSum, many segments", lambda i: [i.matrix(), i.ints((side(i),), side(i)), side(i)])
 
 
@@ -30,7 +39,10 @@ def bags(i):
 
 
 cases("SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN", bags)
-cases("SparseSegmentSumWithNumSegments SparseSegmentMeanWithNumSegments SparseSegmentSqrtNWithNumSegments", lambda i: [*bags(i), segments(i)])
+cases(
+    "SparseSegmentSumWithNumSegments SparseSegmentMeanWithNumSegments SparseSegmentSqrtNWithNumSegments",
+    lambda i: [*bags(i), segments(i)],
+)
 
 
 def gradients(i):

@@ -12,7 +12,13 @@ def sizes(i):
 
 def layer(i):
     _, batch, inputs, cells = sizes(i)
-    return [i.floats((batch, cells)), i.floats((batch, cells)), i.floats((inputs + cells, 4 * cells), -0.1, 0.1), *(i.floats((cells,)) for _ in range(3)), i.floats((4 * cells,))]
+    return [
+        i.floats((batch, cells)),
+        i.floats((batch, cells)),
+        i.floats((inputs + cells, 4 * cells), -0.1, 0.1),
+        *(i.floats((cells,)) for _ in range(3)),
+        i.floats((4 * cells,)),
+    ]
 
 
 def over_time(i):
@@ -34,7 +40,17 @@ cases("LSTMBlockCellGrad", lambda i: [i.floats(sizes(i)[1:3]), *layer(i), *state
 
 def gru(i):
     _, batch, inputs, cells = sizes(i)
-    return [i.floats(shape, -0.3, 0.3) for shape in ((batch, inputs), (batch, cells), (inputs + cells, 2 * cells), (inputs + cells, cells), (2 * cells,), (cells,))]
+    return [
+        i.floats(shape, -0.3, 0.3)
+        for shape in (
+            (batch, inputs),
+            (batch, cells),
+            (inputs + cells, 2 * cells),
+            (inputs + cells, cells),
+            (2 * cells,),
+            (cells,),
+        )
+    ]
 
 
 cases("GRUBlockCell", gru)
@@ -59,4 +75,12 @@ def lengths(i):
 
 cases("CTCLoss", lambda i: [i.floats(heard(i), -3, 3), *labels(i), lengths(i)])
 cases("CTCGreedyDecoder", lambda i: [i.floats(heard(i), -3, 3), lengths(i)])
-cases("CTCBeamSearchDecoder", lambda i: [i.floats(i.pick((4, 1, 5), (16, 2, 16), (32, 8, 32)), -3, 3), i.read(np.full(i.pick(1, 2, 8), i.pick(4, 16, 32), np.int32))], beam_width=8, top_paths=1)
+cases(
+    "CTCBeamSearchDecoder",
+    lambda i: [
+        i.floats(i.pick((4, 1, 5), (16, 2, 16), (32, 8, 32)), -3, 3),
+        i.read(np.full(i.pick(1, 2, 8), i.pick(4, 16, 32), np.int32)),
+    ],
+    beam_width=8,
+    top_paths=1,
+)

@@ -21,13 +21,23 @@ def shuffled(i):
     places, values, shape = sparse(i)
     many = places.shape[0]
     order = i.random.permutation(many)
-    return [i.read(np.stack(np.unravel_index(i.rows(many, int(np.prod(shape))), shape), -1)[order].astype(np.int64)), values, shape]
+    return [
+        i.read(np.stack(np.unravel_index(i.rows(many, int(np.prod(shape))), shape), -1)[order].astype(np.int64)),
+        values,
+        shape,
+    ]
 
 
 cases("SparseToDense", lambda i: [(s := sparse(i))[0], s[2], s[1], 0.0])
 cases("SparseReshape", lambda i: [(s := sparse(i))[0], s[2], np.array([some(i)[0] * 2, -1], np.int64)])
 cases("SparseFillEmptyRows", lambda i: [*sparse(i), 0.0])
-cases("SparseFillEmptyRowsGrad", lambda i: [i.read(i.random.permutation(np.prod(some(i)))[: np.prod(some(i)) // 2].astype(np.int64)), i.floats((np.prod(some(i)),))])
+cases(
+    "SparseFillEmptyRowsGrad",
+    lambda i: [
+        i.read(i.random.permutation(np.prod(some(i)))[: np.prod(some(i)) // 2].astype(np.int64)),
+        i.floats((np.prod(some(i)),)),
+    ],
+)
 cases("SparseTensorDenseMatMul", lambda i: [*sparse(i), i.floats((some(i)[1], 64))])
 case("SparseTensorDenseMatMul, a vector", lambda i: [*sparse(i), i.floats((some(i)[1], 1))])
 case("SparseTensorDenseMatMul, adjoint", lambda i: [*sparse(i), i.floats((some(i)[0], 64))], adjoint_a=True)
@@ -40,7 +50,9 @@ cases("SparseSlice", lambda i: [*sparse(i), np.array([1, 1], np.int64), np.array
 
 def sliced(i):
     shape, start = some(i), np.array([1, 1])
-    places = np.stack(np.unravel_index(i.rows(max(2, np.prod(shape) // 20), np.prod(shape)), shape), -1).astype(np.int64)
+    places = np.stack(np.unravel_index(i.rows(max(2, np.prod(shape) // 20), np.prod(shape)), shape), -1).astype(
+        np.int64
+    )
     inside = places[(places >= start).all(1)] - start
     return [i.floats((len(inside),)), i.read(places), start.astype(np.int64), i.read(inside)]
 
@@ -53,7 +65,10 @@ def added(i):
     shape = some(i)
     flat = [i.rows(max(2, np.prod(shape) // 20), np.prod(shape)) for _ in range(2)]
     total = np.union1d(*flat)
-    return [i.floats((len(total),)), *(i.read(np.stack(np.unravel_index(one, shape), -1).astype(np.int64)) for one in (*flat, total))]
+    return [
+        i.floats((len(total),)),
+        *(i.read(np.stack(np.unravel_index(one, shape), -1).astype(np.int64)) for one in (*flat, total)),
+    ]
 
 
 cases("SparseAddGrad", added)
@@ -76,22 +91,50 @@ case("SparseMatMul, one sparse", lambda i: [mostly_zeros(i), i.floats((i.pick(4,
 
 # Counts.
 COUNTED = {"minlength": -1, "maxlength": -1, "binary_output": False}
-cases("DenseCountSparseOutput", lambda i: [i.ints(i.pick((2, 4), (32, 256), (512, 512)), 50), np.zeros(0, np.float32)], **COUNTED)
-cases("SparseCountSparseOutput", lambda i: [*sparse(i, values=lambda many: i.random.integers(0, 50, many).astype(np.int32)), np.zeros(0, np.float32)], **COUNTED)
-cases("SparseBincount", lambda i: [*sparse(i, values=lambda many: i.random.integers(0, 50, many).astype(np.int32)), 50, np.zeros(0, np.float32)])
+cases(
+    "DenseCountSparseOutput",
+    lambda i: [i.ints(i.pick((2, 4), (32, 256), (512, 512)), 50), np.zeros(0, np.float32)],
+    **COUNTED,
+)
+cases(
+    "SparseCountSparseOutput",
+    lambda i: [
+        *sparse(i, values=lambda many: i.random.integers(0, 50, many).astype(np.int32)),
+        np.zeros(0, np.float32),
+    ],
+    **COUNTED,
+)
+cases(
+    "SparseBincount",
+    lambda i: [
+        *sparse(i, values=lambda many: i.random.integers(0, 50, many).astype(np.int32)),
+        50,
+        np.zeros(0, np.float32),
+    ],
+)
 
 
 def ragged(i, values=None):
     """Splits and values of rows with at most 15."""
     rows = i.pick(4, 512, 16384)
     many = i.random.integers(0, 16, rows)
-    return i.read(np.concatenate([[0], np.cumsum(many)]).astype(np.int64)), i.read(values(many.sum()) if values else i.reals((many.sum(),)))
+    return i.read(np.concatenate([[0], np.cumsum(many)]).astype(np.int64)), i.read(
+        values(many.sum()) if values else i.reals((many.sum(),))
+    )
 
 
-cases("RaggedCountSparseOutput", lambda i: [*ragged(i, lambda many: i.random.integers(0, 50, many).astype(np.int32)), np.zeros(0, np.float32)], **COUNTED)
+cases(
+    "RaggedCountSparseOutput",
+    lambda i: [*ragged(i, lambda many: i.random.integers(0, 50, many).astype(np.int32)), np.zeros(0, np.float32)],
+    **COUNTED,
+)
 
 # Ragged.
-cases("RaggedGather", lambda i: [[(r := ragged(i))[0]], r[1], i.ints((i.pick(4, 512, 16384),), i.pick(4, 512, 16384))], OUTPUT_RAGGED_RANK=1)
+cases(
+    "RaggedGather",
+    lambda i: [[(r := ragged(i))[0]], r[1], i.ints((i.pick(4, 512, 16384),), i.pick(4, 512, 16384))],
+    OUTPUT_RAGGED_RANK=1,
+)
 cases("RaggedRange", lambda i: [0, i.ints((i.pick(4, 512, 16384),), 16), 1])
 cases("RaggedTensorToSparse", lambda i: [[(r := ragged(i))[0]], r[1]])
 case("RaggedTensorToVariant, whole", lambda i: [[(r := ragged(i))[0]], r[1]], batched_input=False)
@@ -100,8 +143,16 @@ case("RaggedTensorToVariant, by rows", lambda i: [[(r := ragged(i))[0]], r[1]], 
 # Packed.
 case("SerializeSparse, texts", sparse, out_type=tf.string)
 cases("SerializeManySparse", sparse, out_type=tf.string)
-case("DeserializeSparse, with SerializeSparse", lambda i: [raw.SerializeSparse(**dict(zip(("sparse_indices", "sparse_values", "sparse_shape"), sparse(i))))], dtype=tf.float32)
-case("DeserializeManySparse, with SerializeManySparse", lambda i: [raw.SerializeManySparse(**dict(zip(("sparse_indices", "sparse_values", "sparse_shape"), sparse(i))))], dtype=tf.float32)
+case(
+    "DeserializeSparse, with SerializeSparse",
+    lambda i: [raw.SerializeSparse(**dict(zip(("sparse_indices", "sparse_values", "sparse_shape"), sparse(i))))],
+    dtype=tf.float32,
+)
+case(
+    "DeserializeManySparse, with SerializeManySparse",
+    lambda i: [raw.SerializeManySparse(**dict(zip(("sparse_indices", "sparse_values", "sparse_shape"), sparse(i))))],
+    dtype=tf.float32,
+)
 
 # Sets.
 
@@ -135,7 +186,13 @@ def crossed(i):
     return [list(part) for part in zip(*made)]
 
 
-HASHED = {"hashed_output": True, "num_buckets": 1000, "hash_key": 0xDECAFCAFFE, "out_type": tf.int64, "internal_type": tf.string}
+HASHED = {
+    "hashed_output": True,
+    "num_buckets": 1000,
+    "hash_key": 0xDECAFCAFFE,
+    "out_type": tf.int64,
+    "internal_type": tf.string,
+}
 cases("SparseCross", lambda i: [*crossed(i), []], **HASHED)
 cases("SparseCrossV2", lambda i: [*crossed(i), [], b"_X_"])
 cases("SparseCrossHashed", lambda i: [*crossed(i), [], np.int64(1000), False, np.array([1, 2], np.int64)])
@@ -145,5 +202,13 @@ def bags(i):
     return ragged(i, lambda many: i.words((many,), 3, 8))
 
 
-cases("RaggedCross", lambda i: [[(one := bags(i))[1], (two := bags(i))[1]], [one[0], two[0]], [], [], [], []], input_order="RR", hashed_output=True, num_buckets=1000, hash_key=0xDECAFCAFFE,
-      out_values_type=tf.int64, out_row_splits_type=tf.int64)
+cases(
+    "RaggedCross",
+    lambda i: [[(one := bags(i))[1], (two := bags(i))[1]], [one[0], two[0]], [], [], [], []],
+    input_order="RR",
+    hashed_output=True,
+    num_buckets=1000,
+    hash_key=0xDECAFCAFFE,
+    out_values_type=tf.int64,
+    out_row_splits_type=tf.int64,
+)

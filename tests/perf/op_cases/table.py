@@ -38,7 +38,11 @@ class Results:
             for size in SIZES:
                 lines += row(threads, size, [ratio for key, ratio in ops.items() if key[1:] == (size, threads)])
         lines += row("all", "all", list(ops.values()))
-        lines += ["", "| case | size | threads | Tenon, us | TensorFlow, us | ratio |", "| --- | --- | --- | --- | --- | --- |"]
+        lines += [
+            "",
+            "| case | size | threads | Tenon, us | TensorFlow, us | ratio |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
         for key in sorted(self.rows, key=lambda key: self.ratio(*key)):
             mine, theirs = self.rows[key]
             lines.append(f"| {key[0]} | {key[1]} | {key[2]} | {mine:.3g} | {theirs:.3g} | {theirs / mine:.2f} |")
@@ -47,16 +51,23 @@ class Results:
         return lines
 
     def write_page(self, path):
-        """The page that is committed: a line for each case with its ratios by size and threads, and why one is low. Gives back the cases that say nothing of it."""
+        """The page that is committed: a line for each case with its ratios by size and threads, and why one is low.
+        Gives back the cases that say nothing of it."""
         columns = [(size, threads) for threads in sorted({key[2] for key in self.rows}) for size in SIZES]
-        lines, silent = ["case\t" + "\t".join(f"{size} {threads}" for size, threads in columns) + "\twhy one is below 0.9"], []
+        lines, silent = [
+            "case\t" + "\t".join(f"{size} {threads}" for size, threads in columns) + "\twhy one is below 0.9"
+        ], []
         for name in sorted({key[0] for key in self.rows}):
             ratios = [self.ratio(name, *column) for column in columns]
             low = any(ratio < LEAST for ratio in ratios)
-            why = next((reason for pattern, reason in REASONS.items() if re.fullmatch(pattern, name)), "") if low else ""
+            why = (
+                next((reason for pattern, reason in REASONS.items() if re.fullmatch(pattern, name)), "") if low else ""
+            )
             if low and not why:
                 silent.append(name)
-            lines.append(name + "\t" + "\t".join("" if ratio == math.inf else f"{ratio:.2f}" for ratio in ratios) + f"\t{why}")
+            lines.append(
+                name + "\t" + "\t".join("" if ratio == math.inf else f"{ratio:.2f}" for ratio in ratios) + f"\t{why}"
+            )
         path.write_text("\n".join(lines) + "\n")
         return silent
 
@@ -64,4 +75,6 @@ class Results:
 def row(threads, size, ratios):
     if not ratios:
         return []
-    return [f"| {threads} | {size} | {len(ratios)} | {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} | {sum(ratio < LEAST for ratio in ratios)} |"]
+    return [
+        f"| {threads} | {size} | {len(ratios)} | {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f} | {sum(ratio < LEAST for ratio in ratios)} |"
+    ]

@@ -20,9 +20,11 @@ struct Rgb {
 // The hue in [0, 1).
 template <class W>
 Hsv<W> ToHsv(const Rgb<W>& x) {
-  const W value = std::max(std::max(x.red, x.green), x.blue), range = value - std::min(std::min(x.red, x.green), x.blue);
+  const W value = std::max(std::max(x.red, x.green), x.blue),
+          range = value - std::min(std::min(x.red, x.green), x.blue);
   const W saturation = value > 0 ? range / value : W(0), norm = W(1) / (W(6) * range);
-  const W of_red = norm * (x.green - x.blue), of_green = norm * (x.blue - x.red) + W(2) / W(6), of_blue = norm * (x.red - x.green) + W(4) / W(6);
+  const W of_red = norm * (x.green - x.blue), of_green = norm * (x.blue - x.red) + W(2) / W(6),
+          of_blue = norm * (x.red - x.green) + W(4) / W(6);
   W hue = x.red == value ? of_red : x.green == value ? of_green : of_blue;
   hue = range > 0 ? hue : W(0);
   return {hue < 0 ? hue + W(1) : hue, saturation, value};
@@ -31,9 +33,11 @@ template <class W>
 Rgb<W> ToRgb(const Hsv<W>& x) {
   const W six = x.hue * W(6);
   const auto clamp = [](W v) { return std::min(std::max(v, W(0)), W(1)); };
-  const W red = clamp(std::abs(six - W(3)) - W(1)), green = clamp(W(2) - std::abs(six - W(2))), blue = clamp(W(2) - std::abs(six - W(4)));
+  const W red = clamp(std::abs(six - W(3)) - W(1)), green = clamp(W(2) - std::abs(six - W(2))),
+          blue = clamp(W(2) - std::abs(six - W(4)));
   const W rest = W(1) - x.saturation;
-  return {(rest + x.saturation * red) * x.value, (rest + x.saturation * green) * x.value, (rest + x.saturation * blue) * x.value};
+  return {(rest + x.saturation * red) * x.value, (rest + x.saturation * green) * x.value,
+          (rest + x.saturation * blue) * x.value};
 }
 
 // function(Rgb) -> Rgb for each pixel, in float (in double of doubles).
@@ -74,15 +78,22 @@ struct ToRgbKernel {
 struct HueKernel {
   void Run(sdk::RunContext c) const {
     const float delta = c.input<float>(1)[0];
-    Types<float, Half>::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { ForEachPixel<T>(c, 6, [delta](const Rgb<float>& x) { return Turned(x, delta); }); });
+    Types<float, Half>::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      ForEachPixel<T>(c, 6, [delta](const Rgb<float>& x) { return Turned(x, delta); });
+    });
   }
 
  private:
   // By the largest and the smallest channel, which stay: so colours outside of [0, 1] keep their range.
   static Rgb<float> Turned(const Rgb<float>& x, float delta) {
-    const float most = std::max(std::max(x.red, x.green), x.blue), least = std::min(std::min(x.red, x.green), x.blue), range = most - least;
-    const float of_red = (x.green - x.blue) / range, of_green = 2 + (x.blue - x.red) / range, of_blue = 4 + (x.red - x.green) / range;
-    const float hue = x.red == most ? of_red : x.green == most ? of_green : of_blue, moved = (range > 0 ? hue : 0.0f) + delta * 6;
+    const float most = std::max(std::max(x.red, x.green), x.blue), least = std::min(std::min(x.red, x.green), x.blue),
+                range = most - least;
+    const float of_red = (x.green - x.blue) / range, of_green = 2 + (x.blue - x.red) / range,
+                of_blue = 4 + (x.red - x.green) / range;
+    const float hue = x.red == most     ? of_red
+                      : x.green == most ? of_green
+                                        : of_blue,
+                moved = (range > 0 ? hue : 0.0f) + delta * 6;
     const float six = moved - 6 * std::floor(moved / 6);
     const auto channel = [&](float share) { return least + range * std::min(std::max(share, 0.0f), 1.0f); };
     return {channel(std::abs(six - 3) - 1), channel(2 - std::abs(six - 2)), channel(2 - std::abs(six - 4))};
@@ -100,15 +111,18 @@ struct SaturationKernel {
  private:
   // The hue stays: each channel comes so much nearer to the largest, or goes away from it.
   static Rgb<float> Saturated(const Rgb<float>& x, float scale) {
-    const float value = std::max(std::max(x.red, x.green), x.blue), range = value - std::min(std::min(x.red, x.green), x.blue);
+    const float value = std::max(std::max(x.red, x.green), x.blue),
+                range = value - std::min(std::min(x.red, x.green), x.blue);
     const float saturation = range / value, wanted = std::min(std::max(saturation * scale, 0.0f), 1.0f);
     const float ratio = value > 0 && range > 0 ? wanted / saturation : 0.0f;
     return {value - (value - x.red) * ratio, value - (value - x.green) * ratio, value - (value - x.blue) * ratio};
   }
 };
 
-constexpr sdk::Traits kReal = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list, .in_place = kInPlaceFirst};
-constexpr sdk::Traits kFloats = {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kReal = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list,
+                               .in_place = kInPlaceFirst};
+constexpr sdk::Traits kFloats = {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list,
+                                 .in_place = kInPlaceFirst};
 
 }  // namespace
 

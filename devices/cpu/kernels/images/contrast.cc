@@ -77,10 +77,13 @@ class ContrastKernel {
       AddColumns(x + first, rows, row, columns, totals);
       if (plan.joined > 1) {  // all columns are here
         for (int64_t j = channels; j < row; ++j) totals[j % channels] += totals[j];
-        for (int64_t j = rows * row; j < plan.pixels * channels; ++j) totals[j % channels] += static_cast<double>(static_cast<float>(x[j]));
-        for (int64_t j = 0; j < row; ++j) means[j] = static_cast<float>(totals[j % channels] / static_cast<double>(plan.pixels));
+        for (int64_t j = rows * row; j < plan.pixels * channels; ++j)
+          totals[j % channels] += static_cast<double>(static_cast<float>(x[j]));
+        for (int64_t j = 0; j < row; ++j)
+          means[j] = static_cast<float>(totals[j % channels] / static_cast<double>(plan.pixels));
       } else {
-        for (int64_t j = 0; j < columns; ++j) means[first + j] = static_cast<float>(totals[j] / static_cast<double>(plan.pixels));
+        for (int64_t j = 0; j < columns; ++j)
+          means[first + j] = static_cast<float>(totals[j] / static_cast<double>(plan.pixels));
       }
     }
   }
@@ -88,7 +91,8 @@ class ContrastKernel {
 
 }  // namespace
 
-TENON_CPU_KERNEL(AdjustContrastv2) =
-    CpuKernel<ContrastKernel>("AdjustContrastv2", {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+TENON_CPU_KERNEL(AdjustContrastv2) = CpuKernel<ContrastKernel>(
+    "AdjustContrastv2",
+    {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list, .in_place = kInPlaceFirst});
 
 }  // namespace tenon::cpu

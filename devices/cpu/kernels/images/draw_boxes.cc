@@ -14,8 +14,8 @@ namespace {
 using Color = std::array<float, 4>;
 
 // TensorFlow's ten.
-constexpr Color kColors[] = {{1, 1, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 1}, {0, 1, 0, 1}, {0.5, 0, 0.5, 1}, {0.5, 0.5, 0, 1}, {0.5, 0, 0, 1},
-    {0, 0, 0.5, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
+constexpr Color kColors[] = {{1, 1, 0, 1},     {0, 0, 1, 1},   {1, 0, 0, 1},   {0, 1, 0, 1}, {0.5, 0, 0.5, 1},
+                             {0.5, 0.5, 0, 1}, {0.5, 0, 0, 1}, {0, 0, 0.5, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
 // An image and a box in it, in pixels.
 template <class T>
@@ -48,18 +48,22 @@ struct DrawKernel {
     const std::vector<Color> colors = ColorsOf(c, dims[3]);
     Types<float, Half>::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
-      if (out != c.input<T>(0)) std::memcpy(static_cast<void*>(out), static_cast<const void*>(c.input<T>(0)), static_cast<size_t>(sdk::Count(dims)) * sizeof(T));
+      if (out != c.input<T>(0))
+        std::memcpy(static_cast<void*>(out), static_cast<const void*>(c.input<T>(0)),
+                    static_cast<size_t>(sdk::Count(dims)) * sizeof(T));
       const int64_t boxes = sdk::DimsOf(c.input_view(1))[1];
-      c.ParallelFor(dims[0], static_cast<double>(boxes) * static_cast<double>(dims[1] + dims[2]) * 4, [&](int64_t begin, int64_t end) {
-        sdk::CancelPoll poll(c);
-        for (int64_t n = begin; n < end; ++n) {
-          const Canvas<T> canvas = {out + n * dims[1] * dims[2] * dims[3], dims[1], dims[2], dims[3]};
-          for (int64_t i = 0; i < boxes; ++i) {
-            poll(4 * (dims[1] + dims[2]));
-            DrawBox(canvas, c.input<float>(1) + (n * boxes + i) * 4, colors[static_cast<size_t>(i) % colors.size()]);
-          }
-        }
-      });
+      c.ParallelFor(dims[0], static_cast<double>(boxes) * static_cast<double>(dims[1] + dims[2]) * 4,
+                    [&](int64_t begin, int64_t end) {
+                      sdk::CancelPoll poll(c);
+                      for (int64_t n = begin; n < end; ++n) {
+                        const Canvas<T> canvas = {out + n * dims[1] * dims[2] * dims[3], dims[1], dims[2], dims[3]};
+                        for (int64_t i = 0; i < boxes; ++i) {
+                          poll(4 * (dims[1] + dims[2]));
+                          DrawBox(canvas, c.input<float>(1) + (n * boxes + i) * 4,
+                                  colors[static_cast<size_t>(i) % colors.size()]);
+                        }
+                      }
+                    });
     });
   }
 
@@ -68,8 +72,9 @@ struct DrawKernel {
     std::vector<Color> colors;
     if (c.input_count() > 2) {
       const sdk::Dims dims = sdk::DimsOf(c.input_view(2));
-      if (dims[1] < channels) sdk::Fail(TENON_INVALID_ARGUMENT, "colors must have equal or more channels than the image provided, which has ",
-          channels, "; their shape is ", dims);
+      if (dims[1] < channels)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "colors must have equal or more channels than the image provided, which has ",
+                  channels, "; their shape is ", dims);
       for (int64_t i = 0; i < dims[0]; ++i) {
         Color color = {0, 0, 0, 0};
         std::copy_n(c.input<float>(2) + i * dims[1], std::min<int64_t>(dims[1], 4), color.begin());
@@ -95,7 +100,8 @@ struct DrawKernel {
   }
 };
 
-constexpr sdk::Traits kDrawsBoxes = {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kDrawsBoxes = {.constraints = sdk::Constraints<Types<float, Half>::Constraint<"T">>::list,
+                                     .in_place = kInPlaceFirst};
 
 }  // namespace
 

@@ -12,8 +12,11 @@ namespace tenon::cpu {
 namespace {
 
 struct PatchesKernel {
-  explicit PatchesKernel(sdk::CreateContext& c) : same(c.String("padding") == "SAME"), sizes(Read(c, "ksizes")), strides(Read(c, "strides")),
-      rates(Read(c, "rates")) {}
+  explicit PatchesKernel(sdk::CreateContext& c)
+      : same(c.String("padding") == "SAME"),
+        sizes(Read(c, "ksizes")),
+        strides(Read(c, "strides")),
+        rates(Read(c, "rates")) {}
   struct Plan {
     Plan(const PatchesKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims in = sdk::DimsOf(c.input(0)), out = sdk::DimsOf(c.output(0));
@@ -33,7 +36,8 @@ struct PatchesKernel {
     const auto row = static_cast<size_t>(plan.count[1] * sizes[0] * sizes[1]) * plan.pixel;  // of the output
     c.ParallelFor(plan.batch * plan.count[0], 0.2 * static_cast<double>(row), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const char* image = c.input<char>(0) + static_cast<size_t>(i / plan.count[0] * plan.size[0] * plan.size[1]) * plan.pixel;
+        const char* image =
+            c.input<char>(0) + static_cast<size_t>(i / plan.count[0] * plan.size[0] * plan.size[1]) * plan.pixel;
         Row(plan, image, i % plan.count[0], c.output<char>(0) + static_cast<size_t>(i) * row);
       }
     });
@@ -78,6 +82,7 @@ struct PatchesKernel {
 
 }  // namespace
 
-TENON_CPU_KERNEL(ExtractImagePatches) = CpuKernel<PatchesKernel>("ExtractImagePatches", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
+TENON_CPU_KERNEL(ExtractImagePatches) =
+    CpuKernel<PatchesKernel>("ExtractImagePatches", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
 
 }  // namespace tenon::cpu

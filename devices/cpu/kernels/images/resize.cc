@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResizeBilinear, ResizeNearestNeighbor and their gradients, NHWC. Where a pixel comes from is computed in float, as TensorFlow does.
+// ResizeBilinear, ResizeNearestNeighbor and their gradients, NHWC. Where a pixel comes from is computed in float, as
+// TensorFlow does.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,7 +12,8 @@ namespace tenon::cpu {
 namespace {
 
 struct Sampling {
-  explicit Sampling(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
+  explicit Sampling(sdk::CreateContext& c)
+      : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
     if (align_corners && half_pixel_centers) c.Invalid("If half_pixel_centers is True, align_corners must be False.");
   }
   // Source pixels a target pixel.
@@ -31,10 +33,12 @@ std::vector<Between> Positions(const Sampling& s, int64_t source, int64_t target
   const float scale = s.Scale(source, target);
   std::vector<Between> out;
   for (int64_t i = 0; i < target; ++i) {
-    const float at = s.half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale - 0.5f : static_cast<float>(i) * scale;
+    const float at =
+        s.half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale - 0.5f : static_cast<float>(i) * scale;
     const float floor = std::floor(at);
     // Where rounding puts a pixel behind the last one, it is the last one.
-    out.push_back({std::clamp<int64_t>(static_cast<int64_t>(floor), 0, source - 1), std::min(source - 1, static_cast<int64_t>(std::ceil(at))), at - floor});
+    out.push_back({std::clamp<int64_t>(static_cast<int64_t>(floor), 0, source - 1),
+                   std::min(source - 1, static_cast<int64_t>(std::ceil(at))), at - floor});
   }
   return out;
 }
@@ -53,9 +57,12 @@ std::vector<int64_t> Nearest(const Sampling& s, int64_t source, int64_t target) 
 struct Sizes {
   Sizes(const View& from, const View& to, bool needs_channels, bool needs_pixels) {
     const sdk::Dims a = sdk::DimsOf(from), b = sdk::DimsOf(to);
-    if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
-    if (needs_channels && a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
-    if (needs_pixels && (a[1] <= 0 || a[2] <= 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
+    if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
+    if (needs_channels && a[3] <= 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
+    if (needs_pixels && (a[1] <= 0 || a[2] <= 0))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
     if (b[1] <= 0 || b[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "output dimensions must be positive; they are ", b);
     batch = a[0], channels = a[3], from_height = a[1], from_width = a[2], to_height = b[1], to_width = b[2];
   }
@@ -66,8 +73,8 @@ struct Sizes {
   int64_t batch, channels, from_height, from_width, to_height, to_width;
 };
 
-// Where the pixels of the resized images lie in the original ones: of a gradient the resized ones are what is read, and there may be
-// nothing of them as far as TensorFlow takes it.
+// Where the pixels of the resized images lie in the original ones: of a gradient the resized ones are what is read, and
+// there may be nothing of them as far as TensorFlow takes it.
 template <auto kPositions, bool kGradient, bool kNeedsPixels>
 struct ResizeKernel : Sampling {
   using Sampling::Sampling;
@@ -92,15 +99,18 @@ struct BilinearKernel : ResizeKernel<Positions, false, true> {
     const auto& rows = plan.rows;
     const auto& columns = plan.columns;
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      c.ParallelFor(s.batch * s.to_height, 2.0 * static_cast<double>(s.to_width * s.channels), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) Row<T>(c, s, i / s.to_height, i % s.to_height, rows[static_cast<size_t>(i % s.to_height)], columns);
-      });
+      c.ParallelFor(
+          s.batch * s.to_height, 2.0 * static_cast<double>(s.to_width * s.channels), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i)
+              Row<T>(c, s, i / s.to_height, i % s.to_height, rows[static_cast<size_t>(i % s.to_height)], columns);
+          });
     });
   }
 
  private:
   template <class T>
-  static void Row(sdk::RunContext c, const Sizes& s, int64_t n, int64_t y, const Between& row, const std::vector<Between>& columns) {
+  static void Row(sdk::RunContext c, const Sizes& s, int64_t n, int64_t y, const Between& row,
+                  const std::vector<Between>& columns) {
     const T* x = c.input<T>(0);
     float* out = c.output<float>(0) + s.To(n, y, 0);
     for (const Between& column : columns) {
@@ -136,28 +146,29 @@ struct BilinearGradKernel : ResizeKernel<Positions, true, true> {
       T* out = c.output<T>(0);
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0.0f));
       if (s.empty()) return;  // of however many images
-      c.ParallelFor(s.batch, 8.0 * static_cast<double>(s.from_height * s.from_width * s.channels), [&](int64_t begin, int64_t end) {
-        sdk::CancelPoll poll(c);
-        for (int64_t n = begin; n < end; ++n) {
-          const float* dy = c.input<float>(0) + s.From(n, 0, 0);
-          for (const Between& row : rows) {
-            poll(8 * s.from_width * s.channels);
-            for (const Between& column : columns) {
-              const float up = 1 - row.weight, left = 1 - column.weight;
-              const auto add = [&](int64_t y, int64_t x, float down, float right) {
-                T* to = out + s.To(n, y, x);
+      c.ParallelFor(s.batch, 8.0 * static_cast<double>(s.from_height * s.from_width * s.channels),
+                    [&](int64_t begin, int64_t end) {
+                      sdk::CancelPoll poll(c);
+                      for (int64_t n = begin; n < end; ++n) {
+                        const float* dy = c.input<float>(0) + s.From(n, 0, 0);
+                        for (const Between& row : rows) {
+                          poll(8 * s.from_width * s.channels);
+                          for (const Between& column : columns) {
+                            const float up = 1 - row.weight, left = 1 - column.weight;
+                            const auto add = [&](int64_t y, int64_t x, float down, float right) {
+                              T* to = out + s.To(n, y, x);
 #pragma GCC ivdep
-                for (int64_t k = 0; k < s.channels; ++k) AddTo(to[k], T(dy[k] * down * right));
-              };
-              add(row.low, column.low, up, left);
-              add(row.low, column.high, up, column.weight);
-              add(row.high, column.low, row.weight, left);
-              add(row.high, column.high, row.weight, column.weight);
-              dy += s.channels;
-            }
-          }
-        }
-      });
+                              for (int64_t k = 0; k < s.channels; ++k) AddTo(to[k], T(dy[k] * down * right));
+                            };
+                            add(row.low, column.low, up, left);
+                            add(row.low, column.high, up, column.weight);
+                            add(row.high, column.low, row.weight, left);
+                            add(row.high, column.high, row.weight, column.weight);
+                            dy += s.channels;
+                          }
+                        }
+                      }
+                    });
     });
   }
 };
@@ -169,13 +180,14 @@ struct NearestKernel : ResizeKernel<Nearest, false, true> {
     const auto& rows = plan.rows;
     const auto& columns = plan.columns;
     DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      c.ParallelFor(s.batch * s.to_height, 0.5 * static_cast<double>(s.to_width * s.channels), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          T* out = c.output<T>(0) + i * s.to_width * s.channels;
-          const T* row = c.input<T>(0) + s.From(i / s.to_height, rows[static_cast<size_t>(i % s.to_height)], 0);
-          for (int64_t x : columns) out = std::copy_n(row + x * s.channels, s.channels, out);
-        }
-      });
+      c.ParallelFor(
+          s.batch * s.to_height, 0.5 * static_cast<double>(s.to_width * s.channels), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              T* out = c.output<T>(0) + i * s.to_width * s.channels;
+              const T* row = c.input<T>(0) + s.From(i / s.to_height, rows[static_cast<size_t>(i % s.to_height)], 0);
+              for (int64_t x : columns) out = std::copy_n(row + x * s.channels, s.channels, out);
+            }
+          });
     });
   }
 };
@@ -190,19 +202,20 @@ struct NearestGradKernel : ResizeKernel<Nearest, true, false> {
       T* out = c.output<T>(0);
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0));
       if (s.empty()) return;  // of however many images
-      c.ParallelFor(s.batch, 2.0 * static_cast<double>(s.from_height * s.from_width * s.channels), [&](int64_t begin, int64_t end) {
-        sdk::CancelPoll poll(c);
-        for (int64_t n = begin; n < end; ++n) {
-          const T* dy = c.input<T>(0) + s.From(n, 0, 0);
-          for (int64_t y : rows) {
-            poll(2 * s.from_width * s.channels);
-            for (int64_t x : columns) {
-              T* pixel = out + s.To(n, y, x);
-              for (int64_t k = 0; k < s.channels; ++k) AddTo(pixel[k], *dy++);
-            }
-          }
-        }
-      });
+      c.ParallelFor(s.batch, 2.0 * static_cast<double>(s.from_height * s.from_width * s.channels),
+                    [&](int64_t begin, int64_t end) {
+                      sdk::CancelPoll poll(c);
+                      for (int64_t n = begin; n < end; ++n) {
+                        const T* dy = c.input<T>(0) + s.From(n, 0, 0);
+                        for (int64_t y : rows) {
+                          poll(2 * s.from_width * s.channels);
+                          for (int64_t x : columns) {
+                            T* pixel = out + s.To(n, y, x);
+                            for (int64_t k = 0; k < s.channels; ++k) AddTo(pixel[k], *dy++);
+                          }
+                        }
+                      }
+                    });
     });
   }
 };

@@ -8,11 +8,15 @@
 namespace tenon::cpu {
 namespace {
 
-// The pixels that pixel i of the result covers along an axis, scale of them, and the share of each. Those beyond the image are its last.
+// The pixels that pixel i of the result covers along an axis, scale of them, and the share of each. Those beyond the
+// image are its last.
 struct Covered {
   Covered(float pixels, int64_t i)
-      : scale(pixels), from(static_cast<float>(i) * scale), to(static_cast<float>(i + 1) * scale), begin(static_cast<int64_t>(std::floor(from))),
-          end(static_cast<int64_t>(std::ceil(to))) {}
+      : scale(pixels),
+        from(static_cast<float>(i) * scale),
+        to(static_cast<float>(i + 1) * scale),
+        begin(static_cast<int64_t>(std::floor(from))),
+        end(static_cast<int64_t>(std::ceil(to))) {}
   float Share(int64_t pixel) const {
     const auto low = static_cast<float>(pixel), high = static_cast<float>(pixel + 1);
     return low < from ? (high > to ? scale : high - from) : high > to ? to - low : 1.0f;
@@ -32,9 +36,11 @@ struct AreaKernel {
   struct Plan {
     Plan(const AreaKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.output(0));
-      if (a.size() != 4 || b.size() != 4) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
+      if (a.size() != 4 || b.size() != 4)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
       if (a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
-      if (a[1] <= 0 || a[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
+      if (a[1] <= 0 || a[2] <= 0)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
       batch = a[0], height = a[1], width = a[2], channels = a[3], to_height = b[1], to_width = b[2];
       if (batch == 0) return;
       down = kernel.Scale(height, to_height), right = kernel.Scale(width, to_width);
@@ -61,17 +67,21 @@ struct AreaKernel {
     if (plan.batch == 0) return;
     const int64_t total = plan.batch * plan.to_height, share = (total + plan.shares - 1) / plan.shares;
     FindTaps(plan, c);
-    const double cost = static_cast<double>(share) * static_cast<double>((plan.down + 2) * static_cast<float>(plan.line)) * 0.5;
+    const double cost =
+        static_cast<double>(share) * static_cast<double>((plan.down + 2) * static_cast<float>(plan.line)) * 0.5;
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(plan.shares, cost, [&](int64_t begin, int64_t end) {
         sdk::CancelPoll poll(c);
         for (int64_t k = begin; k < end; ++k) {
           float* line = c.workspace<float>(plan.lines) + k * plan.line;
           for (int64_t i = k * share; i < std::min(total, (k + 1) * share); ++i) {
-            Down(plan, c.input<T>(0) + (i / plan.to_height) * plan.height * plan.line, Covered(plan.down, i % plan.to_height), poll, line);
+            Down(plan, c.input<T>(0) + (i / plan.to_height) * plan.height * plan.line,
+                 Covered(plan.down, i % plan.to_height), poll, line);
             float* out = c.output<float>(0) + i * plan.to_width * plan.channels;
             poll(plan.to_width * plan.channels);
-            plan.channels == 3 ? Across<3>(plan, c, line, out) : plan.channels == 1 ? Across<1>(plan, c, line, out) : Across<0>(plan, c, line, out);
+            plan.channels == 3   ? Across<3>(plan, c, line, out)
+            : plan.channels == 1 ? Across<1>(plan, c, line, out)
+                                 : Across<0>(plan, c, line, out);
           }
         }
       });
@@ -130,6 +140,7 @@ struct AreaKernel {
 
 }  // namespace
 
-TENON_CPU_KERNEL(ResizeArea) = CpuKernel<AreaKernel>("ResizeArea", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ResizeArea) =
+    CpuKernel<AreaKernel>("ResizeArea", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

@@ -17,7 +17,8 @@ struct Curve {
   explicit Curve(double a) {
     for (int i = 0; i <= kSteps; ++i) {
       const auto x = static_cast<float>(i * 1.0 / kSteps);
-      near[static_cast<size_t>(i)] = static_cast<float>(((a + 2) * static_cast<double>(x) - (a + 3)) * static_cast<double>(x) * static_cast<double>(x) + 1);
+      near[static_cast<size_t>(i)] = static_cast<float>(
+          ((a + 2) * static_cast<double>(x) - (a + 3)) * static_cast<double>(x) * static_cast<double>(x) + 1);
       const double y = static_cast<double>(x) + 1.0;
       far[static_cast<size_t>(i)] = static_cast<float>(((a * y - 5 * a) * y + 8 * a) * y - 4 * a);
     }
@@ -32,11 +33,13 @@ struct Four {
 };
 
 struct CubicSampling {
-  explicit CubicSampling(sdk::CreateContext& c) : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
+  explicit CubicSampling(sdk::CreateContext& c)
+      : align_corners(c.Bool("align_corners")), half_pixel_centers(c.Bool("half_pixel_centers")) {
     if (align_corners && half_pixel_centers) c.Invalid("If half_pixel_centers is True, align_corners must be False.");
   }
   float Scale(int64_t source, int64_t target) const {
-    return align_corners && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1) : static_cast<float>(source) / static_cast<float>(target);
+    return align_corners && target > 1 ? static_cast<float>(source - 1) / static_cast<float>(target - 1)
+                                       : static_cast<float>(source) / static_cast<float>(target);
   }
   // What pixel i of a target is made of; scale: source pixels a target pixel.
   Four Position(float scale, int64_t source, int64_t i) const {
@@ -70,9 +73,12 @@ struct CubicSampling {
 struct CubicSizes {
   CubicSizes(const View& image, const View& resized, bool gradient) {
     const sdk::Dims a = sdk::DimsOf(image), b = sdk::DimsOf(resized);
-    if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
-    if (!gradient && a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
-    if (a[1] <= 0 || a[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
+    if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
+    if (!gradient && a[3] <= 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
+    if (a[1] <= 0 || a[2] <= 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
     if (b[1] <= 0 || b[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "output dimensions must be positive; they are ", b);
     batch = a[0], height = a[1], width = a[2], channels = a[3], to_height = b[1], to_width = b[2];
   }
@@ -84,8 +90,9 @@ struct CubicSizes {
 template <bool kGradient>
 struct CubicPlan {
   CubicPlan(const CubicSampling& sampling, sdk::PrepareContext& c)
-      : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient), down(sampling.Scale(s.height, s.to_height)),
-          right(sampling.Scale(s.width, s.to_width)) {
+      : s(c.input(kGradient ? 1 : 0), kGradient ? c.input(0) : c.output(0), kGradient),
+        down(sampling.Scale(s.height, s.to_height)),
+        right(sampling.Scale(s.width, s.to_width)) {
     if (s.empty()) return;  // however large the images would be
     line = s.width * s.channels;
     columns_at = c.Workspace(sdk::Multiply(s.to_width, sizeof(Four)));
@@ -114,7 +121,8 @@ struct CubicKernel : CubicSampling {
     if (s.empty()) return;
     const Four* columns = plan.Columns(*this, c);
     const int64_t total = s.batch * s.to_height, share = (total + plan.shares - 1) / plan.shares;
-    const double cost = static_cast<double>(share) * static_cast<double>(s.width + 2 * s.to_width) * static_cast<double>(s.channels);
+    const double cost =
+        static_cast<double>(share) * static_cast<double>(s.width + 2 * s.to_width) * static_cast<double>(s.channels);
     Pictures::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       c.ParallelFor(plan.shares, cost, [&](int64_t begin, int64_t end) {
         for (int64_t k = begin; k < end; ++k) {
@@ -139,10 +147,12 @@ struct CubicKernel : CubicSampling {
     const float w0 = row.weight[0], w1 = row.weight[1], w2 = row.weight[2], w3 = row.weight[3];
 #pragma GCC ivdep
     for (int64_t j = 0; j < plan.line; ++j)
-      line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 + static_cast<float>(from[2][j]) * w2
-          + static_cast<float>(from[3][j]) * w3;
+      line[j] = static_cast<float>(from[0][j]) * w0 + static_cast<float>(from[1][j]) * w1 +
+                static_cast<float>(from[2][j]) * w2 + static_cast<float>(from[3][j]) * w3;
     float* out = c.output<float>(0) + i * s.to_width * s.channels;
-    s.channels == 3 ? Across<3>(s, columns, line, out) : s.channels == 1 ? Across<1>(s, columns, line, out) : Across<0>(s, columns, line, out);
+    s.channels == 3   ? Across<3>(s, columns, line, out)
+    : s.channels == 1 ? Across<1>(s, columns, line, out)
+                      : Across<0>(s, columns, line, out);
   }
   // kChannels: of the images; 0: any number.
   template <int64_t kChannels>
@@ -150,9 +160,11 @@ struct CubicKernel : CubicSampling {
     const int64_t channels = kChannels != 0 ? kChannels : s.channels;
     for (int64_t x = 0; x < s.to_width; ++x) {
       const Four& column = columns[x];
-      const float *a = line + column.at[0] * channels, *b = line + column.at[1] * channels, *d = line + column.at[2] * channels, *e = line + column.at[3] * channels;
+      const float *a = line + column.at[0] * channels, *b = line + column.at[1] * channels,
+                  *d = line + column.at[2] * channels, *e = line + column.at[3] * channels;
 #pragma GCC ivdep
-      for (int64_t k = 0; k < channels; ++k) out[k] = a[k] * column.weight[0] + b[k] * column.weight[1] + d[k] * column.weight[2] + e[k] * column.weight[3];
+      for (int64_t k = 0; k < channels; ++k)
+        out[k] = a[k] * column.weight[0] + b[k] * column.weight[1] + d[k] * column.weight[2] + e[k] * column.weight[3];
       out += channels;
     }
   }
@@ -167,9 +179,11 @@ struct CubicGradKernel : CubicSampling {
     if (s.empty()) return;
     const Four* columns = plan.Columns(*this, c);
     Types<float, double>::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      c.ParallelFor(s.batch, 32.0 * static_cast<double>(s.to_height * s.to_width * s.channels), [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) Image(plan, columns, c, n, c.output<T>(0) + n * s.height * plan.line);
-      });
+      c.ParallelFor(s.batch, 32.0 * static_cast<double>(s.to_height * s.to_width * s.channels),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t n = begin; n < end; ++n)
+                        Image(plan, columns, c, n, c.output<T>(0) + n * s.height * plan.line);
+                    });
     });
   }
 
@@ -188,7 +202,8 @@ struct CubicGradKernel : CubicSampling {
         for (size_t i = 0; i < 4; ++i) {
           for (size_t j = 0; j < 4; ++j) {
             T* to = out + row.at[i] * plan.line + column.at[j] * s.channels;
-            for (int64_t k = 0; k < s.channels; ++k) to[k] += static_cast<T>(dy[k]) * static_cast<T>(row.weight[i]) * static_cast<T>(column.weight[j]);
+            for (int64_t k = 0; k < s.channels; ++k)
+              to[k] += static_cast<T>(dy[k]) * static_cast<T>(row.weight[i]) * static_cast<T>(column.weight[j]);
           }
         }
         dy += s.channels;
@@ -199,7 +214,8 @@ struct CubicGradKernel : CubicSampling {
 
 }  // namespace
 
-TENON_CPU_KERNEL(ResizeBicubic) = CpuKernel<CubicKernel>("ResizeBicubic", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ResizeBicubic) =
+    CpuKernel<CubicKernel>("ResizeBicubic", {.constraints = sdk::Constraints<Pictures::Constraint<"T">>::list});
 TENON_CPU_KERNEL(ResizeBicubicGrad) = CpuKernel<CubicGradKernel>("ResizeBicubicGrad",
     {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // FusedBatchNorm and its gradient, in three versions, channels last or first.
 //
-// Work is cut into blocks of fixed size (rows of channels; or, channels first, the planes of one image), so that sums do not
-// depend on threads: a block's sums are floats in the workspace, which are added up in double. A block, which stays in the cache, is walked along twice: for its mean, and for the squares of what is
-// left around that. So memory is read once for both; blocks are put together by their means' distances from the mean of all (Chan, Golub, LeVeque 1979, formula 2.1).
+// Work is cut into blocks of fixed size (rows of channels; or, channels first, the planes of one image), so that sums
+// do not depend on threads: a block's sums are floats in the workspace, which are added up in double. A block, which
+// stays in the cache, is walked along twice: for its mean, and for the squares of what is left around that. So memory
+// is read once for both; blocks are put together by their means' distances from the mean of all (Chan, Golub, LeVeque
+// 1979, formula 2.1).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -90,9 +92,10 @@ void SumBlock(const Channels& v, int64_t b, float* sums, Function&& function) {
 // function(block) of all blocks.
 template <class Function>
 void ForEachBlock(sdk::RunContext c, const Channels& v, Function&& function) {
-  c.ParallelFor(v.blocks, kElementCost * static_cast<double>(v.total / std::max<int64_t>(1, v.blocks)), [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) function(b);
-  });
+  c.ParallelFor(v.blocks, kElementCost * static_cast<double>(v.total / std::max<int64_t>(1, v.blocks)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t b = begin; b < end; ++b) function(b);
+                });
 }
 
 // Sums over x, as of blocks, into `out` as doubles.
@@ -106,9 +109,11 @@ void SumChannels(sdk::RunContext c, const Channels& v, float* partial, double* o
   }
 }
 
-// Means and variances of channels. partial: two floats a channel of each block, its mean and the squares around it; totals: two doubles a channel.
+// Means and variances of channels. partial: two floats a channel of each block, its mean and the squares around it;
+// totals: two doubles a channel.
 template <class T>
-void Moments(sdk::RunContext c, const Channels& v, const T* x, float* partial, double* totals, float* mean, float* variance) {
+void Moments(sdk::RunContext c, const Channels& v, const T* x, float* partial, double* totals, float* mean,
+             float* variance) {
   ForEachBlock(c, v, [&](int64_t b) {
     float* means = partial + b * 2 * v.channels;
     SumBlock<1>(v, b, means, [&](int64_t, int64_t i) { return std::array<float, 1>{static_cast<float>(x[i])}; });
@@ -123,7 +128,8 @@ void Moments(sdk::RunContext c, const Channels& v, const T* x, float* partial, d
   std::fill(totals, totals + 2 * v.channels, 0.0);
   double* squares = totals + v.channels;
   for (int64_t b = 0; b < v.blocks; ++b) {
-    for (int64_t k = 0; k < v.channels; ++k) totals[k] += static_cast<double>(partial[b * 2 * v.channels + k]) * static_cast<double>(v.Count(b));
+    for (int64_t k = 0; k < v.channels; ++k)
+      totals[k] += static_cast<double>(partial[b * 2 * v.channels + k]) * static_cast<double>(v.Count(b));
   }
   for (int64_t k = 0; k < v.channels; ++k) totals[k] /= count;
   for (int64_t b = 0; b < v.blocks; ++b) {
@@ -133,7 +139,8 @@ void Moments(sdk::RunContext c, const Channels& v, const T* x, float* partial, d
       squares[k] += static_cast<double>(means[v.channels + k]) + static_cast<double>(v.Count(b)) * away * away;
     }
   }
-  for (int64_t k = 0; k < v.channels; ++k) mean[k] = static_cast<float>(totals[k]), variance[k] = static_cast<float>(squares[k] / count);
+  for (int64_t k = 0; k < v.channels; ++k)
+    mean[k] = static_cast<float>(totals[k]), variance[k] = static_cast<float>(squares[k] / count);
 }
 
 // out[i] = function(channel, i).
@@ -243,7 +250,8 @@ struct BatchNormKernel : Settings {
     const float* offset = c.input<float>(2);
     float* factors = c.workspace<float>(v.vectors);
     for (int64_t k = 0; k < v.channels; ++k) factors[k] = c.input<float>(1)[k] / std::sqrt(variance[k] + epsilon);
-    MapChannels(c, v, c.output<T>(0), [=](int64_t k, int64_t i) { return (static_cast<float>(x[i]) - mean[k]) * factors[k] + offset[k]; });
+    MapChannels(c, v, c.output<T>(0),
+                [=](int64_t k, int64_t i) { return (static_cast<float>(x[i]) - mean[k]) * factors[k] + offset[k]; });
   }
 };
 
@@ -258,7 +266,8 @@ struct BatchNormGradKernel : Settings {
     Plan(const BatchNormGradKernel& kernel, sdk::PrepareContext& c)
         : Channels(sdk::DimsOf(c.input(1)), kernel.format), Workspace<2, 3>(c, *this) {
       if (!std::ranges::equal(sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)))) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "y_backprop has the shape ", sdk::DimsOf(c.input(0)), ", x ", sdk::DimsOf(c.input(1)));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "y_backprop has the shape ", sdk::DimsOf(c.input(0)), ", x ",
+                  sdk::DimsOf(c.input(1)));
       }
       CheckVector(c.input(2), channels, "scale");
       CheckVector(c.input(3), channels, "the mean");
@@ -295,7 +304,9 @@ struct BatchNormGradKernel : Settings {
       slopes[k] = static_cast<float>(moment / count * r2);
     }
     // A constant variance has no part in it, were x NaN.
-    if (!training) return MapChannels(c, v, c.output<T>(0), [=](int64_t k, int64_t i) { return factors[k] * static_cast<float>(dy[i]); });
+    if (!training)
+      return MapChannels(c, v, c.output<T>(0),
+                         [=](int64_t k, int64_t i) { return factors[k] * static_cast<float>(dy[i]); });
     MapChannels(c, v, c.output<T>(0), [=](int64_t k, int64_t i) {
       return factors[k] * (static_cast<float>(dy[i]) - shifts[k] - (static_cast<float>(x[i]) - mean[k]) * slopes[k]);
     });

@@ -20,11 +20,15 @@ namespace {
 
 using sdk::Numbers32;
 
-// What the samplers differ in: how a class is drawn, and how likely it is. For one run at a time; Learn may change what is likely in the next one.
+// What the samplers differ in: how a class is drawn, and how likely it is. For one run at a time; Learn may change what
+// is likely in the next one.
 struct LogUniform {
-  explicit LogUniform(sdk::CreateContext& c) : range(c.Int("range_max")), log_range(std::log1p(static_cast<double>(range))) {}
+  explicit LogUniform(sdk::CreateContext& c)
+      : range(c.Int("range_max")), log_range(std::log1p(static_cast<double>(range))) {}
   // A class k is drawn with the probability log((k + 2) / (k + 1)) / log(range + 1).
-  int64_t Draw(Numbers32& numbers) const { return (static_cast<int64_t>(std::exp(numbers.NextDouble() * log_range)) - 1) % range; }
+  int64_t Draw(Numbers32& numbers) const {
+    return (static_cast<int64_t>(std::exp(numbers.NextDouble() * log_range)) - 1) % range;
+  }
   float Likely(int64_t value) const {
     const auto k = static_cast<double>(value);
     return static_cast<float>(std::log((k + 2.0) / (k + 1.0)) / log_range);
@@ -34,7 +38,8 @@ struct LogUniform {
 };
 
 struct EquallyLikely {
-  explicit EquallyLikely(sdk::CreateContext& c) : range(c.Int("range_max")), each(static_cast<float>(1.0 / static_cast<double>(range))) {}
+  explicit EquallyLikely(sdk::CreateContext& c)
+      : range(c.Int("range_max")), each(static_cast<float>(1.0 / static_cast<double>(range))) {}
   int64_t Draw(Numbers32& numbers) const { return static_cast<int64_t>(numbers.Below64(static_cast<uint64_t>(range))); }
   float Likely(int64_t) const { return each; }
   int64_t range;
@@ -48,10 +53,13 @@ struct Weighted {
     const int64_t reserved = c.Int("num_reserved_ids"), shards = c.Int("num_shards"), shard = c.Int("shard");
     const float distortion = c.Float("distortion");
     if (!c.String("vocab_file").empty())
-      c.Fail(TENON_UNIMPLEMENTED, "vocab_file '", c.String("vocab_file"), "' is not read: a path must come by an input, where who runs a stranger's graph can check it; give its weights as unigrams");
+      c.Fail(TENON_UNIMPLEMENTED, "vocab_file '", c.String("vocab_file"),
+             "' is not read: a path must come by an input, where who runs a stranger's graph can check it; give its "
+             "weights as unigrams");
     if (c.ok() && unigrams.count == 0) c.Invalid("Must provide unigrams, a weight for each class");
     if (c.ok() && (shards < 1 || shard < 0 || shard >= shards)) c.Invalid("shard ", shard, " of ", shards);
-    if (c.ok() && (reserved < 0 || reserved > range * shards)) c.Invalid("num_reserved_ids is ", reserved, ", for ", range, " classes");
+    if (c.ok() && (reserved < 0 || reserved > range * shards))
+      c.Invalid("num_reserved_ids is ", reserved, ", for ", range, " classes");
     if (c.ok()) Load(c, unigrams, distortion, reserved, shards, shard);
   }
   int64_t Draw(Numbers32& numbers) const {
@@ -61,7 +69,8 @@ struct Weighted {
   }
   float Likely(int64_t value) const { return weights[static_cast<size_t>(value)] / total; }
 
-  void Load(sdk::CreateContext& c, const tenon_attr_value& unigrams, float distortion, int64_t reserved, int64_t shards, int64_t shard) {
+  void Load(sdk::CreateContext& c, const tenon_attr_value& unigrams, float distortion, int64_t reserved, int64_t shards,
+            int64_t shard) {
     int64_t word = 0;
     for (; word < reserved; ++word)
       if (word % shards == shard) weights.push_back(0);
@@ -69,11 +78,13 @@ struct Weighted {
     const auto* given = static_cast<const float*>(unigrams.data);
     for (uint64_t i = 0; i < unigrams.count; ++i, ++word) {
       if (word % shards != shard) continue;
-      if (!(given[i] >= 0) || !std::isfinite(given[i])) return c.Invalid("unigrams[", i, "] is ", std::to_string(given[i]), "; weights are not negative, and finite");
+      if (!(given[i] >= 0) || !std::isfinite(given[i]))
+        return c.Invalid("unigrams[", i, "] is ", std::to_string(given[i]), "; weights are not negative, and finite");
       weights.push_back(std::pow(given[i], distortion));
       total += weights.back();
     }
-    if (static_cast<int64_t>(weights.size()) != range) return c.Invalid("range is ", range, " must be equal to weights size ", weights.size());
+    if (static_cast<int64_t>(weights.size()) != range)
+      return c.Invalid("range is ", range, " must be equal to weights size ", weights.size());
     if (!(total > 0) || !std::isfinite(total)) return c.Invalid("the weights add up to ", std::to_string(total));
     MakeAliases();
   }
@@ -111,11 +122,14 @@ struct Weighted {
   std::vector<Alias> aliases;
 };
 
-// Each class begins with the weight 1, and has one more for each time that it was a true class. A tree of sums, of which only what differs from 1 for each class is kept.
+// Each class begins with the weight 1, and has one more for each time that it was a true class. A tree of sums, of
+// which only what differs from 1 for each class is kept.
 class Learned {
  public:
   explicit Learned(sdk::CreateContext& c) : range(c.Int("range_max")) {
-    if (range >= std::numeric_limits<int32_t>::max()) c.Invalid("range_max is ", range, "; classes that are learned are fewer than ", std::numeric_limits<int32_t>::max());
+    if (range >= std::numeric_limits<int32_t>::max())
+      c.Invalid("range_max is ", range, "; classes that are learned are fewer than ",
+                std::numeric_limits<int32_t>::max());
     while (c.ok() && (int64_t{1} << levels_) < range) ++levels_;
   }
   int64_t Draw(Numbers32& numbers) const {
@@ -136,7 +150,9 @@ class Learned {
     kept_->memory.AskOf(c);
     count = std::min(count, std::numeric_limits<int32_t>::max() - total());
     for (int64_t i = 0; i < count; ++i) {
-      for (int level = levels_; level >= 0; --level) kept_->more.try_emplace(Node(level, classes[i] >> (levels_ - level)), 0);  // nothing is added when the memory does not suffice
+      for (int level = levels_; level >= 0; --level)
+        kept_->more.try_emplace(Node(level, classes[i] >> (levels_ - level)),
+                                0);  // nothing is added when the memory does not suffice
       for (int level = levels_; level >= 0; --level) ++kept_->more[Node(level, classes[i] >> (levels_ - level))];
     }
   }
@@ -164,11 +180,13 @@ class Learned {
 
 int64_t CheckTrueClasses(const sdk::RunContext& c, int64_t true_count, int64_t range) {
   const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
-  if (dims.size() != 2 || dims[1] != true_count) sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes of shape ", dims, " must have ", true_count, " columns");
+  if (dims.size() != 2 || dims[1] != true_count)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes of shape ", dims, " must have ", true_count, " columns");
   const int64_t count = sdk::Count(dims);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t value = c.input<int64_t>(0)[i];
-    if (value < 0 || value >= range) sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes has ", value, ", which is not in [0, ", range, ")");
+    if (value < 0 || value >= range)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes has ", value, ", which is not in [0, ", range, ")");
   }
   return count;
 }
@@ -178,7 +196,8 @@ struct SamplerKernel {
   static constexpr bool kLearns = std::is_same_v<Sampler, Learned>;
   explicit SamplerKernel(sdk::CreateContext& c)
       : stream(c), sampled(c.Int("num_sampled")), true_count(c.Int("num_true")), unique(c.Bool("unique")), sampler(c) {
-    if (c.ok() && unique && sampled > Possible()) c.Invalid("Sampler's range is too small: ", sampled, " different classes of ", Possible());
+    if (c.ok() && unique && sampled > Possible())
+      c.Invalid("Sampler's range is too small: ", sampled, " different classes of ", Possible());
   }
   void Run(sdk::RunContext c) const {
     const int64_t count = CheckTrueClasses(c, true_count, sampler.range);
@@ -195,7 +214,8 @@ struct SamplerKernel {
  private:
   // How many classes can be drawn at all.
   int64_t Possible() const {
-    if constexpr (std::is_same_v<Sampler, Weighted>) return std::ranges::count_if(sampler.weights, [](float weight) { return weight > 0; });
+    if constexpr (std::is_same_v<Sampler, Weighted>)
+      return std::ranges::count_if(sampler.weights, [](float weight) { return weight > 0; });
     else return sampler.range;
   }
   // How often it drew.
@@ -204,7 +224,9 @@ struct SamplerKernel {
     int64_t tries = 0;
     for (int64_t i = 0; i < sampled; ++tries) {
       // The last of nearly all classes may take very long to find.
-      if (tries % 65536 == 65535 && c.cancelled()) sdk::Fail(TENON_CANCELLED, "the step was cancelled while ", sampled, " different classes of ", sampler.range, " were drawn");
+      if (tries % 65536 == 65535 && c.cancelled())
+        sdk::Fail(TENON_CANCELLED, "the step was cancelled while ", sampled, " different classes of ", sampler.range,
+                  " were drawn");
       const int64_t value = sampler.Draw(numbers);
       if (!unique || seen.insert(value).second) out[i++] = value;
     }
@@ -239,7 +261,8 @@ struct HitsKernel {
   explicit HitsKernel(sdk::CreateContext& c) : true_count(c.Int("num_true")) {}
   void Run(sdk::RunContext c) const {
     const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
-    if (dims.size() != 2 || dims[1] != true_count) sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes of shape ", dims, " must have ", true_count, " columns");
+    if (dims.size() != 2 || dims[1] != true_count)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes of shape ", dims, " must have ", true_count, " columns");
     std::unordered_map<int64_t, int64_t> places;
     for (int64_t i = 0; i < sdk::Count(c.input_view(1)); ++i) places[c.input<int64_t>(1)[i]] = i;
     std::vector<std::pair<int32_t, int64_t>> hits;
@@ -262,12 +285,18 @@ constexpr sdk::Traits kDrawsCandidates = {.flags = TENON_KERNEL_DETERMINISTIC | 
 
 }  // namespace
 
-TENON_CPU_KERNEL(LogUniformCandidateSampler) = CpuKernel<SamplerKernel<LogUniform>>("LogUniformCandidateSampler", kDrawsCandidates);
-TENON_CPU_KERNEL(UniformCandidateSampler) = CpuKernel<SamplerKernel<EquallyLikely>>("UniformCandidateSampler", kDrawsCandidates);
-TENON_CPU_KERNEL(FixedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Weighted>>("FixedUnigramCandidateSampler", kDrawsCandidates);
-TENON_CPU_KERNEL(LearnedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Learned>>("LearnedUnigramCandidateSampler", kDrawsCandidates);
-TENON_CPU_KERNEL(ThreadUnsafeUnigramCandidateSampler) = CpuKernel<SamplerKernel<Learned>>("ThreadUnsafeUnigramCandidateSampler", kDrawsCandidates);
+TENON_CPU_KERNEL(LogUniformCandidateSampler) = CpuKernel<SamplerKernel<LogUniform>>("LogUniformCandidateSampler",
+                                                                                    kDrawsCandidates);
+TENON_CPU_KERNEL(UniformCandidateSampler) = CpuKernel<SamplerKernel<EquallyLikely>>("UniformCandidateSampler",
+                                                                                    kDrawsCandidates);
+TENON_CPU_KERNEL(FixedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Weighted>>("FixedUnigramCandidateSampler",
+                                                                                    kDrawsCandidates);
+TENON_CPU_KERNEL(LearnedUnigramCandidateSampler) = CpuKernel<SamplerKernel<Learned>>("LearnedUnigramCandidateSampler",
+                                                                                     kDrawsCandidates);
+TENON_CPU_KERNEL(ThreadUnsafeUnigramCandidateSampler) =
+    CpuKernel<SamplerKernel<Learned>>("ThreadUnsafeUnigramCandidateSampler", kDrawsCandidates);
 TENON_CPU_KERNEL(AllCandidateSampler) = CpuKernel<AllKernel>("AllCandidateSampler", kDrawsCandidates);
-TENON_CPU_KERNEL(ComputeAccidentalHits) = CpuKernel<HitsKernel>("ComputeAccidentalHits", {.dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(ComputeAccidentalHits) = CpuKernel<HitsKernel>("ComputeAccidentalHits",
+                                                                {.dynamic_outputs = TENON_DYNAMIC_ALL});
 
 }  // namespace tenon::cpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connectionist temporal classification: CTCLoss by the forward-backward algorithm (Graves and others, 2006), decoding greedily and by a beam.
+// Connectionist temporal classification: CTCLoss by the forward-backward algorithm (Graves and others, 2006), decoding
+// greedily and by a beam.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,9 +33,11 @@ struct Inputs {
     const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
     time = dims[0], batch = dims[1], classes = dims[2];
     if (sdk::Count(c.input_view(lengths)) != batch) {
-      sdk::Fail(code, "len(sequence_length) != batch_size.  len(sequence_length):  ", sdk::Count(c.input_view(lengths)), " batch_size: ", batch);
+      sdk::Fail(code, "len(sequence_length) != batch_size.  len(sequence_length):  ", sdk::Count(c.input_view(lengths)),
+                " batch_size: ", batch);
     }
-    if (time == 0 || batch == 0 || classes == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "inputs must not be empty; their shape is ", dims);
+    if (time == 0 || batch == 0 || classes == 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "inputs must not be empty; their shape is ", dims);
     for (int64_t b = 0; b < batch; ++b) {
       if (length[b] > time) sdk::Fail(code, "sequence_length(", b, ") is ", length[b], "; there are ", time, " steps");
     }
@@ -46,7 +49,9 @@ struct Inputs {
 
 struct CtcLossKernel {
   explicit CtcLossKernel(sdk::CreateContext& c)
-      : collapses(c.Bool("preprocess_collapse_repeated")), merges(c.Bool("ctc_merge_repeated")), skips(c.Bool("ignore_longer_outputs_than_inputs")),
+      : collapses(c.Bool("preprocess_collapse_repeated")),
+        merges(c.Bool("ctc_merge_repeated")),
+        skips(c.Bool("ignore_longer_outputs_than_inputs")),
         blank_is_last(c.op() == "CTCLoss") {}
   struct Plan {
     Plan(const CtcLossKernel&, sdk::PrepareContext& c) : threads(c.threads()) {}
@@ -63,9 +68,11 @@ struct CtcLossKernel {
   void Typed(const Plan& plan, sdk::RunContext c) const {
     const Inputs in(c, 3, TENON_INVALID_ARGUMENT);
     for (int64_t b = 0; b < in.batch; ++b) {
-      if (in.length[b] < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "sequence_length(", b, ") is ", in.length[b], "; it must not be negative");
+      if (in.length[b] < 0)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "sequence_length(", b, ") is ", in.length[b], "; it must not be negative");
     }
-    // Labels of all sequences with a blank before each and one behind, and where each sequence's begin; none of those that are passed over.
+    // Labels of all sequences with a blank before each and one behind, and where each sequence's begin; none of those
+    // that are passed over.
     sdk::StepMemory memory(c);
     Labels labels(&memory);
     std::pmr::vector<int64_t> begins(&memory);
@@ -74,15 +81,19 @@ struct CtcLossKernel {
     ReadLabels(c, in, labels, begins);
     int64_t longest = 0;
     for (size_t b = 0; b + 1 < begins.size(); ++b) longest = std::max(longest, begins[b + 1] - begins[b]);
-    // Of a task: the logarithms of forward probabilities [time, places], of backward ones of two steps, and a sum for each class.
-    const int64_t each = sdk::Multiply(longest, in.time + 2) + in.classes, tasks = std::clamp<int64_t>(plan.threads, 1, in.batch);
+    // Of a task: the logarithms of forward probabilities [time, places], of backward ones of two steps, and a sum for
+    // each class.
+    const int64_t each = sdk::Multiply(longest, in.time + 2) + in.classes,
+                  tasks = std::clamp<int64_t>(plan.threads, 1, in.batch);
     std::pmr::vector<T> numbers(static_cast<size_t>(sdk::Multiply(each, tasks)), &memory);
-    const double cost = static_cast<double>(in.batch * in.time) * (60.0 * static_cast<double>(longest) + 10.0 * static_cast<double>(in.classes));
+    const double cost = static_cast<double>(in.batch * in.time) *
+                        (60.0 * static_cast<double>(longest) + 10.0 * static_cast<double>(in.classes));
     c.ParallelFor(tasks, cost / static_cast<double>(tasks), [&](int64_t task, int64_t end) {
       for (; task < end; ++task) {
         for (int64_t b = in.batch * task / tasks; b < in.batch * (task + 1) / tasks; ++b) {
           const int64_t first = begins[static_cast<size_t>(b)];
-          Sequence<T>(c, in, b, labels.data() + first, begins[static_cast<size_t>(b) + 1] - first, numbers.data() + task * each);
+          Sequence<T>(c, in, b, labels.data() + first, begins[static_cast<size_t>(b) + 1] - first,
+                      numbers.data() + task * each);
         }
       }
     });
@@ -93,14 +104,18 @@ struct CtcLossKernel {
     const int32_t* values = c.input<int32_t>(2);
     const int64_t count = sdk::Count(c.input_view(2));
     if (sdk::DimsOf(c.input_view(1))[0] != count) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "labels_indices and labels_values must contain the same number of rows, but saw shapes: ", sdk::DimsOf(c.input_view(1)),
-                " vs. ", sdk::DimsOf(c.input_view(2)));
+      sdk::Fail(TENON_INVALID_ARGUMENT,
+                "labels_indices and labels_values must contain the same number of rows, but saw shapes: ",
+                sdk::DimsOf(c.input_view(1)), " vs. ", sdk::DimsOf(c.input_view(2)));
     }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t b = indices[2 * i], at = indices[2 * i + 1];
-      if (b < 0 || b >= in.batch || at < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "labels_indices[", i, "] is [", b, ",", at, "], which is not in a batch of ", in.batch);
+      if (b < 0 || b >= in.batch || at < 0)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "labels_indices[", i, "] is [", b, ",", at, "], which is not in a batch of ",
+                  in.batch);
       if (i > 0 && (b < indices[2 * i - 2] || (b == indices[2 * i - 2] && at <= indices[2 * i - 1]))) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "labels_indices[", i, "] is [", b, ",", at, "], which is out of order or repeated");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "labels_indices[", i, "] is [", b, ",", at,
+                  "], which is out of order or repeated");
       }
     }
     const int32_t blank = blank_is_last ? static_cast<int32_t>(in.classes - 1) : 0;
@@ -117,9 +132,12 @@ struct CtcLossKernel {
           ended = true;
           continue;
         }
-        if (ended) sdk::Fail(TENON_INVALID_ARGUMENT, "Saw a non-null label following a null label in batch ", b, ": labels_values[", k, "] is ", values[k]);
+        if (ended)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "Saw a non-null label following a null label in batch ", b,
+                    ": labels_values[", k, "] is ", values[k]);
         if (values[k] < 0 || values[k] >= in.classes) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "labels_values[", k, "] is ", values[k], "; it must be in [0, ", in.classes, ")");
+          sdk::Fail(TENON_INVALID_ARGUMENT, "labels_values[", k, "] is ", values[k], "; it must be in [0, ", in.classes,
+                    ")");
         }
         labels.push_back(blank);
         labels.push_back(values[k]);
@@ -127,7 +145,8 @@ struct CtcLossKernel {
       labels.push_back(blank);
       if (i - first <= in.length[b]) continue;
       if (!skips) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "Not enough time for target transition sequence (required: ", i - first, ", available: ", in.length[b], ") in batch ", b,
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Not enough time for target transition sequence (required: ", i - first,
+                  ", available: ", in.length[b], ") in batch ", b,
                   "; with ignore_longer_outputs_than_inputs such sequences have the loss 0");
       }
       labels.resize(static_cast<size_t>(begins.back()));
@@ -137,7 +156,8 @@ struct CtcLossKernel {
 
   // The loss and the gradient of one sequence, whose labels are `label`, `places` with the blanks.
   template <class T>
-  void Sequence(const sdk::RunContext& c, const Inputs& in, int64_t b, const int32_t* label, int64_t places, T* numbers) const {
+  void Sequence(const sdk::RunContext& c, const Inputs& in, int64_t b, const int32_t* label, int64_t places,
+                T* numbers) const {
     T& loss = c.output<T>(0)[b];
     T* gradient = c.output<T>(1);
     const int64_t time = places == 0 ? 0 : in.length[b];
@@ -145,11 +165,14 @@ struct CtcLossKernel {
     loss = 0;
     if (time == 0) return;
     sdk::CancelPoll poll(c);
-    for (int64_t t = 0; t < time; poll(5 * in.classes), ++t) Softmax(c.input<T>(0) + in.At(t, b), gradient + in.At(t, b), in.classes);
+    for (int64_t t = 0; t < time; poll(5 * in.classes), ++t)
+      Softmax(c.input<T>(0) + in.At(t, b), gradient + in.At(t, b), in.classes);
     const int32_t blank = label[0];
     const auto log_of = [&](int64_t t, int64_t u) { return std::log(gradient[in.At(t, b) + label[u]]); };
     const auto stays = [&](int64_t u) { return merges || label[u] == blank; };
-    const auto jumps = [&](int64_t u) { return u > 1 && label[u] != blank && !(merges && label[u] == label[u - 2]); };  // from u - 2 to u
+    const auto jumps = [&](int64_t u) {
+      return u > 1 && label[u] != blank && !(merges && label[u] == label[u - 2]);
+    };  // from u - 2 to u
     // Places that can be reached by then, and from which the end can be.
     const auto low = [&](int64_t t) { return std::max<int64_t>(0, places - 2 * (time - t)); };
     const auto high = [&](int64_t t) { return std::min(places, 2 * (t + 1)); };
@@ -167,7 +190,8 @@ struct CtcLossKernel {
       }
     }
     T whole = kNever<T>;
-    for (int64_t u = std::max<int64_t>(0, places - 2); u < places; ++u) whole = LogSum(whole, alpha[(time - 1) * places + u]);
+    for (int64_t u = std::max<int64_t>(0, places - 2); u < places; ++u)
+      whole = LogSum(whole, alpha[(time - 1) * places + u]);
     loss = -whole;
     if (whole == kNever<T>) return;  // no path: the gradient is that of the normalization alone
 
@@ -211,8 +235,8 @@ struct CtcLossKernel {
 // ---- Decoding ----
 
 // Decoded sequences of a batch as a sparse tensor: outputs indices, values and shape.
-void PutSequences(const sdk::RunContext& c, int64_t batch, const std::pmr::vector<int64_t>& values, const std::pmr::vector<int64_t>& begins, int32_t indices,
-                  int32_t of_values, int32_t shape) {
+void PutSequences(const sdk::RunContext& c, int64_t batch, const std::pmr::vector<int64_t>& values,
+                  const std::pmr::vector<int64_t>& begins, int32_t indices, int32_t of_values, int32_t shape) {
   const auto count = static_cast<int64_t>(values.size());
   c.AllocOutput(indices, std::array{count, int64_t{2}});
   c.AllocOutput(of_values, std::array{count});
@@ -233,7 +257,8 @@ struct GreedyDecoderKernel {
   void Run(sdk::RunContext c) const {
     const Inputs in(c, 1, TENON_FAILED_PRECONDITION);
     if (blank < -in.classes || blank >= in.classes) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "blank_index expected to be between ", -in.classes, " and ", in.classes - 1, " but was ", blank);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "blank_index expected to be between ", -in.classes, " and ", in.classes - 1,
+                " but was ", blank);
     }
     const int64_t without = blank < 0 ? blank + in.classes : blank;
     sdk::StepMemory memory(c);
@@ -262,12 +287,18 @@ struct GreedyDecoderKernel {
   int64_t blank;
 };
 
-// The search of one sequence after the other: prefixes are nodes of a tree, of which the `width` most likely are leaves of the search.
+// The search of one sequence after the other: prefixes are nodes of a tree, of which the `width` most likely are leaves
+// of the search.
 template <class T>
 class Beam {
  public:
   Beam(std::pmr::memory_resource* memory, int64_t width, int64_t classes)
-      : width_(static_cast<size_t>(width)), classes_(classes), nodes_(memory), children_(memory), leaves_(memory), branches_(memory) {}
+      : width_(static_cast<size_t>(width)),
+        classes_(classes),
+        nodes_(memory),
+        children_(memory),
+        leaves_(memory),
+        branches_(memory) {}
 
   void Reset() {
     nodes_.clear();
@@ -292,7 +323,8 @@ class Beam {
       if (node.parent >= 0) {
         const Node& parent = At(node.parent);
         if (parent.now.total != kNever<T>) {
-          node.now.label = LogSum(node.now.label, node.label == parent.label ? parent.before.blank : parent.before.total);
+          node.now.label =
+              LogSum(node.now.label, node.label == parent.label ? parent.before.blank : parent.before.total);
         }
         node.now.label += logits[node.label] - norm;
       }
@@ -340,7 +372,8 @@ class Beam {
   void AppendLabels(int64_t leaf, bool merges, std::pmr::vector<int64_t>& values) const {
     const auto first = static_cast<std::ptrdiff_t>(values.size());
     int32_t before = -1;
-    for (const Node* node = &nodes_[static_cast<size_t>(leaf)]; node->parent >= 0; node = &nodes_[static_cast<size_t>(node->parent)]) {
+    for (const Node* node = &nodes_[static_cast<size_t>(leaf)]; node->parent >= 0;
+         node = &nodes_[static_cast<size_t>(node->parent)]) {
       if (!merges || node->label != before) values.push_back(node->label);
       before = node->label;
     }
@@ -362,7 +395,9 @@ class Beam {
     const T u = At(a).now.total, v = At(b).now.total;
     return u > v || (std::isnan(v) && !std::isnan(u));
   }
-  bool IsCandidate(T total) { return total > kNever<T> && (leaves_.size() < width_ || total > At(leaves_.front()).now.total); }
+  bool IsCandidate(T total) {
+    return total > kNever<T> && (leaves_.size() < width_ || total > At(leaves_.front()).now.total);
+  }
   // leaves_ is a heap with the least likely in front.
   void Push(int64_t id) {
     leaves_.push_back(id);
@@ -381,15 +416,18 @@ class Beam {
 };
 
 struct BeamSearchDecoderKernel {
-  explicit BeamSearchDecoderKernel(sdk::CreateContext& c) : width(c.Int("beam_width")), paths(c.Int("top_paths")), merges(c.Bool("merge_repeated")) {
-    if (paths > width) c.Invalid("requested more paths than the beam width: top_paths is ", paths, ", beam_width ", width);
+  explicit BeamSearchDecoderKernel(sdk::CreateContext& c)
+      : width(c.Int("beam_width")), paths(c.Int("top_paths")), merges(c.Bool("merge_repeated")) {
+    if (paths > width)
+      c.Invalid("requested more paths than the beam width: top_paths is ", paths, ", beam_width ", width);
   }
   void Run(sdk::RunContext c) const {
     const Inputs in(c, 1, TENON_FAILED_PRECONDITION);
     CtcTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       sdk::StepMemory memory(c);
       std::pmr::unsynchronized_pool_resource pool(&memory);
-      std::pmr::vector<std::pmr::vector<int64_t>> values(static_cast<size_t>(paths), &pool), begins(static_cast<size_t>(paths), &pool);
+      std::pmr::vector<std::pmr::vector<int64_t>> values(static_cast<size_t>(paths), &pool),
+          begins(static_cast<size_t>(paths), &pool);
       const auto probability = static_cast<int32_t>(3 * paths);
       c.AllocOutput(probability, std::array{in.batch, paths});
       Beam<T> beam(&pool, width, in.classes);
@@ -399,7 +437,8 @@ struct BeamSearchDecoderKernel {
         for (int64_t t = 0; t < in.length[b]; ++t) beam.Step(c.input<T>(0) + in.At(t, b), poll);
         const std::pmr::vector<int64_t>& leaves = beam.Sorted();
         if (static_cast<int64_t>(leaves.size()) < paths) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "Less leaves in the beam search than requested: sequence ", b, " has ", leaves.size(), ", top_paths is ", paths);
+          sdk::Fail(TENON_INVALID_ARGUMENT, "Less leaves in the beam search than requested: sequence ", b, " has ",
+                    leaves.size(), ", top_paths is ", paths);
         }
         for (size_t i = 0; i < values.size(); ++i) {
           begins[i].push_back(static_cast<int64_t>(values[i].size()));
@@ -418,8 +457,10 @@ struct BeamSearchDecoderKernel {
   bool merges;
 };
 
-constexpr sdk::Traits kLoss = {.constraints = sdk::Constraints<CtcTypes::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
-constexpr sdk::Traits kGreedy = {.constraints = sdk::Constraints<CtcTypes::Constraint<"T">>::list, .dynamic_outputs = 0b0111};
+constexpr sdk::Traits kLoss = {.constraints = sdk::Constraints<CtcTypes::Constraint<"T">>::list,
+                               .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
+constexpr sdk::Traits kGreedy = {.constraints = sdk::Constraints<CtcTypes::Constraint<"T">>::list,
+                                 .dynamic_outputs = 0b0111};
 constexpr sdk::Traits kBeam = {.constraints = sdk::Constraints<CtcTypes::Constraint<"T">>::list,
                                .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE,
                                .dynamic_outputs = TENON_DYNAMIC_ALL};
@@ -427,7 +468,8 @@ constexpr sdk::Traits kBeam = {.constraints = sdk::Constraints<CtcTypes::Constra
 }  // namespace
 
 TENON_CPU_KERNEL(CTCLoss) = CpuKernel<CtcLossKernel>("CTCLoss", kLoss);
-TENON_CPU_KERNEL(CTCLossV2) = CpuKernel<CtcLossKernel>("CTCLossV2", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+TENON_CPU_KERNEL(CTCLossV2) = CpuKernel<CtcLossKernel>("CTCLossV2",
+                                                       {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 TENON_CPU_KERNEL(CTCGreedyDecoder) = CpuKernel<GreedyDecoderKernel>("CTCGreedyDecoder", kGreedy);
 TENON_CPU_KERNEL(CTCBeamSearchDecoder) = CpuKernel<BeamSearchDecoderKernel>("CTCBeamSearchDecoder", kBeam);
 

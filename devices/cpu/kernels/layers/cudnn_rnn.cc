@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CudnnRNN and CudnnRNNBackprop in all their versions, without cuDNN: layers of recurrent cells over the parameters that it packs into one vector.
+// CudnnRNN and CudnnRNNBackprop in all their versions, without cuDNN: layers of recurrent cells over the parameters
+// that it packs into one vector.
 //
-// Of T steps, B sequences, I inputs, L layers in D directions and C cells with G gates. The parameters are, layer by layer and in it direction by
-// direction, the weights [G C, inputs] of the layer's input and [G C, C] of the state, then in the same order the biases of both. Gates: LSTM i, f, c, o;
-// GRU r, u, c, whose r is applied to the product; else one. A layer's input is what the one before gave in all directions. Everything is computed with the
-// steps first, in float (of doubles in double). What the forward pass leaves is computed again by the backward pass, but for what dropout drew, which is
-// reserve_space.
+// Of T steps, B sequences, I inputs, L layers in D directions and C cells with G gates. The parameters are, layer by
+// layer and in it direction by direction, the weights [G C, inputs] of the layer's input and [G C, C] of the state,
+// then in the same order the biases of both. Gates: LSTM i, f, c, o; GRU r, u, c, whose r is applied to the product;
+// else one. A layer's input is what the one before gave in all directions. Everything is computed with the steps first,
+// in float (of doubles in double). What the forward pass leaves is computed again by the backward pass, but for what
+// dropout drew, which is reserve_space.
 #include <algorithm>
 #include <cmath>
 
@@ -21,15 +23,21 @@ enum class Cell { kRelu, kTanh, kLstm, kGru };
 
 struct RnnAttributes {
   explicit RnnAttributes(sdk::CreateContext& c)
-      : versioned(c.op().ends_with("V3")), time_major(!versioned || c.Bool("time_major")), dropout(c.Float("dropout")),
-        directions(c.String("direction") == "bidirectional" ? 2 : 1), auto_select(c.String("input_mode") == "auto_select") {
+      : versioned(c.op().ends_with("V3")),
+        time_major(!versioned || c.Bool("time_major")),
+        dropout(c.Float("dropout")),
+        directions(c.String("direction") == "bidirectional" ? 2 : 1),
+        auto_select(c.String("input_mode") == "auto_select") {
     const std::string_view mode = c.String("rnn_mode");
     cell = mode == "lstm" ? Cell::kLstm : mode == "gru" ? Cell::kGru : mode == "rnn_tanh" ? Cell::kTanh : Cell::kRelu;
     gates = cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1;
     if (c.String("input_mode") == "skip_input") {
-      c.Fail(TENON_UNIMPLEMENTED, "input_mode 'skip_input' is cuDNN's alone; the CPU has linear_input, with weights for the first layer's input too");
+      c.Fail(TENON_UNIMPLEMENTED,
+             "input_mode 'skip_input' is cuDNN's alone; the CPU has linear_input, with weights for the first layer's "
+             "input too");
     }
-    if (versioned && c.Int("num_proj") != 0) c.Fail(TENON_UNIMPLEMENTED, "num_proj is ", c.Int("num_proj"), "; projections are cuDNN's alone, the CPU has 0");
+    if (versioned && c.Int("num_proj") != 0)
+      c.Fail(TENON_UNIMPLEMENTED, "num_proj is ", c.Int("num_proj"), "; projections are cuDNN's alone, the CPU has 0");
     if (!(dropout >= 0 && dropout < 1)) c.Invalid("dropout is ", dropout, "; it must be in [0, 1)");
   }
   bool versioned, time_major;
@@ -47,19 +55,24 @@ struct RnnSizes : RnnAttributes {
     time = in[time_major ? 0 : 1], batch = in[time_major ? 1 : 0], inputs = in[2];
     const int64_t stacked = state[time_major ? 0 : 1];
     cells = state[2];
-    if (state[time_major ? 1 : 0] != batch) sdk::Fail(TENON_INVALID_ARGUMENT, "input_h of shape ", state, " is not of the batch of input, ", in);
+    if (state[time_major ? 1 : 0] != batch)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "input_h of shape ", state, " is not of the batch of input, ", in);
     if (stacked <= 0 || stacked % directions != 0 || cells <= 0) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "input_h of shape ", state, " has no whole number of layers in ", directions, " directions");
+      sdk::Fail(TENON_INVALID_ARGUMENT, "input_h of shape ", state, " has no whole number of layers in ", directions,
+                " directions");
     }
     layers = stacked / directions;
     if (auto_select && inputs == cells) {
-      sdk::Fail(TENON_UNIMPLEMENTED, "input_mode 'auto_select' skips the weights of an input that has the size of the state, which is cuDNN's alone; take linear_input");
+      sdk::Fail(TENON_UNIMPLEMENTED,
+                "input_mode 'auto_select' skips the weights of an input that has the size of the state, which is "
+                "cuDNN's alone; take linear_input");
     }
     rows = sdk::Multiply(time, batch);
     width = sdk::Multiply(gates, cells);
     states = sdk::Multiply(batch, cells);
     weights = 0;
-    for (int64_t l = 0; l < layers; ++l) weights = sdk::Add(weights, sdk::Multiply(directions, sdk::Multiply(width, sdk::Add(InputsOf(l), cells))));
+    for (int64_t l = 0; l < layers; ++l)
+      weights = sdk::Add(weights, sdk::Multiply(directions, sdk::Multiply(width, sdk::Add(InputsOf(l), cells))));
     params = sdk::Add(weights, sdk::Multiply(2 * width, sdk::Multiply(layers, directions)));
     masks = dropout > 0 ? sdk::Multiply(layers - 1, sdk::Multiply(rows, directions * cells)) : 0;
   }
@@ -69,10 +82,17 @@ struct RnnSizes : RnnAttributes {
     const int64_t first = width * (inputs + cells), other = width * (directions * cells + cells);
     return layer == 0 ? direction * first : directions * first + ((layer - 1) * directions + direction) * other;
   }
-  int64_t StateWeightsAt(int64_t layer, int64_t direction) const { return WeightsAt(layer, direction) + width * InputsOf(layer); }
-  int64_t BiasesAt(int64_t layer, int64_t direction) const { return weights + (layer * directions + direction) * 2 * width; }
-  // Element [step, sequence] of rows of `size`, and the state of a layer and direction, as the node's tensors have them.
-  int64_t StepAt(int64_t t, int64_t b, int64_t size) const { return (time_major ? t * batch + b : b * time + t) * size; }
+  int64_t StateWeightsAt(int64_t layer, int64_t direction) const {
+    return WeightsAt(layer, direction) + width * InputsOf(layer);
+  }
+  int64_t BiasesAt(int64_t layer, int64_t direction) const {
+    return weights + (layer * directions + direction) * 2 * width;
+  }
+  // Element [step, sequence] of rows of `size`, and the state of a layer and direction, as the node's tensors have
+  // them.
+  int64_t StepAt(int64_t t, int64_t b, int64_t size) const {
+    return (time_major ? t * batch + b : b * time + t) * size;
+  }
   int64_t StateAt(int64_t l, int64_t d, int64_t b) const {
     const int64_t stacked = l * directions + d;
     return (time_major ? stacked * batch + b : b * layers * directions + stacked) * cells;
@@ -81,16 +101,19 @@ struct RnnSizes : RnnAttributes {
 };
 
 struct Rnn : RnnSizes {
-  Rnn(const RnnAttributes& a, sdk::PrepareContext& c, bool backward) : RnnSizes(a, c.input(0), c.input(1)), backward(backward) {
+  Rnn(const RnnAttributes& a, sdk::PrepareContext& c, bool backward)
+      : RnnSizes(a, c.input(0), c.input(1)), backward(backward) {
     if (sdk::Count(c.input(3)) != params) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "params has ", sdk::Count(c.input(3)), " elements; ", layers, " layers of ", cells, " cells in ", directions,
-                " directions with ", inputs, " inputs need ", params);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "params has ", sdk::Count(c.input(3)), " elements; ", layers, " layers of ",
+                cells, " cells in ", directions, " directions with ", inputs, " inputs need ", params);
     }
     if (cell == Cell::kLstm && sdk::Count(c.input(2)) != sdk::Count(c.input(1))) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "input_c has the shape ", sdk::DimsOf(c.input(2)), ", input_h ", sdk::DimsOf(c.input(1)));
+      sdk::Fail(TENON_INVALID_ARGUMENT, "input_c has the shape ", sdk::DimsOf(c.input(2)), ", input_h ",
+                sdk::DimsOf(c.input(1)));
     }
     if (versioned && sdk::Count(c.input(4)) != batch) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "sequence_lengths has ", sdk::Count(c.input(4)), " numbers for a batch of ", batch);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "sequence_lengths has ", sdk::Count(c.input(4)), " numbers for a batch of ",
+                batch);
     }
     Reals::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { Memory<Real<T>>(c, std::is_same_v<T, Real<T>>); });
   }
@@ -98,7 +121,8 @@ struct Rnn : RnnSizes {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
   bool backward;
-  // In the workspace. Of every layer and direction where the backward pass follows, else of one (and outputs of two layers).
+  // In the workspace. Of every layer and direction where the backward pass follows, else of one (and outputs of two
+  // layers).
   int64_t x, w, h, c, product, gates_at, extra, outs, dropped;
   int64_t dy, dx, dgx, dgh, before, dh, dc, dw;
   SharedProduct of_x[2], of_h, back_h, back_x[2], to_w[2], to_r;
@@ -107,16 +131,22 @@ struct Rnn : RnnSizes {
   template <class A>
   void Memory(sdk::PrepareContext& context, bool in_place) {
     const auto take = [&](int64_t count) { return context.Workspace(sdk::Multiply(count, sizeof(A))); };
-    const int64_t wide = directions * cells, each = backward ? layers * directions : 1, levels = backward ? layers : std::min<int64_t>(layers, 2);
-    x = take(sdk::Multiply(rows, inputs)), w = take(in_place ? 0 : params), h = take(states), c = take(states), product = take(batch * width);
-    gates_at = take(sdk::Multiply(sdk::Multiply(rows, width), each)), extra = take(sdk::Multiply(sdk::Multiply(rows, cells), each));
-    outs = take(sdk::Multiply(sdk::Multiply(rows, wide), levels)), dropped = take(dropout > 0 ? sdk::Multiply(sdk::Multiply(rows, wide), levels) : 0);
+    const int64_t wide = directions * cells, each = backward ? layers * directions : 1,
+                  levels = backward ? layers : std::min<int64_t>(layers, 2);
+    x = take(sdk::Multiply(rows, inputs)), w = take(in_place ? 0 : params), h = take(states), c = take(states),
+    product = take(batch * width);
+    gates_at = take(sdk::Multiply(sdk::Multiply(rows, width), each)),
+    extra = take(sdk::Multiply(sdk::Multiply(rows, cells), each));
+    outs = take(sdk::Multiply(sdk::Multiply(rows, wide), levels)),
+    dropped = take(dropout > 0 ? sdk::Multiply(sdk::Multiply(rows, wide), levels) : 0);
     const int64_t first[] = {inputs, wide};
-    for (size_t i = 0; i < 2; ++i) of_x[i] = SharedProduct::Make<A>(context, {rows, width, first[i], first[i], 1, 1, first[i], width});
+    for (size_t i = 0; i < 2; ++i)
+      of_x[i] = SharedProduct::Make<A>(context, {rows, width, first[i], first[i], 1, 1, first[i], width});
     of_h = SharedProduct::Make<A>(context, {batch, width, cells, cells, 1, 1, cells, width});
     if (!backward) return;
     const int64_t widest = std::max(inputs, wide);
-    dy = take(sdk::Multiply(rows, widest)), dx = take(sdk::Multiply(rows, widest)), dgx = take(rows * width), dgh = take(rows * width);
+    dy = take(sdk::Multiply(rows, widest)), dx = take(sdk::Multiply(rows, widest)), dgx = take(rows * width),
+    dgh = take(rows * width);
     before = take(rows * cells), dh = take(states), dc = take(states), dw = take(in_place ? 0 : params);
     back_h = SharedProduct::Make<A>(context, {batch, cells, width, width, 1, cells, 1, cells});
     to_r = SharedProduct::Make<A>(context, {width, cells, rows, 1, width, cells, 1, cells});
@@ -140,16 +170,20 @@ class Work {
     if (!p.versioned) return;
     lengths_ = c.input<int32_t>(4);
     for (int64_t b = 0; b < p.batch; ++b) {
-      if (lengths_[b] < 0 || lengths_[b] > p.time) sdk::Fail(TENON_INVALID_ARGUMENT, "sequence_lengths[", b, "] is ", lengths_[b], "; input has ", p.time, " steps");
+      if (lengths_[b] < 0 || lengths_[b] > p.time)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "sequence_lengths[", b, "] is ", lengths_[b], "; input has ", p.time,
+                  " steps");
     }
   }
 
-  // mask: of dropout, [layers - 1, rows, directions * cells], or null. output, output_h, output_c: null where the backward pass follows.
+  // mask: of dropout, [layers - 1, rows, directions * cells], or null. output, output_h, output_c: null where the
+  // backward pass follows.
   void Forward(const T* mask, T* output, T* output_h, T* output_c) {
     A* x = At(p_.x);
     for (int64_t t = 0; t < p_.time; ++t) {
       for (int64_t b = 0; b < p_.batch; ++b) {
-        for (int64_t k = 0; k < p_.inputs; ++k) *x++ = static_cast<A>(Wider(c_.input<T>(0)[p_.StepAt(t, b, p_.inputs) + k]));
+        for (int64_t k = 0; k < p_.inputs; ++k)
+          *x++ = static_cast<A>(Wider(c_.input<T>(0)[p_.StepAt(t, b, p_.inputs) + k]));
       }
     }
     w_ = Params();
@@ -163,18 +197,21 @@ class Work {
     const int64_t wide = p_.directions * p_.cells;
     for (int64_t t = 0; t < p_.time; ++t) {
       for (int64_t b = 0; b < p_.batch; ++b) {
-        for (int64_t k = 0; k < wide; ++k) output[p_.StepAt(t, b, wide) + k] = static_cast<T>(Out(p_.layers - 1)[(t * p_.batch + b) * wide + k]);
+        for (int64_t k = 0; k < wide; ++k)
+          output[p_.StepAt(t, b, wide) + k] = static_cast<T>(Out(p_.layers - 1)[(t * p_.batch + b) * wide + k]);
       }
     }
   }
 
-  // After Forward. Inputs: the gradients of output, output_h and output_c; outputs: those of input, input_h, input_c and params.
+  // After Forward. Inputs: the gradients of output, output_h and output_c; outputs: those of input, input_h, input_c
+  // and params.
   void Backward(const T* mask, const T* dy, const T* dhn, const T* dcn) {
     const int64_t wide = p_.directions * p_.cells;
     A *above = At(p_.dy), *below = At(p_.dx);
     for (int64_t t = 0; t < p_.time; ++t) {
       for (int64_t b = 0; b < p_.batch; ++b) {
-        for (int64_t k = 0; k < wide; ++k) above[(t * p_.batch + b) * wide + k] = static_cast<A>(Wider(dy[p_.StepAt(t, b, wide) + k]));
+        for (int64_t k = 0; k < wide; ++k)
+          above[(t * p_.batch + b) * wide + k] = static_cast<A>(Wider(dy[p_.StepAt(t, b, wide) + k]));
       }
     }
     A* dw;
@@ -194,7 +231,8 @@ class Work {
     }
     for (int64_t t = 0; t < p_.time; ++t) {
       for (int64_t b = 0; b < p_.batch; ++b) {
-        for (int64_t k = 0; k < p_.inputs; ++k) c_.output<T>(0)[p_.StepAt(t, b, p_.inputs) + k] = static_cast<T>(above[(t * p_.batch + b) * p_.inputs + k]);
+        for (int64_t k = 0; k < p_.inputs; ++k)
+          c_.output<T>(0)[p_.StepAt(t, b, p_.inputs) + k] = static_cast<T>(above[(t * p_.batch + b) * p_.inputs + k]);
       }
     }
     if constexpr (!std::is_same_v<T, A>) {
@@ -215,7 +253,9 @@ class Work {
   const A* In(int64_t l) const { return l == 0 ? At(p_.x) : p_.dropout > 0 && dropping_ ? Dropped(l - 1) : Out(l - 1); }
   bool Runs(int64_t t, int64_t b) const { return lengths_ == nullptr || t < lengths_[b]; }
   int64_t Step(int64_t s, int64_t d) const { return d == 0 ? s : p_.time - 1 - s; }
-  A Initial(int32_t input, int64_t l, int64_t d, int64_t b, int64_t k) const { return static_cast<A>(Wider(c_.input<T>(input)[p_.StateAt(l, d, b) + k])); }
+  A Initial(int32_t input, int64_t l, int64_t d, int64_t b, int64_t k) const {
+    return static_cast<A>(Wider(c_.input<T>(input)[p_.StateAt(l, d, b) + k]));
+  }
 
   const A* Params() const {
     const T* given = c_.input<T>(3);
@@ -254,7 +294,8 @@ class Work {
             std::fill_n(y, cells, A(0));
             continue;
           }
-          ForwardCell(l, d, gates + row * width, product + b * width, Extra(l, d) + row * cells, h + b * cells, c + b * cells);
+          ForwardCell(l, d, gates + row * width, product + b * width, Extra(l, d) + row * cells, h + b * cells,
+                      c + b * cells);
           std::copy_n(h + b * cells, cells, y);
         }
       });
@@ -272,7 +313,9 @@ class Work {
   void ForwardCell(int64_t l, int64_t d, A* gate, const A* product, A* extra, A* h, A* c) const {
     const A *of_x = w_ + p_.BiasesAt(l, d), *of_h = of_x + p_.width;
     const int64_t cells = p_.cells;
-    const auto sum = [&](int64_t g, int64_t k) { return gate[g * cells + k] + of_x[g * cells + k] + product[g * cells + k] + of_h[g * cells + k]; };
+    const auto sum = [&](int64_t g, int64_t k) {
+      return gate[g * cells + k] + of_x[g * cells + k] + product[g * cells + k] + of_h[g * cells + k];
+    };
     for (int64_t k = 0; k < cells; ++k) {
       A& first = gate[k];
       switch (p_.cell) {
@@ -280,7 +323,8 @@ class Work {
         case Cell::kTanh: h[k] = first = math::Tanh(sum(0, k)); break;
         case Cell::kLstm: {
           A &f = gate[cells + k], &n = gate[2 * cells + k], &o = gate[3 * cells + k];
-          first = GateSigmoid(sum(0, k)), f = GateSigmoid(sum(1, k)), n = math::Tanh(sum(2, k)), o = GateSigmoid(sum(3, k));
+          first = GateSigmoid(sum(0, k)), f = GateSigmoid(sum(1, k)), n = math::Tanh(sum(2, k)),
+          o = GateSigmoid(sum(3, k));
           c[k] = extra[k] = f * c[k] + first * n;
           h[k] = o * math::Tanh(c[k]);
           break;
@@ -319,10 +363,12 @@ class Work {
             std::fill_n(before + row * cells, cells, A(0));
             continue;
           }
-          BackwardCell(l, d, t, b, above + (row * p_.directions + d) * cells, before + row * cells, dgx + row * width, dgh + row * width, dh + b * cells, dc + b * cells);
+          BackwardCell(l, d, t, b, above + (row * p_.directions + d) * cells, before + row * cells, dgx + row * width,
+                       dgh + row * width, dh + b * cells, dc + b * cells);
         }
       });
-      p_.back_h.Run(c_, {batch, cells, width, width, 1, cells, 1, cells}, dgh + t * batch * width, state_weights, dh, true);
+      p_.back_h.Run(c_, {batch, cells, width, width, 1, cells, 1, cells}, dgh + t * batch * width, state_weights, dh,
+                    true);
     }
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t k = 0; k < cells; ++k) {
@@ -342,8 +388,10 @@ class Work {
     }
   }
 
-  // before: becomes the state before the step. dh, dc: of the states after it, become those before, dh but for the product with the weights.
-  void BackwardCell(int64_t l, int64_t d, int64_t t, int64_t b, const A* dy, A* before, A* dgx, A* dgh, A* dh, A* dc) const {
+  // before: becomes the state before the step. dh, dc: of the states after it, become those before, dh but for the
+  // product with the weights.
+  void BackwardCell(int64_t l, int64_t d, int64_t t, int64_t b, const A* dy, A* before, A* dgx, A* dgh, A* dh,
+                    A* dc) const {
     const int64_t cells = p_.cells, row = t * p_.batch + b, last = (lengths_ == nullptr ? p_.time : lengths_[b]) - 1;
     const bool first = d == 0 ? t == 0 : t == last;
     const int64_t row_before = (d == 0 ? t - 1 : t + 1) * p_.batch + b;
@@ -401,9 +449,11 @@ struct CudnnRnnKernel : RnnAttributes {
       const bool drops = training && plan.masks > 0;
       T* mask = drops ? c.output<T>(3) : nullptr;
       if (drops) {
-        sdk::GenerateGroups(stream.Reserve(plan.masks), sdk::Uniform(), plan.masks, 0, sdk::GroupsOf<T>(plan.masks), mask);
+        sdk::GenerateGroups(stream.Reserve(plan.masks), sdk::Uniform(), plan.masks, 0, sdk::GroupsOf<T>(plan.masks),
+                            mask);
         const T kept = static_cast<T>(static_cast<Wide<T>>(1 / (1 - dropout)));
-        for (int64_t i = 0; i < plan.masks; ++i) mask[i] = static_cast<Wide<T>>(mask[i]) < static_cast<Wide<T>>(dropout) ? T(0) : kept;
+        for (int64_t i = 0; i < plan.masks; ++i)
+          mask[i] = static_cast<Wide<T>>(mask[i]) < static_cast<Wide<T>>(dropout) ? T(0) : kept;
       }
       if (cell != Cell::kLstm) std::fill_n(c.output<T>(2), sdk::Count(c.output_view(2)), T(0));
       Work<T> work(plan, c);
@@ -423,7 +473,8 @@ struct CudnnRnnBackpropKernel : RnnAttributes {
     Plan(const CudnnRnnBackpropKernel& kernel, sdk::PrepareContext& c) : Rnn(kernel, c, true) {
       const auto expect = [&](int32_t k, int64_t count, const char* what) {
         if (sdk::Count(c.input(kernel.OfOutput(k))) != count) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, what, " has the shape ", sdk::DimsOf(c.input(kernel.OfOutput(k))), "; it needs ", count, " elements");
+          sdk::Fail(TENON_INVALID_ARGUMENT, what, " has the shape ", sdk::DimsOf(c.input(kernel.OfOutput(k))),
+                    "; it needs ", count, " elements");
         }
       };
       expect(0, rows * directions * cells, "output_backprop");
@@ -446,7 +497,8 @@ struct CudnnRnnBackpropKernel : RnnAttributes {
 
 constexpr sdk::Traits kForward = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list,
                                   .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE | TENON_KERNEL_STATEFUL};
-constexpr sdk::Traits kBackward = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
+constexpr sdk::Traits kBackward = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list,
+                                   .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DepthwiseConv2dNative and its gradients: each channel with its own filters, NHWC.
 //
-// Channels are the innermost loop of all three. Each element is summed by one task in a fixed order: results do not depend on
-// threads. Halves are summed as floats.
+// Channels are the innermost loop of all three. Each element is summed by one task in a fixed order: results do not
+// depend on threads. Halves are summed as floats.
 #include <algorithm>
 
 #include "kernels/vector.h"
@@ -14,8 +14,10 @@ namespace {
 // Sums of one pixel (or of one tap) over its channels.
 struct Depthwise {
   Depthwise(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out) : x(in, false), y(out, false) {
-    if (filter.size() != 4 || filter[2] != x.channels || y.channels != sdk::Multiply(x.channels, filter[3]) || x.batch != y.batch) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not go with images of shape ", in, " and results of shape ", out);
+    if (filter.size() != 4 || filter[2] != x.channels || y.channels != sdk::Multiply(x.channels, filter[3]) ||
+        x.batch != y.batch) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not go with images of shape ", in,
+                " and results of shape ", out);
     }
     rows = a.Geometry(0, x.height, filter[0], y.height);
     columns = a.Geometry(1, x.width, filter[1], y.width);
@@ -23,7 +25,9 @@ struct Depthwise {
   }
   int64_t TapAt(int64_t ky, int64_t kx) const { return (ky * columns.size + kx) * y.channels; }
   template <class T>
-  bool IsCommon() const { return std::is_floating_point_v<T> && multiplier == 1 && rows.size == 3 && columns.size == 3; }
+  bool IsCommon() const {
+    return std::is_floating_point_v<T> && multiplier == 1 && rows.size == 3 && columns.size == 3;
+  }
   // Rough nanoseconds of a row of taps on one pixel.
   int64_t TapRowCost() const { return columns.size * (y.channels / 4 + 1); }
   double Work() const { return 0.3 * static_cast<double>(y.count()) * static_cast<double>(rows.size * columns.size); }
@@ -33,7 +37,8 @@ struct Depthwise {
   void MultiplyAdd(const T* pixel, const T* filter, A* sums) const {
     for (int64_t k = 0; k < x.channels; ++k) {
       const A value = static_cast<A>(pixel[k]);
-      for (int64_t m = 0; m < multiplier; ++m) sums[k * multiplier + m] += value * static_cast<A>(filter[k * multiplier + m]);
+      for (int64_t m = 0; m < multiplier; ++m)
+        sums[k * multiplier + m] += value * static_cast<A>(filter[k * multiplier + m]);
     }
   }
   // sums[c] += sum over m of dy[c * multiplier + m] * f[c * multiplier + m].
@@ -41,7 +46,8 @@ struct Depthwise {
   void MultiplyBack(const T* dy, const T* filter, A* sums) const {
     for (int64_t k = 0; k < x.channels; ++k) {
       A sum = sums[k];
-      for (int64_t m = 0; m < multiplier; ++m) sum += static_cast<A>(dy[k * multiplier + m]) * static_cast<A>(filter[k * multiplier + m]);
+      for (int64_t m = 0; m < multiplier; ++m)
+        sum += static_cast<A>(dy[k * multiplier + m]) * static_cast<A>(filter[k * multiplier + m]);
       sums[k] = sum;
     }
   }
@@ -51,8 +57,8 @@ struct Depthwise {
   int64_t multiplier = 1;
 };
 
-// sums[k] += a[k] * b[k] for several pairs of rows of one filter a channel, three at a time: the sums are read and written less
-// often. End() before they are looked at.
+// sums[k] += a[k] * b[k] for several pairs of rows of one filter a channel, three at a time: the sums are read and
+// written less often. End() before they are looked at.
 template <class T>
 class Products {
  public:
@@ -93,8 +99,8 @@ class Products {
   int count_ = 0;
 };
 
-// Pixels along a row whose windows of 3 x 3 lie inside the image, one filter a channel: the filters of as many channels as a
-// register holds stay in registers for several pixels.
+// Pixels along a row whose windows of 3 x 3 lie inside the image, one filter a channel: the filters of as many channels
+// as a register holds stay in registers for several pixels.
 template <class T>
 struct Inside3x3 {
   const T* x;           // the first pixel of the first window
@@ -107,8 +113,10 @@ struct Inside3x3 {
     constexpr int64_t kPixels = 64;  // what one pass reads stays in the cache for the next channels
     // The next row's pixels and this one's results, which the passes over channels would ask for in strides.
     constexpr int64_t kLine = 64, kSize = sizeof(T);
-    const auto below = reinterpret_cast<uintptr_t>(x) + static_cast<uintptr_t>(3 * row * kSize);  // perhaps beyond the image
-    for (int64_t i = 0; i < count * pixel * kSize; i += kLine) __builtin_prefetch(reinterpret_cast<const void*>(below + static_cast<uintptr_t>(i)));
+    const auto below =
+        reinterpret_cast<uintptr_t>(x) + static_cast<uintptr_t>(3 * row * kSize);  // perhaps beyond the image
+    for (int64_t i = 0; i < count * pixel * kSize; i += kLine)
+      __builtin_prefetch(reinterpret_cast<const void*>(below + static_cast<uintptr_t>(i)));
     for (int64_t i = 0; i < count * channels; i += kLine / kSize) __builtin_prefetch(out + i, 1);
     for (int64_t i = 0; i < count; i += kPixels) {
       const Inside3x3 some = {x + i * pixel, row, pixel, filter, tap, channels};
@@ -121,8 +129,9 @@ struct Inside3x3 {
     using Vector = VectorOf<T>;
     int64_t k = 0;
     for (; k + Vector::kLanes <= channels; k += Vector::kLanes) {
-      Channels<typename Vector::Type>(k, count, [](const T* from) { return Vector::Load(from); },
-                                      [&](int64_t i, typename Vector::Type v) { Vector::Store(out + i * channels + k, v); });
+      Channels<typename Vector::Type>(
+          k, count, [](const T* from) { return Vector::Load(from); },
+          [&](int64_t i, typename Vector::Type v) { Vector::Store(out + i * channels + k, v); });
     }
     for (; k < channels; ++k) {
       Channels<T>(k, count, [](const T* from) { return *from; }, [&](int64_t i, T v) { out[i * channels + k] = v; });
@@ -136,7 +145,8 @@ struct Inside3x3 {
       const T* at = x + i * pixel + k;
       const auto along = [&](int y) {
         const T* from = at + y * row;
-        return load(from) * taps[3 * y] + load(from + channels) * taps[3 * y + 1] + load(from + 2 * channels) * taps[3 * y + 2];
+        return load(from) * taps[3 * y] + load(from + channels) * taps[3 * y + 1] +
+               load(from + 2 * channels) * taps[3 * y + 2];
       };
       store(i, along(0) + along(1) + along(2));
     }
@@ -153,9 +163,12 @@ struct InsideRange {
 
 struct DepthwiseAttributes {
   explicit DepthwiseAttributes(sdk::CreateContext& c) : window(c, "") {
-    if (window.channels_first) c.Fail(TENON_UNIMPLEMENTED, "Depthwise convolution on CPU is only supported for NHWC format");
-    if (window.strides[0] != window.strides[1]) c.Invalid("strides of height and width must be equal; they are ", window.strides[0], " and ", window.strides[1]);
-    if (window.dilations[0] != 1 || window.dilations[1] != 1) c.Fail(TENON_UNIMPLEMENTED, "depthwise convolution with dilations");
+    if (window.channels_first)
+      c.Fail(TENON_UNIMPLEMENTED, "Depthwise convolution on CPU is only supported for NHWC format");
+    if (window.strides[0] != window.strides[1])
+      c.Invalid("strides of height and width must be equal; they are ", window.strides[0], " and ", window.strides[1]);
+    if (window.dilations[0] != 1 || window.dilations[1] != 1)
+      c.Fail(TENON_UNIMPLEMENTED, "depthwise convolution with dilations");
   }
   WindowAttributes window;
 };
@@ -163,7 +176,8 @@ struct DepthwiseAttributes {
 // Shares of `count` rows, each with room for the sums of so many channels.
 struct DepthwiseTasks {
   DepthwiseTasks() = default;
-  DepthwiseTasks(sdk::PrepareContext& c, int64_t count, int64_t channels) : rows(count), tasks(std::max<int64_t>(1, std::min(c.threads() * 2, count))) {
+  DepthwiseTasks(sdk::PrepareContext& c, int64_t count, int64_t channels)
+      : rows(count), tasks(std::max<int64_t>(1, std::min(c.threads() * 2, count))) {
     bytes = (sdk::Multiply(channels, sizeof(double)) + 63) / 64 * 64;
     at = c.Workspace(sdk::Multiply(bytes, tasks));
   }
@@ -187,7 +201,8 @@ struct DepthwiseTasks {
 template <class Kernel, class Plan>
 void RunRows(const Plan& plan, sdk::RunContext c) {
   Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-    plan.template ForEachRow<Wide<T>>(c, plan.Work(), [&](int64_t row, Wide<T>* sums) { Kernel::template Row<T>(plan, c, row, sums); });
+    plan.template ForEachRow<Wide<T>>(c, plan.Work(),
+                                      [&](int64_t row, Wide<T>* sums) { Kernel::template Row<T>(plan, c, row, sums); });
   });
 }
 
@@ -207,8 +222,11 @@ struct DepthwiseKernel : DepthwiseAttributes {
     const bool reached = v.IsCommon<T>() && top >= 0 && top + 3 <= v.x.height;
     const InsideRange inside(v.columns.before, v.columns.stride, reached ? v.x.width : 0, v.y.width);
     if (inside.last > inside.first) {
-      const T* first = c.input<T>(0) + ((n * v.x.height + top) * v.x.width + inside.first * v.columns.stride - v.columns.before) * v.x.channels;
-      const Inside3x3<T> windows = {first, v.x.width * v.x.channels, v.columns.stride * v.x.channels, c.input<T>(1), v.x.channels, v.x.channels};
+      const T* first =
+          c.input<T>(0) +
+          ((n * v.x.height + top) * v.x.width + inside.first * v.columns.stride - v.columns.before) * v.x.channels;
+      const Inside3x3<T> windows = {
+          first, v.x.width * v.x.channels, v.columns.stride * v.x.channels, c.input<T>(1), v.x.channels, v.x.channels};
       windows.Run(out + inside.first * v.y.channels, inside.last - inside.first);
     }
     sdk::CancelPoll poll(c);
@@ -218,7 +236,8 @@ struct DepthwiseKernel : DepthwiseAttributes {
       if (ox == v.y.width) break;
       const int64_t left = ox * v.columns.stride - v.columns.before;
       Products<T> products(sums, v.y.channels);
-      for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top); poll(taps), ++ky) {
+      for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top);
+           poll(taps), ++ky) {
         for (int64_t kx = std::max<int64_t>(0, -left); kx < std::min(v.columns.size, v.x.width - left); ++kx) {
           const T* pixel = c.input<T>(0) + ((n * v.x.height + top + ky) * v.x.width + left + kx) * v.x.channels;
           const T* filter = c.input<T>(1) + v.TapAt(ky, kx);
@@ -248,10 +267,12 @@ struct DepthwiseInputKernel : DepthwiseAttributes {
     T* out = c.output<T>(0) + row * v.x.width * v.x.channels;
     const int64_t top = iy + v.Depthwise::rows.before - 2, before = 2 - v.columns.before;
     const bool dense = v.IsCommon<T>() && v.Depthwise::rows.stride == 1 && v.columns.stride == 1 && before >= 0;
-    const InsideRange inside(dense ? before : 0, 1, dense && top >= 0 && top + 3 <= v.y.height ? v.y.width : 0, v.x.width);
+    const InsideRange inside(dense ? before : 0, 1, dense && top >= 0 && top + 3 <= v.y.height ? v.y.width : 0,
+                             v.x.width);
     if (inside.last > inside.first) {
       const T* first = c.input<T>(2) + ((n * v.y.height + top) * v.y.width + inside.first - before) * v.y.channels;
-      const Inside3x3<T> windows = {first, v.y.width * v.y.channels, v.y.channels, c.input<T>(1) + v.TapAt(2, 2), -v.x.channels, v.x.channels};
+      const Inside3x3<T> windows = {
+          first, v.y.width * v.y.channels, v.y.channels, c.input<T>(1) + v.TapAt(2, 2), -v.x.channels, v.x.channels};
       windows.Run(out + inside.first * v.x.channels, inside.last - inside.first);
     }
     sdk::CancelPoll poll(c);
@@ -301,7 +322,8 @@ struct DepthwiseFilterKernel : DepthwiseAttributes {
   static void OneTap(const Plan& v, sdk::RunContext c, int64_t tap, double* totals) {
     auto* sums = reinterpret_cast<Wide<T>*>(totals + v.y.channels);
     std::fill_n(totals, v.y.channels, 0.0);
-    const int64_t down = tap / v.columns.size - v.Depthwise::rows.before, along = tap % v.columns.size - v.columns.before;
+    const int64_t down = tap / v.columns.size - v.Depthwise::rows.before,
+                  along = tap % v.columns.size - v.columns.before;
     sdk::CancelPoll poll(c);
     for (int64_t row = 0; row < v.y.batch * v.y.height; poll(v.y.width * v.y.channels), ++row) {
       const int64_t n = row / v.y.height, iy = row % v.y.height * v.Depthwise::rows.stride + down;
@@ -328,7 +350,9 @@ constexpr sdk::Traits kDepthwiseTraits = {.constraints = sdk::Constraints<Reals:
 }  // namespace
 
 TENON_CPU_KERNEL(DepthwiseConv2dNative) = CpuKernel<DepthwiseKernel>("DepthwiseConv2dNative", kDepthwiseTraits);
-TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropInput) = CpuKernel<DepthwiseInputKernel>("DepthwiseConv2dNativeBackpropInput", kDepthwiseTraits);
-TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) = CpuKernel<DepthwiseFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kDepthwiseTraits);
+TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropInput) =
+    CpuKernel<DepthwiseInputKernel>("DepthwiseConv2dNativeBackpropInput", kDepthwiseTraits);
+TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) =
+    CpuKernel<DepthwiseFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kDepthwiseTraits);
 
 }  // namespace tenon::cpu

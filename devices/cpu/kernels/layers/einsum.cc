@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Einsum as matrix products: [batch, free x, contracted] times [batch, free y, contracted].
 //
-// A label of one operand that the output does not have is summed over while the operand is copied into the workspace. Operands
-// that lie right already, and a result that lies as the output wants it, are not copied. Halves are multiplied as floats.
+// A label of one operand that the output does not have is summed over while the operand is copied into the workspace.
+// Operands that lie right already, and a result that lies as the output wants it, are not copied. Halves are multiplied
+// as floats.
 #include "tenon/sdk/walk/einsum_shape.h"
 
 #include <algorithm>
@@ -21,7 +22,8 @@ namespace {
 using EinsumTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>::AndComplex;
 // What Eigen multiplies a T as.
 template <class T>
-using EinsumElement = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
+using EinsumElement =
+    std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
 
 using sdk::EinsumShape;
 
@@ -44,7 +46,8 @@ struct Move {
     for (size_t i = 0; i < dims.size(); ++i) copy.Add(dims[i], from[i], to[i]);
     return copy;
   }
-  // The labels in the target's order; of the terms those that lie side by side, or nearest to each other, come one after the other.
+  // The labels in the target's order; of the terms those that lie side by side, or nearest to each other, come one
+  // after the other.
   void Sort() {
     std::vector<size_t> order(dims.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -77,7 +80,8 @@ void Run(sdk::RunContext c, const Move& move, const From* from, To* to) {
   c.ParallelFor(move.total, 5 + 3.0 * static_cast<double>(move.terms), [&](int64_t begin, int64_t end) {
     for (int64_t cell = begin; cell < end; ++cell) {
       const From* base = from + At(move.dims, move.from, cell);
-      const int64_t row = move.summed.empty() ? 1 : std::max<int64_t>(move.summed.back(), 1), step = move.summed.empty() ? 1 : move.summed_from.back();
+      const int64_t row = move.summed.empty() ? 1 : std::max<int64_t>(move.summed.back(), 1),
+                    step = move.summed.empty() ? 1 : move.summed_from.back();
       Sum sum{0};
       for (int64_t term = 0; term < move.terms; term += row) {
         const From* line = base + At(move.summed, move.summed_from, term);
@@ -86,7 +90,8 @@ void Run(sdk::RunContext c, const Move& move, const From* from, To* to) {
         if (step == 1 && row >= kLanes) {
           Sum lanes[kLanes] = {};
           for (; i + kLanes <= row; i += kLanes)
-            for (int64_t l = 0; l < kLanes; ++l) lanes[l] = sdk::AddOp()(lanes[l], static_cast<Sum>(static_cast<Wide<From>>(line[i + l])));
+            for (int64_t l = 0; l < kLanes; ++l)
+              lanes[l] = sdk::AddOp()(lanes[l], static_cast<Sum>(static_cast<Wide<From>>(line[i + l])));
           sum = sdk::AddOp()(sum, Fold(lanes, sdk::AddOp()));
         }
         for (; i < row; ++i) sum = sdk::AddOp()(sum, static_cast<Sum>(static_cast<Wide<From>>(line[i * step])));
@@ -130,7 +135,8 @@ class Plan {
       using E = EinsumElement<T>;
       shape_ = {free[0], free[1], contracted, 0, 0, 0, 0, free[1]};
       for (size_t i = 0; i < 2; ++i) {
-        const auto rows = EinsumShape::Chain({&s.batch, &s.free[i], &s.contracted}), columns = EinsumShape::Chain({&s.batch, &s.contracted, &s.free[i]});
+        const auto rows = EinsumShape::Chain({&s.batch, &s.free[i], &s.contracted}),
+                   columns = EinsumShape::Chain({&s.batch, &s.contracted, &s.free[i]});
         const bool whole = !kIsHalf<T> && rows.size() == s.sources[i].size();
         const bool by_columns = whole && !s.LiesAs(s.sources[i], rows) && s.LiesAs(s.sources[i], columns);
         copied_[i] = !(by_columns || (whole && s.LiesAs(s.sources[i], rows)));
@@ -179,7 +185,8 @@ class Plan {
     product_ = PlanProduct<E>(shape_);
     tasks_ = std::max<int64_t>(1, std::min(c.threads(), batch_));
     product_at_ = c.Workspace(sdk::Multiply(product_.bytes, tasks_));
-    cost_ = 20 + ProductCost<E>(static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k));
+    cost_ = 20 + ProductCost<E>(static_cast<double>(shape_.m) * static_cast<double>(shape_.n) *
+                                static_cast<double>(shape_.k));
   }
 
   template <class From, class To>
@@ -210,16 +217,17 @@ class Plan {
     } else if (batch_ == 1) {
       shared_.Run(c, from[0], from[1], out);
     } else {
-      c.ParallelFor(tasks_, cost_ * static_cast<double>(batch_) / static_cast<double>(tasks_), [&](int64_t begin, int64_t end) {
-        for (int64_t task = begin; task < end; ++task) {
-          char* memory = c.workspace<char>(product_at_ + task * product_.bytes);
-          for (int64_t b = batch_ * task / tasks_; b < batch_ * (task + 1) / tasks_; ++b) {
-            c.CheckCancelled();
-            MultiplyInPieces(c, product_, product_.shape.m > product_.shape.n, cost_, from[0] + b * each_[0], from[1] + b * each_[1],
-                             out + b * each_[2], false, memory);
-          }
-        }
-      });
+      c.ParallelFor(
+          tasks_, cost_ * static_cast<double>(batch_) / static_cast<double>(tasks_), [&](int64_t begin, int64_t end) {
+            for (int64_t task = begin; task < end; ++task) {
+              char* memory = c.workspace<char>(product_at_ + task * product_.bytes);
+              for (int64_t b = batch_ * task / tasks_; b < batch_ * (task + 1) / tasks_; ++b) {
+                c.CheckCancelled();
+                MultiplyInPieces(c, product_, product_.shape.m > product_.shape.n, cost_, from[0] + b * each_[0],
+                                 from[1] + b * each_[1], out + b * each_[2], false, memory);
+              }
+            }
+          });
     }
     if (copied_[2]) Apply<Same, T>(c, move_[2], reinterpret_cast<const Same*>(out), c.output<T>(0));
   }
@@ -267,7 +275,8 @@ struct EinsumKernel {
 
 }  // namespace
 
-TENON_CPU_KERNEL(Einsum) = CpuKernel<EinsumKernel>(
-    "Einsum", {.constraints = sdk::Constraints<EinsumTypes::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+TENON_CPU_KERNEL(Einsum) = CpuKernel<EinsumKernel>("Einsum",
+                                                   {.constraints = sdk::Constraints<EinsumTypes::Constraint<"T">>::list,
+                                                    .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 
 }  // namespace tenon::cpu

@@ -35,7 +35,8 @@ struct Lrn {
     for (int64_t i = first; i < Last(begin + kLrnBlock - 1, channels); ++i) values[i - start] = value(i);
     int64_t d = 0;
     for (; d + 4 <= 2 * radius + 1; d += 4) {
-      for (int64_t k = 0; k < kLrnBlock; ++k) sums[k] += (values[k + d] + values[k + d + 1]) + (values[k + d + 2] + values[k + d + 3]);
+      for (int64_t k = 0; k < kLrnBlock; ++k)
+        sums[k] += (values[k + d] + values[k + d + 1]) + (values[k + d + 2] + values[k + d + 3]);
     }
     for (; d <= 2 * radius; ++d) {
       for (int64_t k = 0; k < kLrnBlock; ++k) sums[k] += values[k + d];
@@ -71,10 +72,11 @@ struct Lrn {
     const int64_t channels = dims[3], total = sdk::Count(dims);
     if (total == 0) return;
     const double window = static_cast<double>(std::min(2 * radius + 1, channels));
-    c.ParallelFor(total / channels, static_cast<double>(channels) * (1 + 0.05 * window), [&](int64_t begin, int64_t end) {
-      sdk::CancelPoll poll(c);
-      for (int64_t pixel = begin; pixel < end; ++pixel) function(pixel * channels, channels, poll);
-    });
+    c.ParallelFor(total / channels, static_cast<double>(channels) * (1 + 0.05 * window),
+                  [&](int64_t begin, int64_t end) {
+                    sdk::CancelPoll poll(c);
+                    for (int64_t pixel = begin; pixel < end; ++pixel) function(pixel * channels, channels, poll);
+                  });
   }
   int64_t radius;
   float bias, alpha, beta;
@@ -99,8 +101,9 @@ struct LrnKernel : Lrn {
   }
 };
 
-// (input_grads, input_image, output_image). Channel i changes its own output, and the norm of every channel k in whose window it
-// is: dx[i] = dy[i] power[i] + x[i] * the sum of slopes[k], where slopes[k] = -2 alpha beta y[k] dy[k] / norm[k].
+// (input_grads, input_image, output_image). Channel i changes its own output, and the norm of every channel k in whose
+// window it is: dx[i] = dy[i] power[i] + x[i] * the sum of slopes[k], where slopes[k] = -2 alpha beta y[k] dy[k] /
+// norm[k].
 struct LrnGradKernel : Lrn {
   using Lrn::Lrn;
   struct Plan {
@@ -108,7 +111,8 @@ struct LrnGradKernel : Lrn {
       const sdk::Dims dims = sdk::DimsOf(c.output(0));
       for (int32_t i = 0; i < 3; ++i) {
         if (!std::ranges::equal(sdk::DimsOf(c.input(i)), dims)) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " has the shape ", sdk::DimsOf(c.input(i)), ", the output ", dims);
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " has the shape ", sdk::DimsOf(c.input(i)), ", the output ",
+                    dims);
         }
       }
       if (dims.size() != 4) sdk::Fail(TENON_INVALID_ARGUMENT, "images need 4 dims; the shape is ", dims);
@@ -127,7 +131,8 @@ struct LrnGradKernel : Lrn {
         for (int64_t task = begin; task < end; ++task) {
           float* slopes = c.workspace<float>(plan.slopes) + task * Padded(plan.channels);
           sdk::CancelPoll poll(c);
-          for (int64_t i = pixels * task / plan.tasks; i < pixels * (task + 1) / plan.tasks; ++i) Pixel<T>(c, poll, i * plan.channels, plan.channels, slopes);
+          for (int64_t i = pixels * task / plan.tasks; i < pixels * (task + 1) / plan.tasks; ++i)
+            Pixel<T>(c, poll, i * plan.channels, plan.channels, slopes);
         }
       });
     });
@@ -147,14 +152,18 @@ struct LrnGradKernel : Lrn {
       poll(BlockCost(channels));
       const int64_t n = std::min(kLrnBlock, channels - begin);
       Norms(x, begin, channels, norms, powers);
-      for (int64_t k = 0; k < n; ++k) slopes[begin + k] = -2 * alpha * beta * static_cast<float>(y[begin + k]) / norms[k] * static_cast<float>(dy[begin + k]);
+      for (int64_t k = 0; k < n; ++k)
+        slopes[begin + k] =
+            -2 * alpha * beta * static_cast<float>(y[begin + k]) / norms[k] * static_cast<float>(dy[begin + k]);
     }
     for (int64_t begin = 0; begin < channels; begin += kLrnBlock) {
       poll(2 * BlockCost(channels));
       const int64_t n = std::min(kLrnBlock, channels - begin);
       Norms(x, begin, channels, norms, powers);
       SumWindows(begin, channels, [slopes](int64_t i) { return slopes[i]; }, sums);
-      for (int64_t k = 0; k < n; ++k) out[begin + k] = static_cast<T>(static_cast<float>(dy[begin + k]) * powers[k] + static_cast<float>(x[begin + k]) * sums[k]);
+      for (int64_t k = 0; k < n; ++k)
+        out[begin + k] =
+            static_cast<T>(static_cast<float>(dy[begin + k]) * powers[k] + static_cast<float>(x[begin + k]) * sums[k]);
     }
   }
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// BlockLSTM and its gradient: a layer of long short-term memory over all steps of a batch (Hochreiter and Schmidhuber, 1997), with peepholes if asked.
+// BlockLSTM and its gradient: a layer of long short-term memory over all steps of a batch (Hochreiter and Schmidhuber,
+// 1997), with peepholes if asked.
 //
-// Of T steps, B sequences, I inputs and C cells: x [T, B, I], states [B, C], weights [I + C, 4 C] of x and h before, gates in the order i, ci, f, o
-// (BlockLSTM) or i, f, ci, o (BlockLSTMV2). What does not depend on the step before is one product over all steps: x by the weights, and in the
-// gradient all but the way from gates to h. Halves are computed as floats; what is an output is rounded before it is used.
+// Of T steps, B sequences, I inputs and C cells: x [T, B, I], states [B, C], weights [I + C, 4 C] of x and h before,
+// gates in the order i, ci, f, o (BlockLSTM) or i, f, ci, o (BlockLSTMV2). What does not depend on the step before is
+// one product over all steps: x by the weights, and in the gradient all but the way from gates to h. Halves are
+// computed as floats; what is an output is rounded before it is used.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -34,11 +36,13 @@ template <class Context>
 void Expect(const Context& c, int32_t input, std::initializer_list<int64_t> wanted, const char* name) {
   const sdk::Dims dims = sdk::DimsOf(c.input(input));
   if (!std::equal(dims.begin(), dims.end(), wanted.begin(), wanted.end())) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, name, " has the shape ", dims, "; it should be ", sdk::Dims(wanted.begin(), wanted.size()));
+    sdk::Fail(TENON_INVALID_ARGUMENT, name, " has the shape ", dims, "; it should be ",
+              sdk::Dims(wanted.begin(), wanted.size()));
   }
 }
 void ExpectInputs(const sdk::PrepareContext& c, const LstmSizes& s) {
-  if (sdk::Count(c.input(kB)) % 4 != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "b has ", sdk::Count(c.input(kB)), " elements, which do not divide into 4 gates");
+  if (sdk::Count(c.input(kB)) % 4 != 0)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "b has ", sdk::Count(c.input(kB)), " elements, which do not divide into 4 gates");
   Expect(c, kCsPrev, {s.batch, s.cells}, "cs_prev");
   Expect(c, kHPrev, {s.batch, s.cells}, "h_prev");
   Expect(c, kW, {s.inputs + s.cells, 4 * s.cells}, "w");
@@ -48,7 +52,8 @@ void ExpectInputs(const sdk::PrepareContext& c, const LstmSizes& s) {
 }
 int64_t StepsOf(const sdk::RunContext& c, const LstmSizes& s) {
   const int64_t steps = *c.input<int64_t>(kSteps);
-  if (steps < 0 || steps > s.time) sdk::Fail(TENON_INVALID_ARGUMENT, "seq_len_max is ", steps, "; x has ", s.time, " steps");
+  if (steps < 0 || steps > s.time)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "seq_len_max is ", steps, "; x has ", s.time, " steps");
   return steps;
 }
 
@@ -87,13 +92,17 @@ float LstmSigmoid(float x) { return 1.0f / (1.0f + math::Exp(-x)); }
 
 struct BlockLstmKernel {
   explicit BlockLstmKernel(sdk::CreateContext& c)
-      : gates(c.op() == "BlockLSTMV2"), forget_bias(c.Has("forget_bias") ? c.Float("forget_bias") : 0), clip(c.Float("cell_clip")), peeps(c.Bool("use_peephole")) {}
+      : gates(c.op() == "BlockLSTMV2"),
+        forget_bias(c.Has("forget_bias") ? c.Float("forget_bias") : 0),
+        clip(c.Float("cell_clip")),
+        peeps(c.Bool("use_peephole")) {}
   struct Plan : LstmSizes {
     Plan(const BlockLstmKernel&, sdk::PrepareContext& c) : LstmSizes(c.input(kX), c.input(kB)) {
       ExpectInputs(c, *this);
       const bool half = c.input(kX).dtype != TENON_DT_FLOAT;
       all = LstmFloats(c, 4 * states);
-      x = LstmFloats(c, rows * inputs, half), w = LstmFloats(c, sdk::Count(c.input(kW)), half), h = LstmFloats(c, batch * cells, half);
+      x = LstmFloats(c, rows * inputs, half), w = LstmFloats(c, sdk::Count(c.input(kW)), half),
+      h = LstmFloats(c, batch * cells, half);
       of_x = SharedProduct::Make<float>(c, {rows, 4 * cells, inputs, inputs, 1, 4 * cells, 1, 4 * cells});
       of_h = SharedProduct::Make<float>(c, {batch, 4 * cells, cells, cells, 1, 4 * cells, 1, 4 * cells});
     }
@@ -125,9 +134,11 @@ struct BlockLstmKernel {
       const T* h = t == 0 ? c.input<T>(kHPrev) : c.output<T>(kH) + (t - 1) * state;
       const T* cs = t == 0 ? c.input<T>(kCsPrev) : c.output<T>(kCs) + (t - 1) * state;
       float* now = all + t * p.batch * width;
-      p.of_h.Run(c, {p.batch, width, p.cells, p.cells, 1, width, 1, width}, p.h.Of(c, h), w + p.inputs * width, now, true);
+      p.of_h.Run(c, {p.batch, width, p.cells, p.cells, 1, width, 1, width}, p.h.Of(c, h), w + p.inputs * width, now,
+                 true);
       c.ParallelFor(p.batch, 30.0 * static_cast<double>(p.cells), [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) Cell(p, c, now + b * width, cs + b * p.cells, (t * p.batch + b) * p.cells, Tag<T>{});
+        for (int64_t b = begin; b < end; ++b)
+          Cell(p, c, now + b * width, cs + b * p.cells, (t * p.batch + b) * p.cells, Tag<T>{});
       });
     }
   }
@@ -135,11 +146,14 @@ struct BlockLstmKernel {
   // One sequence at one step: x and h by the weights, the states before, and where the outputs are.
   template <class T>
   void Cell(const Plan& p, const sdk::RunContext& c, const float* gate, const T* before, int64_t at, Tag<T>) const {
-    const float *gate_i = gate + gates.i * p.cells, *gate_ci = gate + gates.ci * p.cells, *gate_f = gate + gates.f * p.cells, *gate_o = gate + gates.o * p.cells;
+    const float *gate_i = gate + gates.i * p.cells, *gate_ci = gate + gates.ci * p.cells,
+                *gate_f = gate + gates.f * p.cells, *gate_o = gate + gates.o * p.cells;
     const T* bias = c.input<T>(kB);
-    const T *bias_i = bias + gates.i * p.cells, *bias_ci = bias + gates.ci * p.cells, *bias_f = bias + gates.f * p.cells, *bias_o = bias + gates.o * p.cells;
+    const T *bias_i = bias + gates.i * p.cells, *bias_ci = bias + gates.ci * p.cells,
+            *bias_f = bias + gates.f * p.cells, *bias_o = bias + gates.o * p.cells;
     const T *wci = c.input<T>(kWci), *wcf = c.input<T>(kWcf), *wco = c.input<T>(kWco);
-    T *out_i = c.output<T>(kI) + at, *out_cs = c.output<T>(kCs) + at, *out_f = c.output<T>(kF) + at, *out_o = c.output<T>(kO) + at;
+    T *out_i = c.output<T>(kI) + at, *out_cs = c.output<T>(kCs) + at, *out_f = c.output<T>(kF) + at,
+      *out_o = c.output<T>(kO) + at;
     T *out_ci = c.output<T>(kCi) + at, *out_co = c.output<T>(kCo) + at, *out_h = c.output<T>(kH) + at;
     const bool peeping = peeps;
     const float forget = forget_bias, limit = clip > 0 ? clip : std::numeric_limits<float>::infinity();
@@ -148,14 +162,17 @@ struct BlockLstmKernel {
     for (int64_t k = 0; k < cells; ++k) {
       const auto cs_prev = static_cast<float>(before[k]);
       const float peep_i = cs_prev * static_cast<float>(wci[k]), peep_f = cs_prev * static_cast<float>(wcf[k]);
-      const float i = RoundedToHalf<T>(LstmSigmoid(gate_i[k] + static_cast<float>(bias_i[k]) + (peeping ? peep_i : 0.0f)));
+      const float i =
+          RoundedToHalf<T>(LstmSigmoid(gate_i[k] + static_cast<float>(bias_i[k]) + (peeping ? peep_i : 0.0f)));
       const float ci = RoundedToHalf<T>(math::Tanh(gate_ci[k] + static_cast<float>(bias_ci[k])));
-      const float f = RoundedToHalf<T>(LstmSigmoid(gate_f[k] + static_cast<float>(bias_f[k]) + forget + (peeping ? peep_f : 0.0f)));
+      const float f =
+          RoundedToHalf<T>(LstmSigmoid(gate_f[k] + static_cast<float>(bias_f[k]) + forget + (peeping ? peep_f : 0.0f)));
       const float whole = ci * i + f * cs_prev;
       const float above = whole < -limit ? -limit : whole;
       const float cs = RoundedToHalf<T>(above > limit ? limit : above);
       const float peep_o = cs * static_cast<float>(wco[k]);
-      const float o = RoundedToHalf<T>(LstmSigmoid(gate_o[k] + static_cast<float>(bias_o[k]) + (peeping ? peep_o : 0.0f)));
+      const float o =
+          RoundedToHalf<T>(LstmSigmoid(gate_o[k] + static_cast<float>(bias_o[k]) + (peeping ? peep_o : 0.0f)));
       const float co = RoundedToHalf<T>(math::Tanh(cs));
       out_i[k] = static_cast<T>(i);
       out_ci[k] = static_cast<T>(ci);
@@ -174,7 +191,8 @@ struct BlockLstmKernel {
 
 // The inputs and outputs of BlockLSTM, then the gradients of cs and h.
 struct BlockLstmGradKernel {
-  explicit BlockLstmGradKernel(sdk::CreateContext& c) : gates(c.op() == "BlockLSTMGradV2"), peeps(c.Bool("use_peephole")) {}
+  explicit BlockLstmGradKernel(sdk::CreateContext& c)
+      : gates(c.op() == "BlockLSTMGradV2"), peeps(c.Bool("use_peephole")) {}
   enum : int32_t { kI = kB + 1, kCs, kF, kO, kCi, kCo, kH, kCsGrad, kHGrad };
   enum : int32_t { kDx, kDcs, kDh, kDw, kDwci, kDwcf, kDwco, kDb };
 
@@ -186,7 +204,8 @@ struct BlockLstmGradKernel {
       const bool half = c.input(kX).dtype != TENON_DT_FLOAT;
       const int64_t width = 4 * cells;
       all = LstmFloats(c, 4 * states), cs = LstmFloats(c, batch * cells), h = LstmFloats(c, batch * cells);
-      x = LstmFloats(c, rows * inputs, half), w = LstmFloats(c, sdk::Count(c.input(kW)), half), h_all = LstmFloats(c, states, half), h_prev = LstmFloats(c, batch * cells, half);
+      x = LstmFloats(c, rows * inputs, half), w = LstmFloats(c, sdk::Count(c.input(kW)), half),
+      h_all = LstmFloats(c, states, half), h_prev = LstmFloats(c, batch * cells, half);
       dx = LstmFloats(c, rows * inputs, half), dw = LstmFloats(c, sdk::Count(c.input(kW)), half);
       sums = LstmFloats(c, 7 * cells);
       to_h = SharedProduct::Make<float>(c, {batch, cells, width, width, 1, 1, width, cells});
@@ -215,7 +234,9 @@ struct BlockLstmGradKernel {
       const T* before = t == 0 ? c.input<T>(kCsPrev) : c.input<T>(kCs) + (t - 1) * state;
       float* now = all + t * p.batch * width;
       c.ParallelFor(p.batch, 20.0 * static_cast<double>(p.cells), [&](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) Cell(p, c, now + b * width, dcs + b * p.cells, dh + b * p.cells, before + b * p.cells, (t * p.batch + b) * p.cells);
+        for (int64_t b = begin; b < end; ++b)
+          Cell(p, c, now + b * width, dcs + b * p.cells, dh + b * p.cells, before + b * p.cells,
+               (t * p.batch + b) * p.cells);
       });
       p.to_h.Run(c, now, w + p.inputs * width, dh);
     }
@@ -235,9 +256,11 @@ struct BlockLstmGradKernel {
     }
     if (rows > 0 && p.cells > 0) {
       float* to = dw + p.inputs * width;
-      p.to_wh.Run(c, {p.cells, width, p.batch, 1, p.cells, width, 1, width}, p.h_prev.Of(c, c.input<T>(kHPrev)), all, to, false);
+      p.to_wh.Run(c, {p.cells, width, p.batch, 1, p.cells, width, 1, width}, p.h_prev.Of(c, c.input<T>(kHPrev)), all,
+                  to, false);
       if (steps > 1) {
-        p.to_wh.Run(c, {p.cells, width, rows - p.batch, 1, p.cells, width, 1, width}, p.h_all.Of(c, c.input<T>(kH)), all + p.batch * width, to, true);
+        p.to_wh.Run(c, {p.cells, width, rows - p.batch, 1, p.cells, width, 1, width}, p.h_all.Of(c, c.input<T>(kH)),
+                    all + p.batch * width, to, true);
       }
     }
     if constexpr (!std::is_same_v<T, float>) {
@@ -248,16 +271,20 @@ struct BlockLstmGradKernel {
 
   // One sequence at one step: dcs and dh become those of the states before, dh but for the product by the weights.
   template <class T>
-  void Cell(const Plan& p, const sdk::RunContext& c, float* gate, float* dcs, const float* dh, const T* before, int64_t at) const {
+  void Cell(const Plan& p, const sdk::RunContext& c, float* gate, float* dcs, const float* dh, const T* before,
+            int64_t at) const {
     const auto in = [&](int32_t input, int64_t k) { return static_cast<float>(c.input<T>(input)[k]); };
     for (int64_t k = 0; k < p.cells; ++k) {
-      const float i = in(kI, at + k), f = in(kF, at + k), o = in(kO, at + k), ci = in(kCi, at + k), co = in(kCo, at + k);
+      const float i = in(kI, at + k), f = in(kF, at + k), o = in(kO, at + k), ci = in(kCi, at + k),
+                  co = in(kCo, at + k);
       const auto cs_prev = static_cast<float>(before[k]);
       const float h_grad = in(kHGrad, at + k) + dh[k];
       const float d_o = RoundedToHalf<T>(o * (1 - o) * h_grad * co);
       float whole = (1 - co * co) * h_grad * o + in(kCsGrad, at + k) + dcs[k];
       if (peeps) whole += d_o * in(kWco, k);
-      const float d_ci = RoundedToHalf<T>((1 - ci * ci) * whole * i), d_f = RoundedToHalf<T>(f * (1 - f) * whole * cs_prev), d_i = RoundedToHalf<T>(i * (1 - i) * whole * ci);
+      const float d_ci = RoundedToHalf<T>((1 - ci * ci) * whole * i),
+                  d_f = RoundedToHalf<T>(f * (1 - f) * whole * cs_prev),
+                  d_i = RoundedToHalf<T>(i * (1 - i) * whole * ci);
       dcs[k] = RoundedToHalf<T>(whole * f + (peeps ? d_i * in(kWci, k) + d_f * in(kWcf, k) : 0.0f));
       gate[gates.i * p.cells + k] = d_i;
       gate[gates.ci * p.cells + k] = d_ci;

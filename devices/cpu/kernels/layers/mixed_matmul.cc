@@ -29,19 +29,23 @@ struct MixedKernel {
  private:
   template <class A, class B, class Out, class Sum>
   void Typed(sdk::RunContext c) const {
-    const sdk::Dims x = sdk::DimsOf(c.input_view(0)), y = sdk::DimsOf(c.input_view(1)), out = sdk::DimsOf(c.output_view(0));
+    const sdk::Dims x = sdk::DimsOf(c.input_view(0)), y = sdk::DimsOf(c.input_view(1)),
+                    out = sdk::DimsOf(c.output_view(0));
     const auto batch = [](sdk::Dims dims) { return dims.first(dims.size() - 2); };
     const sdk::Broadcast<2> batches({batch(x), batch(y)}, batch(out));
     const int64_t m = out[out.size() - 2], n = out.back(), k = x[x.size() - (adjoint_x ? 2 : 1)];
-    if (y[y.size() - (adjoint_y ? 1 : 2)] != k) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", x, " and ", y, " differ");
-    const int64_t x_row = adjoint_x ? 1 : k, x_column = adjoint_x ? m : 1, y_row = adjoint_y ? 1 : n, y_column = adjoint_y ? k : 1;
+    if (y[y.size() - (adjoint_y ? 1 : 2)] != k)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", x, " and ", y, " differ");
+    const int64_t x_row = adjoint_x ? 1 : k, x_column = adjoint_x ? m : 1, y_row = adjoint_y ? 1 : n,
+                  y_column = adjoint_y ? k : 1;
     batches.ForEachRow(0, batches.total, [&](const std::array<int64_t, 2>& at, int64_t to, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
         const A* a = c.input<A>(0) + (at[0] + i * batches.inner_stride[0]) * m * k;
         const B* b = c.input<B>(1) + (at[1] + i * batches.inner_stride[1]) * k * n;
         Out* result = c.output<Out>(0) + (to + i) * m * n;
         const int64_t across = (n + kColumns - 1) / kColumns, tiles = (m + kRows - 1) / kRows * across;
-        const double cost = 0.1 * static_cast<double>(k) * static_cast<double>(std::min(m, kRows) * std::min(n, kColumns));
+        const double cost =
+            0.1 * static_cast<double>(k) * static_cast<double>(std::min(m, kRows) * std::min(n, kColumns));
         c.ParallelFor(tiles, cost, [&](int64_t begin, int64_t end) {
           for (int64_t tile = begin; tile < end; ++tile) {
             const int64_t row = tile / across * kRows, column = tile % across * kColumns;
@@ -63,7 +67,8 @@ struct MixedKernel {
   static constexpr int64_t kRows = 4, kColumns = 256;
   // y lies row by row: each is read once, along its columns.
   template <class A, class B, class Sum>
-  static void AddRows(const A* x, int64_t x_row, int64_t x_column, const B* y, int64_t y_row, int64_t rows, int64_t columns, int64_t k, Sum (&sums)[kRows][kColumns]) {
+  static void AddRows(const A* x, int64_t x_row, int64_t x_column, const B* y, int64_t y_row, int64_t rows,
+                      int64_t columns, int64_t k, Sum (&sums)[kRows][kColumns]) {
     for (int64_t j = 0; j < k; ++j, y += y_row) {
       for (int64_t r = 0; r < rows; ++r) {
         const Sum factor = static_cast<Sum>(x[r * x_row + j * x_column]);
@@ -73,7 +78,8 @@ struct MixedKernel {
   }
   // y lies column by column.
   template <class A, class B, class Sum>
-  static void AddDots(const A* x, int64_t x_row, int64_t x_column, const B* y, int64_t y_column, int64_t rows, int64_t columns, int64_t k, Sum (&sums)[kRows][kColumns]) {
+  static void AddDots(const A* x, int64_t x_row, int64_t x_column, const B* y, int64_t y_column, int64_t rows,
+                      int64_t columns, int64_t k, Sum (&sums)[kRows][kColumns]) {
     for (int64_t i = 0; i < columns; ++i) {
       for (int64_t r = 0; r < rows; ++r) {
         const A* row = x + r * x_row;
@@ -91,7 +97,8 @@ template <class A, class B, class Out>
 constexpr tenon_kernel_registration Mixed() {
   using List = sdk::Constraints<typename A::template Constraint<"Ta">, typename B::template Constraint<"Tb">,
                                 typename Out::template Constraint<"Tout">>;
-  return CpuKernel<MixedKernel>("BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+  return CpuKernel<MixedKernel>(
+      "BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/family.h"
 
-TENON_CPU_FAMILY("tenon.cpu_layers", "Kernels of the CPU for layers beyond convolution and pooling: normalization, recurrence, CTC, candidate sampling.")
+TENON_CPU_FAMILY(
+    "tenon.cpu_layers",
+    "Kernels of the CPU for layers beyond convolution and pooling: normalization, recurrence, CTC, candidate sampling.")

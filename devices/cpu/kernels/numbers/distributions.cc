@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers of distributions with parameters: TensorFlow's numbers, as it draws them on one thread. An element's number depends on its place alone, and all are drawn in double.
+// Random numbers of distributions with parameters: TensorFlow's numbers, as it draws them on one thread. An element's
+// number depends on its place alone, and all are drawn in double.
 //
-// Multinomial: by the sums of likelihoods. Binomial: geometric numbers added up, or Hormann's transformed rejection (BTRS, 1993). Gamma: Marsaglia and Tsang's (2000). Poisson:
-// Knuth's products, or Hormann's PTRS (1993). Truncated normal: Robert's (1995) and plain rejection.
+// Multinomial: by the sums of likelihoods. Binomial: geometric numbers added up, or Hormann's transformed rejection
+// (BTRS, 1993). Gamma: Marsaglia and Tsang's (2000). Poisson: Knuth's products, or Hormann's PTRS (1993). Truncated
+// normal: Robert's (1995) and plain rejection.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -108,7 +110,8 @@ struct Multinomial {
           const double total = SumUp(c.input<T>(0) + row * plan.classes, plan.classes, sums);
           for (int64_t i = 0; i < samples; ++i) {
             poll(40);
-            c.output<Result>(0)[row * samples + i] = static_cast<Result>(std::upper_bound(sums, sums + plan.classes, numbers.NextDouble() * total) - sums);
+            c.output<Result>(0)[row * samples + i] =
+                static_cast<Result>(std::upper_bound(sums, sums + plan.classes, numbers.NextDouble() * total) - sums);
           }
         }
       });
@@ -116,7 +119,8 @@ struct Multinomial {
   }
 
  private:
-  // Sums of the likelihoods up to each class, which are not normalised; a logit that is not finite is as likely as nothing.
+  // Sums of the likelihoods up to each class, which are not normalised; a logit that is not finite is as likely as
+  // nothing.
   template <class T>
   static double SumUp(const T* logits, int64_t classes, double* sums) {
     double most = -Highest<float>();
@@ -150,7 +154,8 @@ struct SeededMultinomialKernel {
   using Plan = Multinomial::Plan;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const int64_t samples = Multinomial::SamplesOf(c, plan);
-    if (plan.rows * samples != 0) Multinomial::Draw(c, plan, samples, Numbers32(sdk::KeyCounter(c.input_view(2)).generator()));
+    if (plan.rows * samples != 0)
+      Multinomial::Draw(c, plan, samples, Numbers32(sdk::KeyCounter(c.input_view(2)).generator()));
   }
 };
 
@@ -170,8 +175,9 @@ double Geometrically(double count, double chance, Philox& generator, sdk::Cancel
 
 // What Stirling's formula leaves of the logarithm of k!.
 double StirlingRest(double k) {
-  static constexpr double kRests[] = {0.0810614667953272, 0.0413406959554092,  0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
-                                      0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+  static constexpr double kRests[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+                                      0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
+                                      0.00925546218271273, 0.00833056343336287};
   if (k <= 9) return kRests[static_cast<size_t>(k)];
   const double square = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
@@ -180,7 +186,8 @@ double StirlingRest(double k) {
 double ByRejection(double count, double chance, Philox& generator, sdk::CancelPoll& poll) {
   Uniforms uniforms(generator);
   const double deviation = std::sqrt(count * chance * (1 - chance));
-  const double b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * chance, c = count * chance + 0.5, v_r = 0.92 - 4.2 / b, r = chance / (1 - chance);
+  const double b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * chance, c = count * chance + 0.5,
+               v_r = 0.92 - 4.2 / b, r = chance / (1 - chance);
   const double alpha = (2.83 + 5.1 / b) * deviation, m = std::floor((count + 1) * chance);
   for (;;) {
     poll(100);
@@ -188,8 +195,10 @@ double ByRejection(double count, double chance, Philox& generator, sdk::CancelPo
     const double v = uniforms.Next(), us = 0.5 - std::abs(u), k = std::floor((2 * a / us + b) * u + c);
     if (us >= 0.07 && v <= v_r) return k;
     if (k < 0 || k > count) continue;
-    const double upper = (m + 0.5) * std::log((m + 1) / (r * (count - m + 1))) + (count + 1) * std::log((count - m + 1) / (count - k + 1)) +
-                         (k + 0.5) * std::log(r * (count - k + 1) / (k + 1)) + StirlingRest(m) + StirlingRest(count - m) - StirlingRest(k) - StirlingRest(count - k);
+    const double upper = (m + 0.5) * std::log((m + 1) / (r * (count - m + 1))) +
+                         (count + 1) * std::log((count - m + 1) / (count - k + 1)) +
+                         (k + 0.5) * std::log(r * (count - k + 1) / (k + 1)) + StirlingRest(m) +
+                         StirlingRest(count - m) - StirlingRest(k) - StirlingRest(count - k);
     if (std::log(v * alpha / (a / (us * us) + b)) <= upper) return k;
   }
 }
@@ -197,22 +206,27 @@ double ByRejection(double count, double chance, Philox& generator, sdk::CancelPo
 // Inputs: shape, seed, counts, probs.
 struct BinomialKernel {
   void Run(sdk::RunContext c) const {
-    const sdk::Dims out = sdk::DimsOf(c.output_view(0)), counts = sdk::DimsOf(c.input_view(2)), chances = sdk::DimsOf(c.input_view(3));
+    const sdk::Dims out = sdk::DimsOf(c.output_view(0)), counts = sdk::DimsOf(c.input_view(2)),
+                    chances = sdk::DimsOf(c.input_view(3));
     const size_t rank = std::max(counts.size(), chances.size());
     std::vector<int64_t> both(rank, 1);
     for (const sdk::Dims dims : {counts, chances})
       for (size_t i = 0; i < dims.size(); ++i) {
         int64_t& dim = both[rank - dims.size() + i];
-        if (dim != dims[i] && dim != 1 && dims[i] != 1) sdk::Fail(TENON_INVALID_ARGUMENT, "counts and probs must have compatible batch dimensions: ", counts, " vs. ", chances);
+        if (dim != dims[i] && dim != 1 && dims[i] != 1)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "counts and probs must have compatible batch dimensions: ", counts, " vs. ",
+                    chances);
         if (dims[i] != 1) dim = dims[i];
       }
     if (out.size() < rank || !std::equal(both.begin(), both.end(), out.end() - static_cast<std::ptrdiff_t>(rank)))
-      sdk::Fail(TENON_INVALID_ARGUMENT, "Shape passed in must end with broadcasted shape: ", out, " does not end with ", both);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Shape passed in must end with broadcasted shape: ", out, " does not end with ",
+                both);
     const int64_t total = sdk::Count(out), batches = sdk::Count(sdk::Dims(both));
     if (total == 0) return;
     const Philox base = sdk::KeyCounter(c.input_view(1)).generator();
     Parameters::Dispatch(c.input_view(2).dtype, [&]<class T>(Tag<T>) {
-      Results::Dispatch(c.output_view(0).dtype, [&]<class Result>(Tag<Result>) { Fill<T, Result>(c, both, total / batches, total, base); });
+      Results::Dispatch(c.output_view(0).dtype,
+                        [&]<class Result>(Tag<Result>) { Fill<T, Result>(c, both, total / batches, total, base); });
     });
   }
 
@@ -230,7 +244,8 @@ struct BinomialKernel {
     return place;
   }
   template <class T, class Result>
-  static void Fill(const sdk::RunContext& c, const std::vector<int64_t>& both, int64_t each, int64_t total, const Philox& base) {
+  static void Fill(const sdk::RunContext& c, const std::vector<int64_t>& both, int64_t each, int64_t total,
+                   const Philox& base) {
     const int64_t batches = total / each;
     c.ParallelFor(total, 200, [&](int64_t begin, int64_t end) {
       sdk::CancelPoll poll(c);
@@ -239,7 +254,8 @@ struct BinomialKernel {
         const T count = c.input<T>(2)[PlaceOf(c, 2, both, batch)], chance = c.input<T>(3)[PlaceOf(c, 3, both, batch)];
         const double drawn = One(count, chance, base, at, poll);
         if (std::is_integral_v<Result> && !(drawn <= Highest<Result>()))
-          sdk::Fail(TENON_INVALID_ARGUMENT, "counts ", std::to_string(static_cast<double>(count)), " and probs ", std::to_string(static_cast<double>(chance)), " give no whole number of the output's type");
+          sdk::Fail(TENON_INVALID_ARGUMENT, "counts ", std::to_string(static_cast<double>(count)), " and probs ",
+                    std::to_string(static_cast<double>(chance)), " give no whole number of the output's type");
         c.output<Result>(0)[batch + at % each * batches] = FromDouble<Result>(drawn);
       }
     });
@@ -247,7 +263,8 @@ struct BinomialKernel {
   template <class T>
   static double One(T count, T chance, const Philox& base, int64_t place, sdk::CancelPoll& poll) {
     const auto tries = static_cast<double>(count), p = static_cast<double>(chance);
-    if (!std::isfinite(tries)) sdk::Fail(TENON_INVALID_ARGUMENT, "counts has ", std::to_string(tries), ", which is no number of tries");
+    if (!std::isfinite(tries))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "counts has ", std::to_string(tries), ", which is no number of tries");
     if (tries <= 0 || p <= 0) return 0;
     if (p >= 1) return tries;
     if (std::isnan(p)) return kNan;
@@ -293,7 +310,8 @@ void FillGamma(const sdk::RunContext& c, int32_t input, const Philox& base) {
     c.ParallelFor(total, 150, [&](int64_t begin, int64_t end) {
       sdk::CancelPoll poll(c);
       for (int64_t at = begin; at < end; ++at)
-        c.output<T>(0)[at / each + at % each * alphas] = FromDouble<T>(Gamma(static_cast<double>(c.input<T>(input)[at / each]), GeneratorAt(base, at), poll));
+        c.output<T>(0)[at / each + at % each * alphas] =
+            FromDouble<T>(Gamma(static_cast<double>(c.input<T>(input)[at / each]), GeneratorAt(base, at), poll));
     });
   });
 }
@@ -321,15 +339,18 @@ double Poisson(double rate, double highest, Philox generator, sdk::CancelPoll& p
       if (product <= limit && events <= highest) return events;
     }
   }
-  const double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b, inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+  const double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b,
+               inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
   for (;;) {
     poll(100);
     const double u = uniforms.Next() - 0.5;
-    const double v = uniforms.Next(), shifted = 0.5 - std::abs(u), k = std::floor((2 * a / shifted + b) * u + rate + 0.43);
+    const double v = uniforms.Next(), shifted = 0.5 - std::abs(u),
+                 k = std::floor((2 * a / shifted + b) * u + rate + 0.43);
     if (k > highest) continue;
     if (shifted >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
     if (k < 0 || (shifted < 0.013 && v > shifted)) continue;
-    if (std::log(v * inverse_alpha / (a / (shifted * shifted) + b)) <= -rate + k * log_rate - std::lgamma(k + 1)) return k;
+    if (std::log(v * inverse_alpha / (a / (shifted * shifted) + b)) <= -rate + k * log_rate - std::lgamma(k + 1))
+      return k;
   }
 }
 
@@ -349,9 +370,12 @@ struct PoissonKernel {
           for (int64_t at = begin; at < end; ++at) {
             const auto rate = static_cast<double>(c.input<Rate>(1)[at / each]);
             // Hardly any number would be one of the output's.
-            if (std::isfinite(rate) && rate > highest) sdk::Fail(TENON_INVALID_ARGUMENT, "rate has ", std::to_string(rate), "; the output's type has no numbers so large");
+            if (std::isfinite(rate) && rate > highest)
+              sdk::Fail(TENON_INVALID_ARGUMENT, "rate has ", std::to_string(rate),
+                        "; the output's type has no numbers so large");
             const double drawn = Poisson(rate, highest, GeneratorAt(base, at), poll);
-            if (std::is_integral_v<T> && std::isnan(drawn)) sdk::Fail(TENON_INVALID_ARGUMENT, "rate has ", std::to_string(rate), ", which gives no whole number");
+            if (std::is_integral_v<T> && std::isnan(drawn))
+              sdk::Fail(TENON_INVALID_ARGUMENT, "rate has ", std::to_string(rate), ", which gives no whole number");
             c.output<T>(0)[at / each + at % each * rates] = FromDouble<T>(drawn);
           }
         });
@@ -370,8 +394,10 @@ class Bounded {
   static constexpr int kMostTries = 1000;
   Bounded(T mean, T deviation, T low, T high) : mean_(mean), deviation_(deviation) {
     const auto number = [](T value) { return static_cast<double>(value); };
-    if (!(number(deviation) > 0 && number(low) < number(high) && (std::isfinite(number(low)) || std::isfinite(number(high)))))
-      sdk::Fail(TENON_INVALID_ARGUMENT, "Invalid parameters: mean ", std::to_string(number(mean)), ", deviation ", std::to_string(number(deviation)), ", bounds ", std::to_string(number(low)), " and ",
+    if (!(number(deviation) > 0 && number(low) < number(high) &&
+          (std::isfinite(number(low)) || std::isfinite(number(high)))))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Invalid parameters: mean ", std::to_string(number(mean)), ", deviation ",
+                std::to_string(number(deviation)), ", bounds ", std::to_string(number(low)), " and ",
                 std::to_string(number(high)));
     // Mirrored where only the upper bound counts, or both lie below the mean.
     if ((std::isinf(number(low)) && number(low) < 0) || number(high) < number(mean)) {
@@ -385,7 +411,8 @@ class Bounded {
     sdk::CancelPoll poll(c);
     const W low = low_, high = high_;
     const T root = Root(Plus(Times(low_, low_), T(4.0f)));
-    const T cutoff = Divided(Times(T(2.0f), Exp(Plus(T(0.5f), Divided(Times(low_, Minus(low_, root)), T(4.0f))))), Plus(low_, root));
+    const T cutoff =
+        Divided(Times(T(2.0f), Exp(Plus(T(0.5f), Divided(Times(low_, Minus(low_, root)), T(4.0f))))), Plus(low_, root));
     const W inside = T(1.3f);
     if ((low < -inside && high >= 0) || (high > inside && low <= 0)) ByNormals(generator, out, count, poll);
     else if (static_cast<W>(Minus(high_, low_)) < static_cast<W>(cutoff)) ByUniforms(generator, out, count, poll);
@@ -472,16 +499,21 @@ struct ParameterizedKernel {
       const sdk::Dims dims = sdk::DimsOf(c.input_view(i));
       one &= i < 3 ? sdk::Count(dims) == 1 : dims.empty();
       if (dims.size() > 1 || (dims.size() == 1 && dims[0] != 1 && dims[0] != batches))
-        sdk::Fail(TENON_INVALID_ARGUMENT, "parameter ", i, " of shape ", dims, " should be a scalar, or have length 1 or shape[0], ", batches);
+        sdk::Fail(TENON_INVALID_ARGUMENT, "parameter ", i, " of shape ", dims,
+                  " should be a scalar, or have length 1 or shape[0], ", batches);
     }
     // Which is drawn in pieces.
     constexpr int64_t kPiece = 100;
     if (one) each = kPiece, batches = (total + kPiece - 1) / kPiece;
-    Philox generator = stream.ReserveBlocks(static_cast<uint64_t>(batches) * 2 * Bounded<float>::kMostTries * static_cast<uint64_t>(each + 3) / 4);
+    Philox generator = stream.ReserveBlocks(static_cast<uint64_t>(batches) * 2 * Bounded<float>::kMostTries *
+                                            static_cast<uint64_t>(each + 3) / 4);
     Parameters::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      const auto parameter = [&](int32_t input, int64_t batch) { return c.input<T>(input)[sdk::Count(c.input_view(input)) == 1 ? 0 : batch]; };
+      const auto parameter = [&](int32_t input, int64_t batch) {
+        return c.input<T>(input)[sdk::Count(c.input_view(input)) == 1 ? 0 : batch];
+      };
       for (int64_t b = 0; b < batches; ++b)
-        Bounded<T>(parameter(1, b), parameter(2, b), parameter(3, b), parameter(4, b)).Draw(c, generator, c.output<T>(0) + b * each, std::min(each, total - b * each));
+        Bounded<T>(parameter(1, b), parameter(2, b), parameter(3, b), parameter(4, b))
+            .Draw(c, generator, c.output<T>(0) + b * each, std::min(each, total - b * each));
     });
   }
   sdk::Stream stream;
@@ -492,15 +524,21 @@ constexpr uint32_t kDrawsStateful = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_ST
 }  // namespace
 
 TENON_CPU_KERNEL(Multinomial) = CpuKernel<MultinomialKernel>(
-    "Multinomial", {.constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"output_dtype">>::list, .flags = kDrawsStateful});
-TENON_CPU_KERNEL(StatelessMultinomial) =
-    CpuKernel<SeededMultinomialKernel>("StatelessMultinomial", {.constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"output_dtype">>::list});
-TENON_CPU_KERNEL(StatelessRandomBinomial) =
-    CpuKernel<BinomialKernel>("StatelessRandomBinomial", {.constraints = sdk::Constraints<Parameters::Constraint<"T">, Results::Constraint<"dtype">>::list});
-TENON_CPU_KERNEL(RandomGamma) = CpuKernel<GammaKernel>("RandomGamma", {.constraints = sdk::Constraints<Parameters::Constraint<"T">>::list, .flags = kDrawsStateful});
+    "Multinomial", {.constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"output_dtype">>::list,
+                    .flags = kDrawsStateful});
+TENON_CPU_KERNEL(StatelessMultinomial) = CpuKernel<SeededMultinomialKernel>(
+    "StatelessMultinomial",
+    {.constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"output_dtype">>::list});
+TENON_CPU_KERNEL(StatelessRandomBinomial) = CpuKernel<BinomialKernel>(
+    "StatelessRandomBinomial",
+    {.constraints = sdk::Constraints<Parameters::Constraint<"T">, Results::Constraint<"dtype">>::list});
+TENON_CPU_KERNEL(RandomGamma) = CpuKernel<GammaKernel>(
+    "RandomGamma", {.constraints = sdk::Constraints<Parameters::Constraint<"T">>::list, .flags = kDrawsStateful});
 TENON_CPU_KERNEL(RandomPoissonV2) = CpuKernel<PoissonKernel>(
-    "RandomPoissonV2", {.constraints = sdk::Constraints<Results::Constraint<"R">, Results::Constraint<"dtype">>::list, .flags = kDrawsStateful});
-TENON_CPU_KERNEL(ParameterizedTruncatedNormal) =
-    CpuKernel<ParameterizedKernel>("ParameterizedTruncatedNormal", {.constraints = sdk::Constraints<Parameters::Constraint<"dtype">>::list, .flags = kDrawsStateful});
+    "RandomPoissonV2", {.constraints = sdk::Constraints<Results::Constraint<"R">, Results::Constraint<"dtype">>::list,
+                        .flags = kDrawsStateful});
+TENON_CPU_KERNEL(ParameterizedTruncatedNormal) = CpuKernel<ParameterizedKernel>(
+    "ParameterizedTruncatedNormal",
+    {.constraints = sdk::Constraints<Parameters::Constraint<"dtype">>::list, .flags = kDrawsStateful});
 
 }  // namespace tenon::cpu

@@ -33,7 +33,8 @@ struct FftKernel {
   struct Plan {
     Plan(const FftKernel&, sdk::PrepareContext& c) {
       const sdk::Dims in = sdk::DimsOf(c.input(0)), out = sdk::DimsOf(c.output(0));
-      if (in.size() < kRank || out.size() != in.size()) sdk::Fail(TENON_INVALID_ARGUMENT, "an input of shape ", in, "; the transform needs ", kRank, " dims at least");
+      if (in.size() < kRank || out.size() != in.size())
+        sdk::Fail(TENON_INVALID_ARGUMENT, "an input of shape ", in, "; the transform needs ", kRank, " dims at least");
       outer = sdk::Count(in.first(in.size() - kRank));
       empty = sdk::Count(out) == 0;
       if (empty) return;
@@ -44,7 +45,8 @@ struct FftKernel {
         if (left > 0) return;
         left = kBetween;
         const tenon_prepare_args& args = c.args();
-        if (TENON_CALLABLE(args.services, is_cancelled) && args.services->is_cancelled(args.context) != 0) sdk::Fail(TENON_CANCELLED, "nobody waits for it any more");
+        if (TENON_CALLABLE(args.services, is_cancelled) && args.services->is_cancelled(args.context) != 0)
+          sdk::Fail(TENON_CANCELLED, "nobody waits for it any more");
       };
       for (size_t d = 0; d < kRank; ++d) {
         const size_t at = in.size() - kRank + d;
@@ -129,7 +131,9 @@ struct FftKernel {
       };
       Each(plan, c, last, rows, half, write);
     } else {
-      const auto keep = [&](int64_t line, const Complex* values) { std::copy_n(values, plan.spectrum[kLast], whole + line * plan.spectrum[kLast]); };
+      const auto keep = [&](int64_t line, const Complex* values) {
+        std::copy_n(values, plan.spectrum[kLast], whole + line * plan.spectrum[kLast]);
+      };
       Each(plan, c, last, rows, read, keep);
       Others(plan, c, whole);
       c.ParallelFor(rows, 2.0 * static_cast<double>(plan.spectrum[kLast]), [&](int64_t begin, int64_t end) {
@@ -138,7 +142,8 @@ struct FftKernel {
     }
   }
 
-  // Where line `line` of a spectrum's last dim begins in a tensor of `elements` whose dims are `dims`, at least as large.
+  // Where line `line` of a spectrum's last dim begins in a tensor of `elements` whose dims are `dims`, at least as
+  // large.
   static int64_t Row(sdk::Dims dims, sdk::Dims spectrum, int64_t line, int64_t elements) {
     int64_t at = 0, stride = dims[kLast];
     for (size_t d = kLast; d-- > 0;) {
@@ -165,7 +170,8 @@ struct FftKernel {
     if constexpr (kKind == FourierKind::kToComplex) {
       const int64_t length = c.input<int32_t>(1)[kLast];
       if (length == plan.even.length()) return plan.even;
-      if (length != plan.lines[kLast].length()) sdk::Fail(TENON_INVALID_ARGUMENT, "fft_length ", length, " does not give the output's shape");
+      if (length != plan.lines[kLast].length())
+        sdk::Fail(TENON_INVALID_ARGUMENT, "fft_length ", length, " does not give the output's shape");
     }
     return plan.lines[kLast];
   }
@@ -188,7 +194,8 @@ struct FftKernel {
 
   // The same for a few lines side by side: they are read one after the other, and turned by tiles.
   template <class Read, class Write>
-  static void Several(const FourierLines& lines, int64_t length, int64_t line, int64_t count, Complex* memory, const Read& read, const Write& write) {
+  static void Several(const FourierLines& lines, int64_t length, int64_t line, int64_t count, Complex* memory,
+                      const Read& read, const Write& write) {
     constexpr int64_t kLines = FourierLines::kLines;
     Complex *rows = memory, *other = memory + kLines * length;
     for (int64_t l = 0; l < count; ++l) read(line + l, rows + l * length);
@@ -209,7 +216,8 @@ struct FftKernel {
     if constexpr (kTile > 0) {
       if (rows % kTile == 0) {
         for (; whole + kTile <= columns; whole += kTile)
-          for (int64_t row = 0; row < rows; row += kTile) TransposeTile<uint64_t>::Run(source + row * columns + whole, columns, target + whole * rows + row, rows);
+          for (int64_t row = 0; row < rows; row += kTile)
+            TransposeTile<uint64_t>::Run(source + row * columns + whole, columns, target + whole * rows + row, rows);
       }
     }
     for (int64_t column = whole; column < columns; ++column)
@@ -218,29 +226,34 @@ struct FftKernel {
 
   // write(line, transform of what read(line, memory) wrote) for each line; a share of the lines has memory of its own.
   template <class Read, class Write>
-  static void Each(const Plan& plan, const sdk::RunContext& c, const Fourier& transform, int64_t count, const Read& read, const Write& write) {
+  static void Each(const Plan& plan, const sdk::RunContext& c, const Fourier& transform, int64_t count,
+                   const Read& read, const Write& write) {
     const int64_t shares = std::min(plan.shares, count), length = transform.length();
-    const double one = 10 + (transform.lines() != nullptr ? 1.0 : 4.0) * static_cast<double>(std::max(length, transform.scratch())) * std::log2(static_cast<double>(length) + 1);
-    c.ParallelFor(shares, one * static_cast<double>(count) / static_cast<double>(shares), [&](int64_t first, int64_t last) {
-      sdk::CancelPoll poll(c);
-      for (int64_t share = first; share < last; ++share) {
-        Complex* from = c.workspace<Complex>(plan.rest + share * plan.share);
-        if (const FourierLines* lines = transform.lines(); lines != nullptr && count > 1) {
-          for (int64_t line = share * count / shares, end = (share + 1) * count / shares; line < end; line += FourierLines::kLines) {
-            Several(*lines, length, line, std::min(FourierLines::kLines, end - line), from, read, write);
-            poll(static_cast<int64_t>(2 * one));
-          }
-          continue;
-        }
-        Complex *to = from + length, *scratch = to + length;
-        for (int64_t line = share * count / shares; line < (share + 1) * count / shares; ++line) {
-          read(line, from);
-          transform.Run(from, to, scratch, poll);
-          write(line, to);
-          poll(static_cast<int64_t>(one));
-        }
-      }
-    });
+    const double one = 10 + (transform.lines() != nullptr ? 1.0 : 4.0) *
+                                static_cast<double>(std::max(length, transform.scratch())) *
+                                std::log2(static_cast<double>(length) + 1);
+    c.ParallelFor(shares, one * static_cast<double>(count) / static_cast<double>(shares),
+                  [&](int64_t first, int64_t last) {
+                    sdk::CancelPoll poll(c);
+                    for (int64_t share = first; share < last; ++share) {
+                      Complex* from = c.workspace<Complex>(plan.rest + share * plan.share);
+                      if (const FourierLines* lines = transform.lines(); lines != nullptr && count > 1) {
+                        for (int64_t line = share * count / shares, end = (share + 1) * count / shares; line < end;
+                             line += FourierLines::kLines) {
+                          Several(*lines, length, line, std::min(FourierLines::kLines, end - line), from, read, write);
+                          poll(static_cast<int64_t>(2 * one));
+                        }
+                        continue;
+                      }
+                      Complex *to = from + length, *scratch = to + length;
+                      for (int64_t line = share * count / shares; line < (share + 1) * count / shares; ++line) {
+                        read(line, from);
+                        transform.Run(from, to, scratch, poll);
+                        write(line, to);
+                        poll(static_cast<int64_t>(one));
+                      }
+                    }
+                  });
   }
 };
 
@@ -250,9 +263,12 @@ using FourierReals = Types<float, double>;
 template <int kRank, FourierKind kKind>
 constexpr tenon_kernel_registration Transform(std::string_view op) {
   if constexpr (kKind == FourierKind::kForward || kKind == FourierKind::kInverse) {
-    return CpuKernel<FftKernel<kRank, kKind>>(op, {.constraints = sdk::Constraints<Complexes::Constraint<"Tcomplex">>::list});
+    return CpuKernel<FftKernel<kRank, kKind>>(
+        op, {.constraints = sdk::Constraints<Complexes::Constraint<"Tcomplex">>::list});
   } else {
-    return CpuKernel<FftKernel<kRank, kKind>>(op, {.constraints = sdk::Constraints<FourierReals::Constraint<"Treal">, Complexes::Constraint<"Tcomplex">>::list});
+    return CpuKernel<FftKernel<kRank, kKind>>(
+        op,
+        {.constraints = sdk::Constraints<FourierReals::Constraint<"Treal">, Complexes::Constraint<"Tcomplex">>::list});
   }
 }
 

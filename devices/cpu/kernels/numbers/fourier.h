@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Fourier transform of lines of complex numbers, of any length. Of one line: Eigen's kissfft where 2, 3 and 5 alone divide it, else Bluestein's
-// convolution with a chirp, which is a transform of a power of 2; both take n log n steps. In double whatever the tensors are.
+// The Fourier transform of lines of complex numbers, of any length. Of one line: Eigen's kissfft where 2, 3 and 5 alone
+// divide it, else Bluestein's convolution with a chirp, which is a transform of a power of 2; both take n log n steps.
+// In double whatever the tensors are.
 #ifndef TENON_DEVICES_CPU_KERNELS_NUMBERS_FOURIER_H_
 #define TENON_DEVICES_CPU_KERNELS_NUMBERS_FOURIER_H_
 
@@ -18,8 +19,9 @@
 
 namespace tenon::cpu {
 
-// Transforms of kLines lines at once, which lie side by side: element k of line l at [k][real, imaginary][l]. Of lengths that 2, 3 and 5 alone divide.
-// Stockham's order: each pass takes a factor off, from one buffer to the other, and the result comes out sorted.
+// Transforms of kLines lines at once, which lie side by side: element k of line l at [k][real, imaginary][l]. Of
+// lengths that 2, 3 and 5 alone divide. Stockham's order: each pass takes a factor off, from one buffer to the other,
+// and the result comes out sorted.
 class FourierLines {
  public:
   using Complex = std::complex<double>;
@@ -56,7 +58,8 @@ class FourierLines {
     Vector real, imaginary;
   };
   struct Pass {
-    int64_t factor, rest, stride, turns;  // rest: what the length still is, over the factor; stride: what it was before over it
+    int64_t factor, rest, stride,
+        turns;  // rest: what the length still is, over the factor; stride: what it was before over it
   };
   Complex Turn(int64_t part, int64_t whole) const {
     const double angle = 2 * std::numbers::pi * static_cast<double>(part) / static_cast<double>(whole);
@@ -66,8 +69,12 @@ class FourierLines {
   [[gnu::always_inline]] static Numbers Turned(const Numbers& a, Complex by) {
     return {a.real * by.real() - a.imaginary * by.imag(), a.real * by.imag() + a.imaginary * by.real()};
   }
-  [[gnu::always_inline]] static Numbers Sum(const Numbers& a, const Numbers& b) { return {a.real + b.real, a.imaginary + b.imaginary}; }
-  [[gnu::always_inline]] static Numbers Difference(const Numbers& a, const Numbers& b) { return {a.real - b.real, a.imaginary - b.imaginary}; }
+  [[gnu::always_inline]] static Numbers Sum(const Numbers& a, const Numbers& b) {
+    return {a.real + b.real, a.imaginary + b.imaginary};
+  }
+  [[gnu::always_inline]] static Numbers Difference(const Numbers& a, const Numbers& b) {
+    return {a.real - b.real, a.imaginary - b.imaginary};
+  }
   // A transform of kFactor elements.
   template <int kFactor>
   [[gnu::always_inline]] void Small(const Numbers* a, const Complex* roots, Numbers* b) const {
@@ -75,7 +82,8 @@ class FourierLines {
       b[0] = Sum(a[0], a[1]);
       b[1] = Difference(a[0], a[1]);
     } else if constexpr (kFactor == 4) {
-      const Numbers even = Sum(a[0], a[2]), odd = Sum(a[1], a[3]), apart = Difference(a[0], a[2]), other = Difference(a[1], a[3]);
+      const Numbers even = Sum(a[0], a[2]), odd = Sum(a[1], a[3]), apart = Difference(a[0], a[2]),
+                    other = Difference(a[1], a[3]);
       const Numbers turned = inverse_ ? Numbers{-other.imaginary, other.real} : Numbers{other.imaginary, -other.real};
       b[0] = Sum(even, odd);
       b[1] = Sum(apart, turned);
@@ -117,10 +125,12 @@ class Fourier {
   using Complex = std::complex<double>;
 
   Fourier() = default;
-  // length >= 1; UNIMPLEMENTED where kissfft's indices would not hold it. poll(nanoseconds) is asked now and then, and may throw.
+  // length >= 1; UNIMPLEMENTED where kissfft's indices would not hold it. poll(nanoseconds) is asked now and then, and
+  // may throw.
   template <class Poll>
   Fourier(int64_t length, bool inverse, Poll&& poll) : length_(length) {
-    if (length > kLongest) sdk::Fail(TENON_UNIMPLEMENTED, "a Fourier transform of ", length, " elements; the longest line is ", kLongest);
+    if (length > kLongest)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a Fourier transform of ", length, " elements; the longest line is ", kLongest);
     if (length == 1) return;  // which kissfft takes for a factor
     if (IsSmooth(length)) {
       first_ = PlanOf(length, inverse, poll);
@@ -146,9 +156,13 @@ class Fourier {
 
   int64_t length() const { return length_; }
   // Several lines at once; nullptr: not of this length, or so long that they would take too much memory.
-  const FourierLines* lines() const { return length_ > 1 && length_ <= kLongestOfSeveral && padded_ == 0 ? &lines_ : nullptr; }
+  const FourierLines* lines() const {
+    return length_ > 1 && length_ <= kLongestOfSeveral && padded_ == 0 ? &lines_ : nullptr;
+  }
   // Complex numbers of memory for lines that are transformed and what they become, one or several.
-  int64_t memory() const { return lines() != nullptr ? 2 * FourierLines::kLines * length_ : sdk::Add(2 * length_, scratch()); }
+  int64_t memory() const {
+    return lines() != nullptr ? 2 * FourierLines::kLines * length_ : sdk::Add(2 * length_, scratch());
+  }
   // Complex numbers of memory that Run needs for itself.
   int64_t scratch() const { return 2 * padded_; }
   // from and to: length() elements, which do not overlap. For any number of threads.
@@ -207,7 +221,9 @@ class Fourier {
     const int64_t count = int64_t{factor} * rest;
     poll(4 * count);
     if (rest == 1 || count <= kShort) return plan.work(static_cast<int>(stage), to, from, stride, 1);
-    for (int part = 0; part < factor; ++part) Work(plan, stage + 1, from + static_cast<size_t>(part) * stride, stride * static_cast<size_t>(factor), to + int64_t{part} * rest, poll);
+    for (int part = 0; part < factor; ++part)
+      Work(plan, stage + 1, from + static_cast<size_t>(part) * stride, stride * static_cast<size_t>(factor),
+           to + int64_t{part} * rest, poll);
     switch (factor) {
       case 2: plan.bfly2(to, stride, rest); break;
       case 3: plan.bfly3(to, stride, rest); break;

@@ -37,7 +37,9 @@ struct IsotonicKernel {
     Segment* segments = c.workspace<Segment>();
     int64_t count = 0;
     sdk::CancelPoll poll(c);
-    const auto mean = [&](int64_t k, int64_t end) { return segments[k].sum / static_cast<double>(end - segments[k].begin); };
+    const auto mean = [&](int64_t k, int64_t end) {
+      return segments[k].sum / static_cast<double>(end - segments[k].begin);
+    };
     for (int64_t i = 0; i < length; poll(20), ++i) {
       segments[count++] = {i, static_cast<double>(static_cast<Wide<T>>(x[i]))};
       while (count > 1 && mean(count - 2, segments[count - 1].begin) < mean(count - 1, i + 1)) {
@@ -60,6 +62,7 @@ struct IsotonicKernel {
 }  // namespace
 
 TENON_CPU_KERNEL(IsotonicRegression) = CpuKernel<IsotonicKernel>(
-    "IsotonicRegression", {.constraints = sdk::Constraints<Numbers::Constraint<"T">, Reals::Constraint<"output_dtype">>::list});
+    "IsotonicRegression",
+    {.constraints = sdk::Constraints<Numbers::Constraint<"T">, Reals::Constraint<"output_dtype">>::list});
 
 }  // namespace tenon::cpu

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/family.h"
 
-TENON_CPU_FAMILY("tenon.cpu_numbers", "Kernels of the CPU for special functions, Fourier transforms, complex numbers, bits and distributions.")
+TENON_CPU_FAMILY(
+    "tenon.cpu_numbers",
+    "Kernels of the CPU for special functions, Fourier transforms, complex numbers, bits and distributions.")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Special functions of gamma, beta, zeta, the normal distribution and Bessel: Eigen's, which are Cephes', where it has them.
+// Special functions of gamma, beta, zeta, the normal distribution and Bessel: Eigen's, which are Cephes', where it has
+// them.
 #include <cmath>
 
 // Then Eigen takes the logarithm of gamma that writes its sign to no variable of the whole process.
@@ -38,7 +39,8 @@ TENON_CPU_SPECIAL(FresnelSin, T(sdk::integrals::Fresnel<double>(x).sine))
 TENON_CPU_SPECIAL(FresnelCos, T(sdk::integrals::Fresnel<double>(x).cosine))
 #undef TENON_CPU_SPECIAL
 
-// What Eigen has vectors of, block by block, each of them whole: its lanes know nothing of each other, so that where a share begins changes nothing.
+// What Eigen has vectors of, block by block, each of them whole: its lanes know nothing of each other, so that where a
+// share begins changes nothing.
 template <class Op>
 struct ArrayKernel {
   void Run(sdk::RunContext c) const {
@@ -64,7 +66,8 @@ struct ArrayKernel {
 };
 template <class Op>
 constexpr tenon_kernel_registration CpuArray(std::string_view op) {
-  return CpuKernel<ArrayKernel<Op>>(op, {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+  return CpuKernel<ArrayKernel<Op>>(
+      op, {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list, .in_place = kInPlaceFirst});
 }
 #define TENON_CPU_ARRAY(Name, expression)    \
   struct Name##Op {                          \
@@ -88,12 +91,14 @@ struct NdtriOp {
   template <class Block>
   static Block Of(const Block& x) {
     Block found = x.ndtri();
-    for (int64_t k = 0; k < kBlock; ++k) found[k] = (x[k] >= 0) & (x[k] <= 1) ? found[k] : std::numeric_limits<typename Block::Scalar>::quiet_NaN();
+    for (int64_t k = 0; k < kBlock; ++k)
+      found[k] = (x[k] >= 0) & (x[k] <= 1) ? found[k] : std::numeric_limits<typename Block::Scalar>::quiet_NaN();
     return found;
   }
 };
 
-// x as it is, but where Eigen turns it into a whole number of 64 bits, to see whether it is even, no larger than those go: it is even there.
+// x as it is, but where Eigen turns it into a whole number of 64 bits, to see whether it is even, no larger than those
+// go: it is even there.
 template <class T>
 T Countable(T x, T q) {
   return q <= 0 && x > T(0x1p62) ? T(0x1p62) : x;
@@ -105,7 +110,8 @@ T ZetaOf(T x, T q) {
 }
 template <class T>
 T PolygammaOf(T n, T x) {
-  if (x == std::numeric_limits<T>::infinity() && n >= 1 && n == std::floor(n)) return std::fmod(n, T(2)) == 0 ? -T(0) : T(0);
+  if (x == std::numeric_limits<T>::infinity() && n >= 1 && n == std::floor(n))
+    return std::fmod(n, T(2)) == 0 ? -T(0) : T(0);
   return Eigen::numext::polygamma(Countable(n, x), x);
 }
 
@@ -132,7 +138,8 @@ struct BetaincKernel {
       for (int i = 0; i < 3; ++i) {
         const sdk::Dims dims = sdk::DimsOf(c.input(i));
         if (!dims.empty() && !std::ranges::equal(dims, sdk::DimsOf(c.output(0)))) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", dims, " is no scalar, and does not have the shape ", sdk::DimsOf(c.output(0)));
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", dims,
+                    " is no scalar, and does not have the shape ", sdk::DimsOf(c.output(0)));
         }
         step[i] = dims.empty() ? 0 : 1;
       }
@@ -179,6 +186,7 @@ TENON_CPU_KERNEL(Igamma) = CpuBinary<IgammaOp, Reals>("Igamma");
 TENON_CPU_KERNEL(Igammac) = CpuBinary<IgammacOp, Reals>("Igammac");
 TENON_CPU_KERNEL(IgammaGradA) = CpuBinary<IgammaGradAOp, Plain>("IgammaGradA");
 TENON_CPU_KERNEL(RandomGammaGrad) = CpuBinary<RandomGammaGradOp, Plain>("RandomGammaGrad");
-TENON_CPU_KERNEL(Betainc) = CpuKernel<BetaincKernel>("Betainc", {.constraints = sdk::Constraints<Plain::Constraint<"T">>::list});
+TENON_CPU_KERNEL(Betainc) = CpuKernel<BetaincKernel>("Betainc",
+                                                     {.constraints = sdk::Constraints<Plain::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

@@ -17,11 +17,13 @@ template <class T, class Distribution>
 void GenerateAs(const sdk::RunContext& c, const sdk::Philox& base, const Distribution& distribution) {
   T* out = c.output<T>(0);
   const int64_t n = sdk::Count(c.output_view(0));
-  c.ParallelFor(sdk::GroupsOf<T>(n), Distribution::template kBlocks<T> == 1 && !std::is_same_v<Distribution, sdk::Normal> ? 2 : 40,
+  c.ParallelFor(sdk::GroupsOf<T>(n),
+                Distribution::template kBlocks<T> == 1 && !std::is_same_v<Distribution, sdk::Normal> ? 2 : 40,
                 [&](int64_t begin, int64_t end) { sdk::GenerateGroups(base, distribution, n, begin, end, out); });
 }
 
-// What is drawn. Each says which dtypes it has, and checks what else the op is given, from input `more` on, before it fills output 0.
+// What is drawn. Each says which dtypes it has, and checks what else the op is given, from input `more` on, before it
+// fills output 0.
 template <class Distribution>
 struct Real {
   using Constraints = sdk::Constraints<Reals::Constraint<"dtype">>;
@@ -45,7 +47,9 @@ struct IntegerBetween {
   using Constraints = sdk::Constraints<Indices::Constraint<"dtype">>;
   static void Check(const sdk::RunContext& c, int32_t more) {
     Indices::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      if (*c.input<T>(more) >= *c.input<T>(more + 1)) sdk::Fail(TENON_INVALID_ARGUMENT, "Need minval < maxval, got ", *c.input<T>(more), " >= ", *c.input<T>(more + 1));
+      if (*c.input<T>(more) >= *c.input<T>(more + 1))
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Need minval < maxval, got ", *c.input<T>(more),
+                  " >= ", *c.input<T>(more + 1));
     });
   }
   static void Fill(const sdk::RunContext& c, const sdk::Philox& base, int32_t more) {
@@ -68,14 +72,15 @@ struct SeededKernel {
 
 // 1 is Philox, 3 leaves the choice to the device.
 void CheckAlgorithm(int64_t algorithm) {
-  if (algorithm != 1 && algorithm != 3) sdk::Fail(TENON_INVALID_ARGUMENT, "algorithm ", algorithm, "; the CPU has 1, Philox, and 3, its own choice");
+  if (algorithm != 1 && algorithm != 3)
+    sdk::Fail(TENON_INVALID_ARGUMENT, "algorithm ", algorithm, "; the CPU has 1, Philox, and 3, its own choice");
 }
 
 // Of the inputs `first`, key, counter and algorithm.
 sdk::Philox KeyedGenerator(const sdk::RunContext& c, int32_t first) {
   if (sdk::Count(c.input_view(first)) != 1 || sdk::Count(c.input_view(first + 1)) < 2) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "Philox needs a key of 1 number and a counter of 2; the shapes are ", sdk::DimsOf(c.input_view(first)), " and ",
-              sdk::DimsOf(c.input_view(first + 1)));
+    sdk::Fail(TENON_INVALID_ARGUMENT, "Philox needs a key of 1 number and a counter of 2; the shapes are ",
+              sdk::DimsOf(c.input_view(first)), " and ", sdk::DimsOf(c.input_view(first + 1)));
   }
   return sdk::KeyedPhilox(*c.input<uint64_t>(first), c.input<uint64_t>(first + 1)[0], c.input<uint64_t>(first + 1)[1]);
 }
@@ -102,14 +107,18 @@ struct State {
 State Advance(const sdk::RunContext& c, uint64_t blocks) {
   sdk::Update update(c, c.resource(0), TENON_UPDATE_LOCK, TENON_DT_INT64);
   if (update.dims().size() != 1 || update.dims()[0] < 3)
-    sdk::Fail(TENON_INVALID_ARGUMENT, "the state of a random generator must be a vector of 3 numbers at least, for Philox a counter of 2 and a key; its shape is ", update.dims());
+    sdk::Fail(TENON_INVALID_ARGUMENT,
+              "the state of a random generator must be a vector of 3 numbers at least, for Philox a counter of 2 and a "
+              "key; its shape is ",
+              update.dims());
   const auto* before = update.old_data<uint64_t>();
   const State state = {before[0], before[1], before[2]};
   update.BeginWriting();
   auto* after = update.new_data<uint64_t>();
   after[0] = state.low + blocks;
   // TensorFlow adds by halves, and loses the carry of nearly 2^64, which is how far a negative number skips.
-  const bool lost = blocks >> 32 == 0xffffffffu && static_cast<uint32_t>(state.low) > 0xffffffffu - static_cast<uint32_t>(blocks);
+  const bool lost =
+      blocks >> 32 == 0xffffffffu && static_cast<uint32_t>(state.low) > 0xffffffffu - static_cast<uint32_t>(blocks);
   after[1] = state.high + (after[0] < state.low && !lost ? 1 : 0);
   update.Commit();
   return state;
@@ -121,7 +130,8 @@ struct StatefulKernel {
   void Run(sdk::RunContext c) const {
     CheckAlgorithm(*c.input<int64_t>(1));
     Drawn::Check(c, 3);
-    Drawn::Fill(c, Advance(c, static_cast<uint64_t>(sdk::Count(c.output_view(0))) * sdk::kReservedPerOutput).generator(), 3);
+    Drawn::Fill(
+        c, Advance(c, static_cast<uint64_t>(sdk::Count(c.output_view(0))) * sdk::kReservedPerOutput).generator(), 3);
   }
 };
 
@@ -189,7 +199,8 @@ struct ShufflePlan {
     }
     if (row == 4) return in_pieces(20, [&](int64_t i) { std::memcpy(to + i * 4, from + at[i] * 4, 4); });
     if (row == 8) return in_pieces(20, [&](int64_t i) { std::memcpy(to + i * 8, from + at[i] * 8, 8); });
-    in_pieces(20 + row / 4, [&](int64_t i) { std::memcpy(to + i * row, from + at[i] * row, static_cast<size_t>(row)); });
+    in_pieces(20 + row / 4,
+              [&](int64_t i) { std::memcpy(to + i * row, from + at[i] * row, static_cast<size_t>(row)); });
   }
   int64_t rows, order;
 };
@@ -227,29 +238,42 @@ using Truncated = Real<sdk::Truncated>;
 
 TENON_CPU_KERNEL(StatelessRandomUniform) = CpuKernel<SeededKernel<Uniform>>("StatelessRandomUniform", kOf<Uniform>);
 TENON_CPU_KERNEL(StatelessRandomNormal) = CpuKernel<SeededKernel<Normal>>("StatelessRandomNormal", kOf<Normal>);
-TENON_CPU_KERNEL(StatelessTruncatedNormal) = CpuKernel<SeededKernel<Truncated>>("StatelessTruncatedNormal", kOf<Truncated>);
-TENON_CPU_KERNEL(StatelessRandomUniformInt) = CpuKernel<SeededKernel<IntegerBetween>>("StatelessRandomUniformInt", kOf<IntegerBetween>);
-TENON_CPU_KERNEL(StatelessRandomUniformFullInt) = CpuKernel<SeededKernel<AnyInteger>>("StatelessRandomUniformFullInt", kOf<AnyInteger>);
+TENON_CPU_KERNEL(StatelessTruncatedNormal) = CpuKernel<SeededKernel<Truncated>>("StatelessTruncatedNormal",
+                                                                                kOf<Truncated>);
+TENON_CPU_KERNEL(StatelessRandomUniformInt) = CpuKernel<SeededKernel<IntegerBetween>>("StatelessRandomUniformInt",
+                                                                                      kOf<IntegerBetween>);
+TENON_CPU_KERNEL(StatelessRandomUniformFullInt) = CpuKernel<SeededKernel<AnyInteger>>("StatelessRandomUniformFullInt",
+                                                                                      kOf<AnyInteger>);
 TENON_CPU_KERNEL(StatelessRandomUniformV2) = CpuKernel<KeyedKernel<Uniform>>("StatelessRandomUniformV2", kOf<Uniform>);
 TENON_CPU_KERNEL(StatelessRandomNormalV2) = CpuKernel<KeyedKernel<Normal>>("StatelessRandomNormalV2", kOf<Normal>);
-TENON_CPU_KERNEL(StatelessTruncatedNormalV2) = CpuKernel<KeyedKernel<Truncated>>("StatelessTruncatedNormalV2", kOf<Truncated>);
-TENON_CPU_KERNEL(StatelessRandomUniformIntV2) = CpuKernel<KeyedKernel<IntegerBetween>>("StatelessRandomUniformIntV2", kOf<IntegerBetween>);
-TENON_CPU_KERNEL(StatelessRandomUniformFullIntV2) = CpuKernel<KeyedKernel<AnyInteger>>("StatelessRandomUniformFullIntV2", kOf<AnyInteger>);
+TENON_CPU_KERNEL(StatelessTruncatedNormalV2) = CpuKernel<KeyedKernel<Truncated>>("StatelessTruncatedNormalV2",
+                                                                                 kOf<Truncated>);
+TENON_CPU_KERNEL(StatelessRandomUniformIntV2) = CpuKernel<KeyedKernel<IntegerBetween>>("StatelessRandomUniformIntV2",
+                                                                                       kOf<IntegerBetween>);
+TENON_CPU_KERNEL(StatelessRandomUniformFullIntV2) =
+    CpuKernel<KeyedKernel<AnyInteger>>("StatelessRandomUniformFullIntV2", kOf<AnyInteger>);
 TENON_CPU_KERNEL(StatelessRandomGetKeyCounter) = CpuKernel<KeyCounterKernel>("StatelessRandomGetKeyCounter", {});
 TENON_CPU_KERNEL(StatelessRandomGetKeyCounterAlg) = CpuKernel<KeyCounterKernel>("StatelessRandomGetKeyCounterAlg", {});
 TENON_CPU_KERNEL(StatelessRandomGetAlg) = CpuKernel<AlgorithmKernel>("StatelessRandomGetAlg", {});
 TENON_CPU_KERNEL(StatefulUniform) = CpuKernel<StatefulKernel<Uniform>>("StatefulUniform", kOf<Uniform>);
 TENON_CPU_KERNEL(StatefulStandardNormalV2) = CpuKernel<StatefulKernel<Normal>>("StatefulStandardNormalV2", kOf<Normal>);
-TENON_CPU_KERNEL(StatefulTruncatedNormal) = CpuKernel<StatefulKernel<Truncated>>("StatefulTruncatedNormal", kOf<Truncated>);
-TENON_CPU_KERNEL(StatefulUniformInt) = CpuKernel<StatefulKernel<IntegerBetween>>("StatefulUniformInt", kOf<IntegerBetween>);
-TENON_CPU_KERNEL(StatefulUniformFullInt) = CpuKernel<StatefulKernel<AnyInteger>>("StatefulUniformFullInt", kOf<AnyInteger>);
+TENON_CPU_KERNEL(StatefulTruncatedNormal) = CpuKernel<StatefulKernel<Truncated>>("StatefulTruncatedNormal",
+                                                                                 kOf<Truncated>);
+TENON_CPU_KERNEL(StatefulUniformInt) = CpuKernel<StatefulKernel<IntegerBetween>>("StatefulUniformInt",
+                                                                                 kOf<IntegerBetween>);
+TENON_CPU_KERNEL(StatefulUniformFullInt) = CpuKernel<StatefulKernel<AnyInteger>>("StatefulUniformFullInt",
+                                                                                 kOf<AnyInteger>);
 TENON_CPU_KERNEL(RngSkip) = CpuKernel<SkipKernel>("RngSkip", {});
 TENON_CPU_KERNEL(RngReadAndSkip) = CpuKernel<ReadAndSkipKernel>("RngReadAndSkip", {});
-TENON_CPU_KERNEL(RandomShuffle) =
-    CpuKernel<ShuffleKernel>("RandomShuffle", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .flags = kStateful});
+TENON_CPU_KERNEL(RandomShuffle) = CpuKernel<ShuffleKernel>("RandomShuffle",
+                                                           {.constraints = sdk::Constraints<PlainConstraint<"T">>::list,
+                                                            .flags = kStateful});
 TENON_CPU_KERNEL(RandomShuffleString) = CpuKernel<StringKernel<ShuffleKernel>>(
-    "RandomShuffle", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .flags = kStateful, .dynamic_outputs = TENON_DYNAMIC_ALL});
+    "RandomShuffle", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list,
+                      .flags = kStateful,
+                      .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(StatelessShuffleString) = CpuStringKernel<KeyedShuffleKernel>("StatelessShuffle");
-TENON_CPU_KERNEL(StatelessShuffle) = CpuKernel<KeyedShuffleKernel>("StatelessShuffle", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
+TENON_CPU_KERNEL(StatelessShuffle) =
+    CpuKernel<KeyedShuffleKernel>("StatelessShuffle", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
 
 }  // namespace tenon::cpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions of precision int8 run (tenon/sdk/kernel/int8.h): numbers as bytes and back, and products of bytes with weights by their definition, for
-// machines and shapes that devices/cpu_onednn does not take. Compiled without fused multiply-adds, so that both round alike.
+// What sessions of precision int8 run (tenon/sdk/kernel/int8.h): numbers as bytes and back, and products of bytes with
+// weights by their definition, for machines and shapes that devices/cpu_onednn does not take. Compiled without fused
+// multiply-adds, so that both round alike.
 #include "tenon/sdk/kernel/int8.h"
 
 #include <bit>
@@ -49,7 +50,9 @@ struct Int8QuantizeKernel : Scaled {
   }
   [[noreturn]] static void Refuse(const float* x, int64_t at) {
     while (std::fabs(x[at]) <= FLT_MAX) ++at;
-    sdk::Fail(TENON_INVALID_ARGUMENT, "element ", at, " is ", x[at], ", which 8-bit integers cannot hold; run the graph in floats (without precision int8), or find with --check-numerics where it comes from");
+    sdk::Fail(TENON_INVALID_ARGUMENT, "element ", at, " is ", x[at],
+              ", which 8-bit integers cannot hold; run the graph in floats (without precision int8), or find with "
+              "--check-numerics where it comes from");
   }
 };
 
@@ -66,7 +69,8 @@ struct Int8DequantizeKernel : Scaled {
 
 // One node's convolution: a product of matrices is one of pixels [1, k] with a window of one.
 struct Int8Geometry {
-  int64_t batch = 1, in_height = 1, in_width = 1, in_channels = 1, out_height = 1, out_width = 1, out_channels = 1, groups = 1;
+  int64_t batch = 1, in_height = 1, in_width = 1, in_channels = 1, out_height = 1, out_width = 1, out_channels = 1,
+          groups = 1;
   sdk::WindowDim height, width;
   int64_t in_group() const { return in_channels / groups; }
   int64_t out_group() const { return out_channels / groups; }
@@ -77,15 +81,18 @@ struct Int8Geometry {
 struct MatMulShapes {
   explicit MatMulShapes(sdk::CreateContext& c) : transposed(c.Bool("transpose_b")) {}
   Int8Geometry Of(sdk::Dims a, sdk::Dims b, sdk::Dims out) const {
-    if (a.size() != 2 || b.size() != 2 || out.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
-    if (a[1] != b[transposed ? 1 : 0]) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
+    if (a.size() != 2 || b.size() != 2 || out.size() != 2)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
+    if (a[1] != b[transposed ? 1 : 0])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
     Int8Geometry g;
     g.batch = a[0], g.in_channels = a[1], g.out_channels = b[transposed ? 0 : 1];
     g.height.input = g.height.output = g.width.input = g.width.output = 1;
     return g;
   }
   sdk::WeightMatrix Weights(const Int8Geometry& g, const float* data) const {
-    return transposed ? sdk::WeightMatrix{data, g.in_channels, g.out_channels, 1, g.in_channels} : sdk::WeightMatrix{data, g.in_channels, g.out_channels, g.out_channels, 1};
+    return transposed ? sdk::WeightMatrix{data, g.in_channels, g.out_channels, 1, g.in_channels}
+                      : sdk::WeightMatrix{data, g.in_channels, g.out_channels, g.out_channels, 1};
   }
   bool transposed;
 };
@@ -102,7 +109,9 @@ struct ConvShapes {
     g.width = window.Geometry(1, x.width, f.width, y.width);
     return g;
   }
-  sdk::WeightMatrix Weights(const Int8Geometry& g, const float* data) const { return {data, g.rows(), g.out_channels, g.out_channels, 1}; }
+  sdk::WeightMatrix Weights(const Int8Geometry& g, const float* data) const {
+    return {data, g.rows(), g.out_channels, g.out_channels, 1};
+  }
   sdk::WindowAttributes window;
   bool depthwise;
 };
@@ -111,7 +120,8 @@ template <class Shapes>
 struct Int8ProductKernel {
   explicit Int8ProductKernel(sdk::CreateContext& c) : product(c), shapes(c) {}
   struct Plan {
-    Plan(const Int8ProductKernel& kernel, sdk::PrepareContext& c) : g(kernel.shapes.Of(sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0)))) {
+    Plan(const Int8ProductKernel& kernel, sdk::PrepareContext& c)
+        : g(kernel.shapes.Of(sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0)))) {
       if (const float* filter = c.Constant<float>(1)) {
         weights.resize(static_cast<size_t>(sdk::Multiply(g.rows(), g.out_channels)));
         scale.resize(static_cast<size_t>(g.out_channels));
@@ -137,17 +147,21 @@ struct Int8ProductKernel {
     if (p.scale.empty()) {
       const sdk::WeightMatrix matrix = shapes.Weights(g, c.input<float>(1));
       constexpr int64_t kBlock = 64;
-      c.ParallelFor((g.out_channels + kBlock - 1) / kBlock, static_cast<double>(kBlock * g.rows()) * 2 + 1, [&](int64_t begin, int64_t end) {
-        sdk::QuantizeWeights(matrix, begin * kBlock, std::min(g.out_channels, end * kBlock), c.workspace<int8_t>(p.weights_at), c.workspace<float>(p.scale_at));
-      });
+      c.ParallelFor((g.out_channels + kBlock - 1) / kBlock, static_cast<double>(kBlock * g.rows()) * 2 + 1,
+                    [&](int64_t begin, int64_t end) {
+                      sdk::QuantizeWeights(matrix, begin * kBlock, std::min(g.out_channels, end * kBlock),
+                                           c.workspace<int8_t>(p.weights_at), c.workspace<float>(p.scale_at));
+                    });
       weights = c.workspace<int8_t>(p.weights_at);
       scale = c.workspace<float>(p.scale_at);
     }
     float* factor = c.workspace<float>(p.factor_at);
     float* shift = c.workspace<float>(p.shift_at);
-    product.Fold(g.out_channels, scale, [&](int32_t i) { return c.input<float>(product.first_vector + i); }, factor, shift);
+    product.Fold(
+        g.out_channels, scale, [&](int32_t i) { return c.input<float>(product.first_vector + i); }, factor, shift);
     // Each share of the pixels has sums of its own.
-    const double cost = static_cast<double>(g.pixels()) / static_cast<double>(p.shares) * static_cast<double>(g.rows() * g.out_group() * g.groups) * 0.1;
+    const double cost = static_cast<double>(g.pixels()) / static_cast<double>(p.shares) *
+                        static_cast<double>(g.rows() * g.out_group() * g.groups) * 0.1;
     c.ParallelFor(p.shares, cost + 1, [&](int64_t begin, int64_t end) {
       for (int64_t share = begin; share < end; ++share) {
         sdk::CancelPoll poll(c);
@@ -162,8 +176,10 @@ struct Int8ProductKernel {
 
  private:
   // What lies outside of the image is 0.
-  void Sum(const Int8Geometry& g, int64_t pixel, const uint8_t* x, const int8_t* weights, int32_t* sums, sdk::CancelPoll& poll) const {
-    const int64_t image = pixel / (g.out_height * g.out_width), row = pixel / g.out_width % g.out_height, column = pixel % g.out_width;
+  void Sum(const Int8Geometry& g, int64_t pixel, const uint8_t* x, const int8_t* weights, int32_t* sums,
+           sdk::CancelPoll& poll) const {
+    const int64_t image = pixel / (g.out_height * g.out_width), row = pixel / g.out_width % g.out_height,
+                  column = pixel % g.out_width;
     const int64_t in = g.in_group(), out = g.out_group();
     std::fill_n(sums, g.out_channels, 0);
     for (int64_t ky = 0; ky < g.height.size; ++ky) {
@@ -175,7 +191,8 @@ struct Int8ProductKernel {
         const uint8_t* from = x + ((image * g.in_height + y) * g.in_width + at) * g.in_channels;
         const int8_t* window = weights + (ky * g.width.size + kx) * in * g.out_channels;
         if (in == 1 && out == 1) {
-          for (int64_t channel = 0; channel < g.out_channels; ++channel) sums[channel] += (from[channel] - product.input_zero) * window[channel];
+          for (int64_t channel = 0; channel < g.out_channels; ++channel)
+            sums[channel] += (from[channel] - product.input_zero) * window[channel];
           continue;
         }
         for (int64_t group = 0; group < g.groups; ++group)
@@ -189,18 +206,21 @@ struct Int8ProductKernel {
       poll(g.width.size * in * (g.out_channels / 8 + 1));
     }
   }
-  void Store(const Int8Geometry& g, int64_t pixel, const int32_t* sums, const float* factor, const float* shift, sdk::RunContext c) const {
+  void Store(const Int8Geometry& g, int64_t pixel, const int32_t* sums, const float* factor, const float* shift,
+             sdk::RunContext c) const {
     using Activation = sdk::Int8Product::Activation;
     const int64_t first = pixel * g.out_channels;
     const float least = product.activation == Activation::kNone ? -HUGE_VALF : 0.0F, most = product.most();
     if (!product.bytes) {
       float* out = c.output<float>(0) + first;
-      for (int64_t o = 0; o < g.out_channels; ++o) out[o] = std::min(std::max(static_cast<float>(sums[o]) * factor[o] + shift[o], least), most);
+      for (int64_t o = 0; o < g.out_channels; ++o)
+        out[o] = std::min(std::max(static_cast<float>(sums[o]) * factor[o] + shift[o], least), most);
       return;
     }
     uint8_t* out = c.output<uint8_t>(0) + first;
     const uint8_t* addend = product.addend < 0 ? nullptr : c.input<uint8_t>(product.addend) + first;
-    const auto addend_zero = static_cast<float>(product.addend_zero), output_zero = static_cast<float>(product.output_zero);
+    const auto addend_zero = static_cast<float>(product.addend_zero),
+               output_zero = static_cast<float>(product.output_zero);
     const float addend_factor = product.addend_factor();
     for (int64_t o = 0; o < g.out_channels; ++o) {
       float value = static_cast<float>(sums[o]) * factor[o] + shift[o];

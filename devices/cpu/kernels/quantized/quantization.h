@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantized numbers: integers that stand for real numbers from low to high, which go beside a tensor.
 //
-// The formulas are TensorFlow's (quantization_utils.h), in its precisions, so that integers are the same ones: files that include this are
-// compiled without fused multiply-adds. NaN becomes the least integer.
+// The formulas are TensorFlow's (quantization_utils.h), in its precisions, so that integers are the same ones: files
+// that include this are compiled without fused multiply-adds. NaN becomes the least integer.
 #ifndef TENON_DEVICES_CPU_KERNELS_QUANTIZED_QUANTIZATION_H_
 #define TENON_DEVICES_CPU_KERNELS_QUANTIZED_QUANTIZATION_H_
 
@@ -24,7 +24,8 @@ using sdk::ProductRange;
 using sdk::Unbounded;
 
 template <sdk::FixedString kAttr>
-using QuantizedConstraint = sdk::Allowed<kAttr, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_QINT32>;
+using QuantizedConstraint =
+    sdk::Allowed<kAttr, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_QINT32>;
 
 // function(Tag<T>{}) for the integer type of a quantized dtype; UNIMPLEMENTED for other dtypes.
 template <class Function>
@@ -66,7 +67,8 @@ float RealOf(T x, float low, float high) {
   const double scale = range / steps;
   const auto narrow = static_cast<float>(scale);
   const auto rounded = static_cast<double>(std::round(low / narrow) * narrow);
-  return static_cast<float>(rounded + (static_cast<double>(static_cast<float>(x)) - static_cast<double>(kLowest<T>)) * scale);
+  return static_cast<float>(rounded +
+                            (static_cast<double>(static_cast<float>(x)) - static_cast<double>(kLowest<T>)) * scale);
 }
 
 // The same for many, in floats.
@@ -96,7 +98,8 @@ struct Slices {
       after = sdk::Count(dims);
       return;
     }
-    if (axis >= static_cast<int64_t>(dims.size())) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " of a tensor of shape ", dims);
+    if (axis >= static_cast<int64_t>(dims.size()))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " of a tensor of shape ", dims);
     const auto at = static_cast<size_t>(axis);
     before = sdk::Count(dims.first(at));
     count = dims[at];

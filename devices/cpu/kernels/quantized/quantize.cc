@@ -18,7 +18,9 @@ Mode ModeOf(sdk::CreateContext& c) {
 void CheckBounds(sdk::PrepareContext& c, const Slices& slices, int32_t first = 1) {
   for (int32_t i = first; i < first + 2; ++i) {
     if (sdk::Count(c.input(i)) != slices.count)
-      sdk::Fail(TENON_INVALID_ARGUMENT, i == first ? "the minimum" : "the maximum", " must have as many elements as input on the axis; there are ", sdk::Count(c.input(i)), ", expected ", slices.count);
+      sdk::Fail(TENON_INVALID_ARGUMENT, i == first ? "the minimum" : "the maximum",
+                " must have as many elements as input on the axis; there are ", sdk::Count(c.input(i)), ", expected ",
+                slices.count);
   }
 }
 
@@ -26,14 +28,20 @@ void CheckBounds(sdk::PrepareContext& c, const Slices& slices, int32_t first = 1
 
 struct QuantizeKernel {
   explicit QuantizeKernel(sdk::CreateContext& c)
-      : mode(ModeOf(c)), axis(c.Int("axis")), narrow(c.Bool("narrow_range")), least_range(c.Float("ensure_minimum_range")), to_even(c.String("round_mode") == "HALF_TO_EVEN") {
+      : mode(ModeOf(c)),
+        axis(c.Int("axis")),
+        narrow(c.Bool("narrow_range")),
+        least_range(c.Float("ensure_minimum_range")),
+        to_even(c.String("round_mode") == "HALF_TO_EVEN") {
     if (axis < -1) c.Invalid("axis should be at least -1, got ", axis);
-    if (to_even && mode != Mode::kScaled) c.Invalid("Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '", c.String("mode"), "'");
+    if (to_even && mode != Mode::kScaled)
+      c.Invalid("Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '", c.String("mode"), "'");
   }
   struct Plan {
     Plan(const QuantizeKernel& kernel, sdk::PrepareContext& c) : slices(sdk::DimsOf(c.input(0)), kernel.axis) {
       CheckBounds(c, slices);
-      if (kernel.mode == Mode::kMinFirst && slices.count != 1) sdk::Fail(TENON_UNIMPLEMENTED, "MIN_FIRST mode is not implemented for Quantize with axis != -1");
+      if (kernel.mode == Mode::kMinFirst && slices.count != 1)
+        sdk::Fail(TENON_UNIMPLEMENTED, "MIN_FIRST mode is not implemented for Quantize with axis != -1");
     }
     Slices slices;
   };
@@ -41,7 +49,9 @@ struct QuantizeKernel {
     const float* low = c.input<float>(1);
     const float* high = c.input<float>(2);
     for (int64_t i = 0; i < plan.slices.count; ++i) {
-      if (high[i] < low[i]) sdk::Fail(TENON_INVALID_ARGUMENT, "input_max_range must be larger than input_min_range; they are ", high[i], " and ", low[i]);
+      if (high[i] < low[i])
+        sdk::Fail(TENON_INVALID_ARGUMENT, "input_max_range must be larger than input_min_range; they are ", high[i],
+                  " and ", low[i]);
     }
     DispatchQuantized(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       for (int64_t i = 0; i < plan.slices.count; ++i) {
@@ -127,14 +137,16 @@ struct QuantizeKernel {
 // ---- Dequantize ----
 
 struct DequantizeKernel {
-  explicit DequantizeKernel(sdk::CreateContext& c) : mode(ModeOf(c)), axis(c.Int("axis")), narrow(c.Bool("narrow_range")) {
+  explicit DequantizeKernel(sdk::CreateContext& c)
+      : mode(ModeOf(c)), axis(c.Int("axis")), narrow(c.Bool("narrow_range")) {
     if (c.output_type(0) == TENON_DT_BFLOAT16 && mode != Mode::kMinCombined)
       c.Invalid("When output type is bfloat16, Mode string must be 'MIN_COMBINED', is '", c.String("mode"), "'");
   }
   struct Plan {
     Plan(const DequantizeKernel& kernel, sdk::PrepareContext& c) : slices(sdk::DimsOf(c.input(0)), kernel.axis) {
       CheckBounds(c, slices);
-      if (kernel.mode == Mode::kMinFirst && slices.count != 1) sdk::Fail(TENON_UNIMPLEMENTED, "MIN_FIRST mode is not implemented for Dequantize with axis != -1");
+      if (kernel.mode == Mode::kMinFirst && slices.count != 1)
+        sdk::Fail(TENON_UNIMPLEMENTED, "MIN_FIRST mode is not implemented for Dequantize with axis != -1");
     }
     Slices slices;
   };
@@ -188,9 +200,15 @@ struct DequantizeKernel {
 // The third version takes the number of bits as its fourth input.
 struct RoundTripKernel {
   explicit RoundTripKernel(sdk::CreateContext& c)
-      : axis(c.Int("axis")), bits(c.Has("num_bits") ? c.Int("num_bits") : 0), is_signed(c.Bool("signed_input")), range_given(c.Bool("range_given")), narrow(c.Bool("narrow_range")),
-        half_up(c.Has("round_mode") && c.String("round_mode") == "HALF_UP"), bits_are_input(!c.Has("num_bits")) {
-    if (!bits_are_input && !BitsFit(bits)) c.Invalid("num_bits is out of range: ", bits, " with signed_input ", is_signed);
+      : axis(c.Int("axis")),
+        bits(c.Has("num_bits") ? c.Int("num_bits") : 0),
+        is_signed(c.Bool("signed_input")),
+        range_given(c.Bool("range_given")),
+        narrow(c.Bool("narrow_range")),
+        half_up(c.Has("round_mode") && c.String("round_mode") == "HALF_UP"),
+        bits_are_input(!c.Has("num_bits")) {
+    if (!bits_are_input && !BitsFit(bits))
+      c.Invalid("num_bits is out of range: ", bits, " with signed_input ", is_signed);
   }
   struct Plan {
     Plan(const RoundTripKernel& kernel, sdk::PrepareContext& c) : slices(sdk::DimsOf(c.input(0)), kernel.axis) {
@@ -201,7 +219,8 @@ struct RoundTripKernel {
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const int64_t used = bits_are_input ? *c.input<int32_t>(3) : bits;
-    if (!BitsFit(used)) sdk::Fail(TENON_INVALID_ARGUMENT, "num_bits is out of range: ", used, " with signed_input ", is_signed);
+    if (!BitsFit(used))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "num_bits is out of range: ", used, " with signed_input ", is_signed);
     Types<float, double>::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(plan.slices, used, c); });
   }
 
@@ -224,7 +243,9 @@ struct RoundTripKernel {
         grids[i].low = c.input<T>(1)[i];
         grids[i].high = c.input<T>(2)[i];
       }
-      if (axis == -1 && !(grids[0].low <= grids[0].high)) sdk::Fail(TENON_INVALID_ARGUMENT, "Invalid range: input_min ", static_cast<double>(grids[0].low), " > input_max ", static_cast<double>(grids[0].high));
+      if (axis == -1 && !(grids[0].low <= grids[0].high))
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Invalid range: input_min ", static_cast<double>(grids[0].low),
+                  " > input_max ", static_cast<double>(grids[0].high));
     } else {
       FindRanges(slices, x, grids, c);
     }
@@ -246,7 +267,8 @@ struct RoundTripKernel {
   }
   template <class T>
   static void FindRanges(const Slices& slices, const T* x, Grid<T>* grids, sdk::RunContext c) {
-    for (int64_t i = 0; i < slices.count; ++i) grids[i] = {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(), T(0), T(0)};
+    for (int64_t i = 0; i < slices.count; ++i)
+      grids[i] = {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(), T(0), T(0)};
     sdk::CancelPoll poll(c);
     constexpr int64_t kPiece = 1 << 16;
     for (int64_t at = 0; at < slices.total(); at += kPiece) {
@@ -299,7 +321,8 @@ struct WithinBoundsKernel {
   struct Plan {
     Plan(const WithinBoundsKernel& kernel, sdk::PrepareContext& c) : slices(sdk::DimsOf(c.input(1)), kernel.axis) {
       if (!std::ranges::equal(sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1))))
-        sdk::Fail(TENON_INVALID_ARGUMENT, "gradient and input must be the same size; the shapes are ", sdk::DimsOf(c.input(0)), " and ", sdk::DimsOf(c.input(1)));
+        sdk::Fail(TENON_INVALID_ARGUMENT, "gradient and input must be the same size; the shapes are ",
+                  sdk::DimsOf(c.input(0)), " and ", sdk::DimsOf(c.input(1)));
       CheckBounds(c, slices, 2);
     }
     Slices slices;
@@ -326,8 +349,11 @@ struct WithinBoundsKernel {
 };
 
 constexpr sdk::Traits kQuantizeTraits = {.constraints = sdk::Constraints<QuantizedConstraint<"T">>::list};
-constexpr sdk::Traits kDequantizeTraits = {.constraints = sdk::Constraints<QuantizedConstraint<"T">, sdk::Allowed<"dtype", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>::list};
-constexpr sdk::Traits kRoundTripTraits = {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kDequantizeTraits = {
+    .constraints =
+        sdk::Constraints<QuantizedConstraint<"T">, sdk::Allowed<"dtype", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>::list};
+constexpr sdk::Traits kRoundTripTraits = {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list,
+                                          .in_place = kInPlaceFirst};
 
 }  // namespace
 
@@ -335,7 +361,8 @@ TENON_CPU_KERNEL(QuantizeV2) = CpuKernel<QuantizeKernel>("QuantizeV2", kQuantize
 TENON_CPU_KERNEL(Dequantize) = CpuKernel<DequantizeKernel>("Dequantize", kDequantizeTraits);
 TENON_CPU_KERNEL(QuantizeAndDequantizeV2) = CpuKernel<RoundTripKernel>("QuantizeAndDequantizeV2", kRoundTripTraits);
 TENON_CPU_KERNEL(QuantizeAndDequantizeV3) = CpuKernel<RoundTripKernel>("QuantizeAndDequantizeV3", kRoundTripTraits);
-TENON_CPU_KERNEL(QuantizeAndDequantizeV4Grad) = CpuKernel<WithinBoundsKernel>("QuantizeAndDequantizeV4Grad", kRoundTripTraits);
+TENON_CPU_KERNEL(QuantizeAndDequantizeV4Grad) = CpuKernel<WithinBoundsKernel>("QuantizeAndDequantizeV4Grad",
+                                                                              kRoundTripTraits);
 TENON_CPU_KERNEL(QuantizeAndDequantizeV4) = CpuKernel<RoundTripKernel>("QuantizeAndDequantizeV4", kRoundTripTraits);
 
 }  // namespace tenon::cpu

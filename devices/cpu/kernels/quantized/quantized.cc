@@ -22,7 +22,8 @@ struct ToByte {
     const auto middle = static_cast<float>(static_cast<double>(input.low + input.high) / 2.0);
     const auto inverse = static_cast<float>(255.0 / static_cast<double>(to));
     scale = fixed(255.0 * kOne * static_cast<double>(from) / static_cast<double>(to));
-    offset = fixed(static_cast<double>(middle * inverse * 65536.0F)) - fixed(kOne * (static_cast<double>(output.low) * 255.0) / static_cast<double>(to));
+    offset = fixed(static_cast<double>(middle * inverse * 65536.0F)) -
+             fixed(kOne * (static_cast<double>(output.low) * 255.0) / static_cast<double>(to));
   }
   uint8_t operator()(int32_t x) const {
     const int64_t scaled = static_cast<int64_t>(static_cast<uint64_t>(int64_t{x}) * scale) >> 32;
@@ -85,8 +86,11 @@ struct ShrinkKernel {
 struct RequantizeKernel {
   void Run(sdk::RunContext c) const {
     const Bounds output(c, 3);
-    if (!(output.low <= 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "requested_output_min must be <= 0, but got ", output.low);
-    if (!(output.high >= output.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "requested_output_max must be >= requested_output_min, but got ", output.high, " and ", output.low);
+    if (!(output.low <= 0))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "requested_output_min must be <= 0, but got ", output.low);
+    if (!(output.high >= output.low))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "requested_output_max must be >= requested_output_min, but got ", output.high,
+                " and ", output.low);
     Narrow(c, Bounds(c, 1), output);
     output.Write(c, 1);
   }
@@ -96,7 +100,9 @@ struct RequantizeKernel {
 
 struct ReluKernel {
   explicit ReluKernel(sdk::CreateContext& c) {
-    if (c.input_type(0) != c.output_type(0)) c.Fail(TENON_UNIMPLEMENTED, "out_type is ", sdk::TypeName(c.output_type(0)), "; it must be Tinput, ", sdk::TypeName(c.input_type(0)));
+    if (c.input_type(0) != c.output_type(0))
+      c.Fail(TENON_UNIMPLEMENTED, "out_type is ", sdk::TypeName(c.output_type(0)), "; it must be Tinput, ",
+             sdk::TypeName(c.input_type(0)));
   }
   void Run(sdk::RunContext c) const {
     const Bounds bounds(c, 1);
@@ -118,7 +124,9 @@ struct ReluKernel {
 
 struct QuantizedBiasAddKernel {
   explicit QuantizedBiasAddKernel(sdk::CreateContext& c) {
-    if (c.input_type(0) != c.input_type(1)) c.Fail(TENON_UNIMPLEMENTED, "T1 and T2 must be one type; they are ", sdk::TypeName(c.input_type(0)), " and ", sdk::TypeName(c.input_type(1)));
+    if (c.input_type(0) != c.input_type(1))
+      c.Fail(TENON_UNIMPLEMENTED, "T1 and T2 must be one type; they are ", sdk::TypeName(c.input_type(0)), " and ",
+             sdk::TypeName(c.input_type(1)));
   }
   void Run(sdk::RunContext c) const {
     const Bounds input(c, 2), bias(c, 4);
@@ -132,15 +140,17 @@ struct QuantizedBiasAddKernel {
       const T* b = c.input<T>(1);
       int32_t* out = c.output<int32_t>(0);
       const int64_t length = sdk::Count(c.input_view(1));
-      c.ParallelFor(length == 0 ? 0 : sdk::Count(c.input_view(0)) / length, static_cast<double>(length) * 4, [&](int64_t begin, int64_t end) {
-        sdk::CancelPoll poll(c);
-        for (int64_t row = begin; row < end; ++row, poll(4 * length)) {
-          for (int64_t i = 0; i < length; ++i) {
-            const auto sum = static_cast<uint32_t>(quantize(real_input(x[row * length + i]))) + static_cast<uint32_t>(quantize(real_bias(b[i]))) + zero;
-            out[row * length + i] = static_cast<int32_t>(sum);
-          }
-        }
-      });
+      c.ParallelFor(length == 0 ? 0 : sdk::Count(c.input_view(0)) / length, static_cast<double>(length) * 4,
+                    [&](int64_t begin, int64_t end) {
+                      sdk::CancelPoll poll(c);
+                      for (int64_t row = begin; row < end; ++row, poll(4 * length)) {
+                        for (int64_t i = 0; i < length; ++i) {
+                          const auto sum = static_cast<uint32_t>(quantize(real_input(x[row * length + i]))) +
+                                           static_cast<uint32_t>(quantize(real_bias(b[i]))) + zero;
+                          out[row * length + i] = static_cast<int32_t>(sum);
+                        }
+                      }
+                    });
     });
     total.Write(c, 1);
   }
@@ -150,13 +160,21 @@ struct QuantizedBiasAddKernel {
 
 // Products are of floats, which sums of 256 products of 9-bit numbers are without rounding.
 struct QuantizedMatMulKernel {
-  explicit QuantizedMatMulKernel(sdk::CreateContext& c) : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
+  explicit QuantizedMatMulKernel(sdk::CreateContext& c)
+      : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
   struct Plan {
     Plan(const QuantizedMatMulKernel& kernel, sdk::PrepareContext& c) {
       const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
-      if (a.size() != 2 || b.size() != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
+      if (a.size() != 2 || b.size() != 2)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
       const bool ta = kernel.transpose_a, tb = kernel.transpose_b;
-      shape = {.m = a[ta ? 1 : 0], .n = b[tb ? 0 : 1], .k = a[ta ? 0 : 1], .a_row = ta ? 1 : a[1], .a_column = ta ? a[1] : 1, .b_row = tb ? 1 : b[1], .b_column = tb ? b[1] : 1,
+      shape = {.m = a[ta ? 1 : 0],
+               .n = b[tb ? 0 : 1],
+               .k = a[ta ? 0 : 1],
+               .a_row = ta ? 1 : a[1],
+               .a_column = ta ? a[1] : 1,
+               .b_row = tb ? 1 : b[1],
+               .b_column = tb ? b[1] : 1,
                .c_row = b[tb ? 0 : 1]};
       if (shape.k != b[tb ? 1 : 0]) sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
       ProductShape piece = shape;
@@ -172,8 +190,10 @@ struct QuantizedMatMulKernel {
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Bounds a(c, 2), b(c, 4);
-    if (!(a.high > a.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "max_a must be larger than min_a; they are ", a.high, " and ", a.low);
-    if (!(b.high > b.low)) sdk::Fail(TENON_INVALID_ARGUMENT, "max_b must be larger than min_b; they are ", b.high, " and ", b.low);
+    if (!(a.high > a.low))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "max_a must be larger than min_a; they are ", a.high, " and ", a.low);
+    if (!(b.high > b.low))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "max_b must be larger than min_b; they are ", b.high, " and ", b.low);
     const int64_t a_zero = Unbounded<uint8_t>(0, a.low, a.high), b_zero = Unbounded<uint8_t>(0, b.low, b.high);
     const auto is_byte = [](int64_t zero) { return zero >= 0 && zero <= 255; };
     if (is_byte(a_zero) && is_byte(b_zero)) {
@@ -202,7 +222,9 @@ struct QuantizedMatMulKernel {
       piece.k = std::min(kPiece, plan.shape.k - at);
       plan.product.Run(c, piece, left + at * piece.a_column, right + at * piece.b_row, product, false);
       c.ParallelFor(count, 0.5, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) out[i] = static_cast<int32_t>((at == 0 ? 0U : static_cast<uint32_t>(out[i])) + static_cast<uint32_t>(static_cast<int32_t>(product[i])));
+        for (int64_t i = begin; i < end; ++i)
+          out[i] = static_cast<int32_t>((at == 0 ? 0U : static_cast<uint32_t>(out[i])) +
+                                        static_cast<uint32_t>(static_cast<int32_t>(product[i])));
       });
     }
   }
@@ -237,15 +259,19 @@ struct QuantizedMatMulKernel {
 struct Conv2DKernel {
   explicit Conv2DKernel(sdk::CreateContext& c) : attributes(c) {}
   struct Plan : sdk::QuantizedConvolution {
-    Plan(const Conv2DKernel& kernel, sdk::PrepareContext& c) : QuantizedConvolution(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))) {}
+    Plan(const Conv2DKernel& kernel, sdk::PrepareContext& c)
+        : QuantizedConvolution(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)),
+                               sdk::DimsOf(c.output(0))) {}
   };
   void Run(const Plan& p, sdk::RunContext c) const {
     const Bounds input(c, 2), filter(c, 4);
-    const auto input_zero = static_cast<uint32_t>(Unbounded<uint8_t>(0, input.low, input.high)), filter_zero = static_cast<uint32_t>(Unbounded<uint8_t>(0, filter.low, filter.high));
+    const auto input_zero = static_cast<uint32_t>(Unbounded<uint8_t>(0, input.low, input.high)),
+               filter_zero = static_cast<uint32_t>(Unbounded<uint8_t>(0, filter.low, filter.high));
     const double cost = static_cast<double>(p.filter.count()) * 0.3 + 1;
     c.ParallelFor(p.out.batch * p.out.pixels(), cost, [&](int64_t begin, int64_t end) {
       sdk::CancelPoll poll(c);
-      for (int64_t pixel = begin; pixel < end; ++pixel) Pixel(p, pixel, c.input<uint8_t>(0), c.input<uint8_t>(1), input_zero, filter_zero, c.output<uint32_t>(0), poll);
+      for (int64_t pixel = begin; pixel < end; ++pixel)
+        Pixel(p, pixel, c.input<uint8_t>(0), c.input<uint8_t>(1), input_zero, filter_zero, c.output<uint32_t>(0), poll);
     });
     Bounds out(0, 0);
     ProductRange<uint8_t, uint8_t, int32_t>(input.low, input.high, filter.low, filter.high, &out.low, &out.high);
@@ -253,8 +279,10 @@ struct Conv2DKernel {
   }
 
  private:
-  static void Pixel(const Plan& p, int64_t pixel, const uint8_t* x, const uint8_t* filter, uint32_t input_zero, uint32_t filter_zero, uint32_t* out, sdk::CancelPoll& poll) {
-    const int64_t image = pixel / p.out.pixels(), row = pixel / p.out.width % p.out.height, column = pixel % p.out.width;
+  static void Pixel(const Plan& p, int64_t pixel, const uint8_t* x, const uint8_t* filter, uint32_t input_zero,
+                    uint32_t filter_zero, uint32_t* out, sdk::CancelPoll& poll) {
+    const int64_t image = pixel / p.out.pixels(), row = pixel / p.out.width % p.out.height,
+                  column = pixel % p.out.width;
     uint32_t* sums = out + pixel * p.out.channels;
     std::fill_n(sums, p.out.channels, 0U);
     for (int64_t ky = 0; ky < p.filter.height; ++ky) {
@@ -293,9 +321,11 @@ struct QuantizedConcatKernel {
     const sdk::Dims dims = sdk::DimsOf(c.output_view(0));
     int64_t axis = *c.input<int32_t>(0);
     const auto rank = static_cast<int64_t>(dims.size());
-    if (axis < -rank || axis >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "concat_dim ", axis, " of tensors of rank ", rank);
+    if (axis < -rank || axis >= rank)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "concat_dim ", axis, " of tensors of rank ", rank);
     axis += axis < 0 ? rank : 0;
-    DispatchQuantized(c.output_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(c, Slices(dims, axis), static_cast<size_t>(axis), all); });
+    DispatchQuantized(c.output_view(0).dtype,
+                      [&]<class T>(Tag<T>) { Typed<T>(c, Slices(dims, axis), static_cast<size_t>(axis), all); });
     all.Write(c, 1);
   }
 
@@ -336,17 +366,26 @@ struct QuantizedConcatKernel {
 
 using Int32Input = sdk::Allowed<"Tinput", TENON_DT_QINT32>;
 constexpr sdk::Traits kRangeTraits = {.constraints = sdk::Constraints<Int32Input>::list};
-constexpr sdk::Traits kShrinkTraits = {.constraints = sdk::Constraints<Int32Input, sdk::Allowed<"out_type", TENON_DT_QUINT8>>::list};
-constexpr sdk::Traits kRequantizeTraits = {.constraints = sdk::Constraints<Int32Input, sdk::Allowed<"out_type", TENON_DT_QUINT8, TENON_DT_QINT8>>::list};
-constexpr sdk::Traits kReluTraits = {.constraints = sdk::Constraints<sdk::Allowed<"Tinput", TENON_DT_QUINT8, TENON_DT_QINT32>>::list, .in_place = kInPlaceFirst};
-constexpr sdk::Traits kBiasAddTraits = {.constraints = sdk::Constraints<sdk::Allowed<"T1", TENON_DT_QINT8, TENON_DT_QUINT8>, sdk::Allowed<"out_type", TENON_DT_QINT32>>::list};
+constexpr sdk::Traits kShrinkTraits = {
+    .constraints = sdk::Constraints<Int32Input, sdk::Allowed<"out_type", TENON_DT_QUINT8>>::list};
+constexpr sdk::Traits kRequantizeTraits = {
+    .constraints = sdk::Constraints<Int32Input, sdk::Allowed<"out_type", TENON_DT_QUINT8, TENON_DT_QINT8>>::list};
+constexpr sdk::Traits kReluTraits = {
+    .constraints = sdk::Constraints<sdk::Allowed<"Tinput", TENON_DT_QUINT8, TENON_DT_QINT32>>::list,
+    .in_place = kInPlaceFirst};
+constexpr sdk::Traits kBiasAddTraits = {.constraints =
+                                            sdk::Constraints<sdk::Allowed<"T1", TENON_DT_QINT8, TENON_DT_QUINT8>,
+                                                             sdk::Allowed<"out_type", TENON_DT_QINT32>>::list};
 constexpr sdk::Traits kQuantizedProduct = {
-    .constraints = sdk::Constraints<sdk::Allowed<"T1", TENON_DT_QUINT8>, sdk::Allowed<"T2", TENON_DT_QUINT8>, sdk::Allowed<"Toutput", TENON_DT_QINT32>>::list,
+    .constraints = sdk::Constraints<sdk::Allowed<"T1", TENON_DT_QUINT8>, sdk::Allowed<"T2", TENON_DT_QUINT8>,
+                                    sdk::Allowed<"Toutput", TENON_DT_QINT32>>::list,
     .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 constexpr sdk::Traits kConv2DTraits = {
-    .constraints = sdk::Constraints<sdk::Allowed<"Tinput", TENON_DT_QUINT8>, sdk::Allowed<"Tfilter", TENON_DT_QUINT8>, sdk::Allowed<"out_type", TENON_DT_QINT32>>::list,
+    .constraints = sdk::Constraints<sdk::Allowed<"Tinput", TENON_DT_QUINT8>, sdk::Allowed<"Tfilter", TENON_DT_QUINT8>,
+                                    sdk::Allowed<"out_type", TENON_DT_QINT32>>::list,
     .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
-constexpr sdk::Traits kConcatTraits = {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_QUINT8, TENON_DT_QINT32>>::list};
+constexpr sdk::Traits kConcatTraits = {.constraints =
+                                           sdk::Constraints<sdk::Allowed<"T", TENON_DT_QUINT8, TENON_DT_QINT32>>::list};
 
 }  // namespace
 

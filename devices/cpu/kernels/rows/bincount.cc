@@ -34,7 +34,9 @@ struct BincountKernel {
     const bool weighted = sdk::Count(weights) != 0 && !binary;
     const bool fit = kDense ? std::ranges::equal(sdk::DimsOf(weights), shape) : sdk::Count(weights) == count;
     if (sdk::Count(weights) != 0 && !fit)
-      sdk::Fail(TENON_INVALID_ARGUMENT, "`weights` must be the same shape as `arr` or a length-0 `Tensor`; their shapes are ", sdk::DimsOf(weights), " and ", shape);
+      sdk::Fail(TENON_INVALID_ARGUMENT,
+                "`weights` must be the same shape as `arr` or a length-0 `Tensor`; their shapes are ",
+                sdk::DimsOf(weights), " and ", shape);
     BinTypes::Dispatch(weights.dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       std::fill_n(out, rows * bins, T(0));
@@ -47,12 +49,15 @@ struct BincountKernel {
     });
   }
 
-  // Values are counted as whole numbers, in several tables in turn, so that one does not wait for the same value before it.
+  // Values are counted as whole numbers, in several tables in turn, so that one does not wait for the same value before
+  // it.
   template <class Index, class T>
-  static void Count(const sdk::RunContext& c, const Index* values, int64_t rows, int64_t columns, int64_t bins, T* out, sdk::CancelPoll& poll) {
+  static void Count(const sdk::RunContext& c, const Index* values, int64_t rows, int64_t columns, int64_t bins, T* out,
+                    sdk::CancelPoll& poll) {
     constexpr int64_t kPiece = 1 << 14, kTables = 4;
     sdk::StepMemory memory(c);
-    std::pmr::vector<uint32_t> counts(static_cast<size_t>(kTables * (bins + 1)), &memory);  // and one for what is beyond
+    std::pmr::vector<uint32_t> counts(static_cast<size_t>(kTables * (bins + 1)),
+                                      &memory);  // and one for what is beyond
     for (int64_t row = 0; row < rows; ++row, out += bins, values += columns) {
       std::fill(counts.begin(), counts.end(), 0u);
       for (int64_t first = 0; first < columns; first += kPiece, poll(kPiece)) {
@@ -61,10 +66,12 @@ struct BincountKernel {
         for (int64_t i = first; i < last; ++i) least = std::min(least, values[i]);
         if (least < 0) {
           const auto bad = std::find_if(values + first, values + last, [](Index value) { return value < 0; });
-          sdk::Fail(TENON_INVALID_ARGUMENT, "Input arr must be non-negative! arr[", row * columns + (bad - values), "] is ", *bad);
+          sdk::Fail(TENON_INVALID_ARGUMENT, "Input arr must be non-negative! arr[", row * columns + (bad - values),
+                    "] is ", *bad);
         }
         uint32_t* const tables = counts.data();
-        for (int64_t i = first; i < last; ++i) ++tables[std::min<int64_t>(values[i], bins) * kTables + (i & (kTables - 1))];
+        for (int64_t i = first; i < last; ++i)
+          ++tables[std::min<int64_t>(values[i], bins) * kTables + (i & (kTables - 1))];
       }
       for (int64_t bin = 0; bin < bins; ++bin) {
         const uint32_t* table = counts.data() + kTables * bin;
@@ -76,10 +83,12 @@ struct BincountKernel {
   }
 
   template <class Index, class T>
-  void Add(const sdk::RunContext& c, const Index* values, const T* weights, int64_t rows, int64_t columns, int64_t bins, T* out) const {
+  void Add(const sdk::RunContext& c, const Index* values, const T* weights, int64_t rows, int64_t columns, int64_t bins,
+           T* out) const {
     constexpr int64_t kPiece = 1 << 14;
     sdk::CancelPoll poll(c);
-    if (weights == nullptr && !binary && bins >= 0 && columns >= 4 * bins && columns <= UINT32_MAX) return Count(c, values, rows, columns, bins, out, poll);
+    if (weights == nullptr && !binary && bins >= 0 && columns >= 4 * bins && columns <= UINT32_MAX)
+      return Count(c, values, rows, columns, bins, out, poll);
     for (int64_t row = 0; row < rows; ++row, out += bins) {
       for (int64_t first = 0; first < columns; first += kPiece, poll(kPiece)) {
         for (int64_t i = row * columns + first; i < row * columns + std::min(columns, first + kPiece); ++i) {
@@ -101,20 +110,25 @@ struct SparseBincountKernel {
   explicit SparseBincountKernel(sdk::CreateContext& c) : binary(c.Bool("binary_output")) {}
   void Run(sdk::RunContext c) const {
     const tenon_tensor_view &values = c.input_view(1), &weights = c.input_view(4);
-    const int64_t count = sdk::Count(values), rank = sdk::Count(c.input_view(2)), bins = sdk::ValueAt(c.input_view(3), 0);
+    const int64_t count = sdk::Count(values), rank = sdk::Count(c.input_view(2)),
+                  bins = sdk::ValueAt(c.input_view(3), 0);
     const int64_t *indices = c.input<int64_t>(0), *dims = c.input<int64_t>(2);
     const sdk::Dims shape = sdk::DimsOf(c.input_view(0));
     if (rank < 1 || rank > 2 || shape.size() != 2 || shape[0] != count || shape[1] != rank)
-      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " for ", count, " values of a tensor of rank ", rank, "; rows are counted of ranks 1 and 2");
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " for ", count, " values of a tensor of rank ",
+                rank, "; rows are counted of ranks 1 and 2");
     const bool weighted = sdk::Count(weights) != 0;
-    if (weighted && sdk::Count(weights) != count) sdk::Fail(TENON_INVALID_ARGUMENT, sdk::Count(weights), " weights for ", count, " values; there is one for each, or none at all");
+    if (weighted && sdk::Count(weights) != count)
+      sdk::Fail(TENON_INVALID_ARGUMENT, sdk::Count(weights), " weights for ", count,
+                " values; there is one for each, or none at all");
     BinTypes::Dispatch(weights.dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0));
       sdk::CancelPoll poll(c);
       for (int64_t i = 0; i < count; poll(3), ++i) {
         for (int64_t d = 0; d < rank; ++d)
-          if (const int64_t at = indices[i * rank + d]; at < 0 || at >= dims[d]) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, ", ", d, "] = ", at, " is not in [0, ", dims[d], ")");
+          if (const int64_t at = indices[i * rank + d]; at < 0 || at >= dims[d])
+            sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, ", ", d, "] = ", at, " is not in [0, ", dims[d], ")");
         const int64_t value = sdk::ValueAt(values, i);
         if (value < 0 || value >= bins) continue;
         T& bin = out[(rank == 2 ? indices[i * rank] : 0) * bins + value];
@@ -130,7 +144,9 @@ using BinConstraint = sdk::Constraints<BinTypes::Constraint<"T">>;
 }  // namespace
 
 TENON_CPU_KERNEL(Bincount) = CpuKernel<BincountKernel<false>>("Bincount", {.constraints = BinConstraint::list});
-TENON_CPU_KERNEL(SparseBincount) = CpuKernel<SparseBincountKernel>("SparseBincount", {.constraints = BinConstraint::list});
-TENON_CPU_KERNEL(DenseBincount) = CpuKernel<BincountKernel<true>>("DenseBincount", {.constraints = BinConstraint::list});
+TENON_CPU_KERNEL(SparseBincount) = CpuKernel<SparseBincountKernel>("SparseBincount",
+                                                                   {.constraints = BinConstraint::list});
+TENON_CPU_KERNEL(DenseBincount) = CpuKernel<BincountKernel<true>>("DenseBincount",
+                                                                  {.constraints = BinConstraint::list});
 
 }  // namespace tenon::cpu

@@ -10,8 +10,8 @@
 namespace tenon::cpu {
 namespace {
 
-// The image has the pixels in their places, the batches have them apart: pixel p of the image, counted with what stands before it,
-// is place p % block, pixel p / block.
+// The image has the pixels in their places, the batches have them apart: pixel p of the image, counted with what stands
+// before it, is place p % block, pixel p / block.
 template <bool kToBatch>
 struct BatchKernel {
   void Run(sdk::RunContext c) const {
@@ -21,12 +21,15 @@ struct BatchKernel {
     const int64_t count = sdk::Count(blocks);
     const sdk::Dims in = sdk::DimsOf(image), out = sdk::DimsOf(apart);
     CheckRank(in);
-    if (static_cast<int64_t>(in.size()) <= count) sdk::Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", in, " has no ", count, " dims after the batch");
+    if (static_cast<int64_t>(in.size()) <= count)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", in, " has no ", count, " dims after the batch");
     int64_t places = 1;
     for (int64_t i = 0; i < count; ++i) places = sdk::Multiply(places, Block(c, i));
-    if (sdk::Multiply(in[0], places) != out[0]) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", in[0], " and ", out[0], " do not go with ", places, " places");
+    if (sdk::Multiply(in[0], places) != out[0])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", in[0], " and ", out[0], " do not go with ", places, " places");
     if (c.output_view(0).byte_size == 0) return;
-    if (kToBatch && sdk::Count(in) != sdk::Count(out)) std::memset(c.output<void>(0), 0, static_cast<size_t>(c.output_view(0).byte_size));
+    if (kToBatch && sdk::Count(in) != sdk::Count(out))
+      std::memset(c.output<void>(0), 0, static_cast<size_t>(c.output_view(0).byte_size));
     for (int64_t place = 0; place < places; ++place) CopyPlace(c, place, count, in, out);
   }
 
@@ -56,9 +59,11 @@ struct BatchKernel {
     add(in[0], image[0], apart[0]);
     for (int64_t i = 0; i < count; ++i) {
       const auto d = static_cast<size_t>(i + 1);
-      const int64_t block = Block(c, i), before = sdk::ValueAt(c.input_view(2), 2 * i), after = sdk::ValueAt(c.input_view(2), 2 * i + 1);
+      const int64_t block = Block(c, i), before = sdk::ValueAt(c.input_view(2), 2 * i),
+                    after = sdk::ValueAt(c.input_view(2), 2 * i + 1);
       if (before < 0 || after < 0 || in[d] + before + after != out[d] * block) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "dims ", in[d], " and ", out[d], " do not go with blocks of ", block, " and ", before, " and ", after, " at the ends");
+        sdk::Fail(TENON_INVALID_ARGUMENT, "dims ", in[d], " and ", out[d], " do not go with blocks of ", block, " and ",
+                  before, " and ", after, " at the ends");
       }
       // Pixels q of this place with 0 <= q * block + shift < in[d].
       const int64_t shift = offsets[static_cast<size_t>(i)] - before;

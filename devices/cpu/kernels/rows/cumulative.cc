@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cumsum, Cumprod and CumulativeLogsumexp. Every step is rounded to the element type, as what is written is what goes on.
+// Cumsum, Cumprod and CumulativeLogsumexp. Every step is rounded to the element type, as what is written is what goes
+// on.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -71,12 +72,14 @@ struct CumulativeKernel {
   template <class T>
   void Typed(sdk::RunContext c, const CumulativeAxis& s) const {
     const int64_t blocks = (s.inner + kColumns - 1) / kColumns;
-    c.ParallelFor(s.outer * blocks, static_cast<double>(s.n * std::min(s.inner, kColumns)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i % blocks * kColumns;
-        Block<T>(s, c.input<T>(0), c.output<T>(0), i / blocks * s.n * s.inner + first, std::min(kColumns, s.inner - first));
-      }
-    });
+    c.ParallelFor(s.outer * blocks, static_cast<double>(s.n * std::min(s.inner, kColumns)),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) {
+                      const int64_t first = i % blocks * kColumns;
+                      Block<T>(s, c.input<T>(0), c.output<T>(0), i / blocks * s.n * s.inner + first,
+                               std::min(kColumns, s.inner - first));
+                    }
+                  });
   }
   template <class T>
   void Block(const CumulativeAxis& s, const T* x, T* out, int64_t at, int64_t count) const {
@@ -98,7 +101,8 @@ struct CumulativeKernel {
 
 template <class Step, class Set>
 constexpr tenon_kernel_registration Cumulative(std::string_view op) {
-  return CpuKernel<CumulativeKernel<Step, Set>>(op, {.constraints = sdk::Constraints<typename Set::template Constraint<"T">, Indices::Constraint<"Tidx">>::list});
+  return CpuKernel<CumulativeKernel<Step, Set>>(
+      op, {.constraints = sdk::Constraints<typename Set::template Constraint<"T">, Indices::Constraint<"Tidx">>::list});
 }
 
 }  // namespace

@@ -58,7 +58,8 @@ struct UniqueKernel {
       int64_t found = 0;
       sdk::CancelPoll poll(c);
       constexpr int64_t kPiece = 1 << 20, kMiss = 50;
-      for (int64_t i = 0; i < plan.slots; i += kPiece, poll(kPiece)) std::fill_n(table + i, std::min(kPiece, plan.slots - i), 0);
+      for (int64_t i = 0; i < plan.slots; i += kPiece, poll(kPiece))
+        std::fill_n(table + i, std::min(kPiece, plan.slots - i), 0);
       for (int64_t i = 0; i < plan.count; ++i) {
         poll(kMiss);
         if (x[i] != x[i]) {  // a NaN equals nothing, so it is always new
@@ -118,7 +119,8 @@ struct DynamicStitchStringKernel {
     for (int32_t k = 0; k < stitch.n; ++k) {
       const View& data = c.input_view(stitch.n + k);
       for (int64_t i = 0; i < sdk::Count(data); ++i)
-        out[static_cast<size_t>(c.input<int32_t>(k)[i / stitch.width] * stitch.width + i % stitch.width)] = sdk::StringAt(data, i);
+        out[static_cast<size_t>(c.input<int32_t>(k)[i / stitch.width] * stitch.width + i % stitch.width)] =
+            sdk::StringAt(data, i);
     }
     CheckRank(stitch.tail);
     std::vector<int64_t> shape = {stitch.rows};
@@ -129,7 +131,8 @@ struct DynamicStitchStringKernel {
 
 // How many rows go to each output, in sizes; the dims of a row.
 sdk::Dims CountParts(sdk::RunContext c, int64_t* sizes) {
-  const sdk::Dims parts = sdk::DimsOf(c.input_view(1)), tail = sdk::TailOf("partitions", parts, sdk::DimsOf(c.input_view(0)));
+  const sdk::Dims parts = sdk::DimsOf(c.input_view(1)),
+                  tail = sdk::TailOf("partitions", parts, sdk::DimsOf(c.input_view(0)));
   CheckRank(tail);
   const int64_t count = sdk::Count(parts);
   const int32_t* part = c.input<int32_t>(1);
@@ -158,7 +161,10 @@ struct DynamicPartitionKernel {
       sizes[k] = 0;
     }
     sdk::CancelPoll poll(c);
-    if (sdk::Count(tail) == 1) return DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Share<T>(c, count, reinterpret_cast<T**>(sizes + c.output_count()), poll); });
+    if (sdk::Count(tail) == 1)
+      return DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+        Share<T>(c, count, reinterpret_cast<T**>(sizes + c.output_count()), poll);
+      });
     const char* from = c.input<char>(0);
     for (int64_t i = 0; i < count && width != 0; poll(1 + width / 8), ++i) {
       std::memcpy(c.output<char>(part[i]) + sizes[part[i]]++ * width, from + i * width, static_cast<size_t>(width));
@@ -180,7 +186,8 @@ struct DynamicPartitionKernel {
 
 struct DynamicPartitionStringKernel : DynamicPartitionKernel {
   struct Plan : DynamicPartitionKernel::Plan {
-    Plan(const DynamicPartitionStringKernel& kernel, sdk::PrepareContext& c) : DynamicPartitionKernel::Plan(kernel, c) {}
+    Plan(const DynamicPartitionStringKernel& kernel, sdk::PrepareContext& c)
+        : DynamicPartitionKernel::Plan(kernel, c) {}
   };
   void Run(const Plan&, sdk::RunContext c) const {
     int64_t* sizes = c.workspace<int64_t>();
@@ -210,9 +217,11 @@ constexpr sdk::Traits Strings(uint64_t dynamic) {
 TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel<false>>(
     "Unique", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(UniqueWithCounts) = CpuKernel<UniqueKernel<true>>(
-    "UniqueWithCounts", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 0b101});
+    "UniqueWithCounts",
+    {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 0b101});
 TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<sdk::DynamicStitchKernel>("DynamicStitch", PlainTraits(1));
-TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", PlainTraits(TENON_DYNAMIC_ALL));
+TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition",
+                                                                       PlainTraits(TENON_DYNAMIC_ALL));
 TENON_CPU_KERNEL(UniqueString) = CpuKernel<UniqueStringKernel<false>>("Unique", Strings(1));
 TENON_CPU_KERNEL(UniqueWithCountsString) = CpuKernel<UniqueStringKernel<true>>("UniqueWithCounts", Strings(0b101));
 TENON_CPU_KERNEL(DynamicStitchString) = CpuKernel<DynamicStitchStringKernel>("DynamicStitch", Strings(1));

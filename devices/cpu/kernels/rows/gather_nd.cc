@@ -26,7 +26,8 @@ class NamedSlices {
     if (shape.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "indices must be at least a vector");
     depth_ = shape.back();
     if (depth_ > static_cast<int64_t>(dims.size())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " name ", depth_, " dims of a tensor of shape ", dims);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " name ", depth_, " dims of a tensor of shape ",
+                dims);
     }
     count_ = sdk::Count(shape.first(shape.size() - 1));
     slice_ = sdk::Count(dims.subspan(static_cast<size_t>(depth_)));
@@ -112,10 +113,12 @@ struct GatherNdKernel : Policy {
     const NamedSlices slices(c.input_view(1), sdk::DimsOf(params), ignore_bad);
     const int64_t total = sdk::Multiply(slices.count(), slices.slice());
     if (total != sdk::Count(c.output_view(0))) {
-      sdk::Fail(TENON_INTERNAL, "indices give ", total, " elements, the output has the shape ", sdk::DimsOf(c.output_view(0)));
+      sdk::Fail(TENON_INTERNAL, "indices give ", total, " elements, the output has the shape ",
+                sdk::DimsOf(c.output_view(0)));
     }
     if (slices.count() > 0 && sdk::Count(params) == 0) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
+      sdk::Fail(TENON_INVALID_ARGUMENT,
+                "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
     }
     DispatchSize(params.dtype, [&]<class T>(Tag<T>) {
       const T* from = sdk::Data<const T>(params);
@@ -150,7 +153,8 @@ struct ResourceGatherNdKernel : GatherNdKernel {
     View params = {};
     sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
     if (params.dtype != c.output_view(0).dtype) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ", sdk::TypeName(c.output_view(0).dtype));
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ",
+                sdk::TypeName(c.output_view(0).dtype));
     }
     Gather(c, params);
   }
@@ -160,23 +164,29 @@ struct ResourceGatherNdKernel : GatherNdKernel {
 struct ResourceGatherNdStringsKernel : Policy {
   using Policy::Policy;
   struct Plan {
-    Plan(const ResourceGatherNdStringsKernel&, sdk::PrepareContext& c) : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
+    Plan(const ResourceGatherNdStringsKernel&, sdk::PrepareContext& c)
+        : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
     std::vector<int64_t> dims;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     View params = {};
     sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
-    if (params.dtype != TENON_DT_STRING) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is string");
+    if (params.dtype != TENON_DT_STRING)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is string");
     const NamedSlices slices(c.input_view(1), sdk::DimsOf(params), ignore_bad);
     const int64_t total = sdk::Multiply(slices.count(), slices.slice());
-    if (total != sdk::Count(plan.dims)) sdk::Fail(TENON_INTERNAL, "indices give ", total, " texts, the output has the shape ", sdk::Dims(plan.dims));
-    if (slices.count() > 0 && sdk::Count(params) == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
+    if (total != sdk::Count(plan.dims))
+      sdk::Fail(TENON_INTERNAL, "indices give ", total, " texts, the output has the shape ", sdk::Dims(plan.dims));
+    if (slices.count() > 0 && sdk::Count(params) == 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT,
+                "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
     sdk::StepMemory memory(c);
     std::pmr::vector<std::string_view> texts(static_cast<size_t>(total), &memory);
     sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < slices.count(); ++i) {
       const int64_t at = slices.At(i);
-      for (int64_t j = 0; at >= 0 && j < slices.slice(); poll(5), ++j) texts[static_cast<size_t>(i * slices.slice() + j)] = sdk::StringAt(params, at + j);
+      for (int64_t j = 0; at >= 0 && j < slices.slice(); poll(5), ++j)
+        texts[static_cast<size_t>(i * slices.slice() + j)] = sdk::StringAt(params, at + j);
     }
     sdk::SetStrings(c, 0, plan.dims, texts);
   }
@@ -205,7 +215,8 @@ struct Choose {
   T operator()(T x, T y) const { return (kLargest ? x < y : y < x) ? y : x; }
 };
 
-using Ordered = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
+using Ordered =
+    Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
 // function(Tag<T>) for every type that is added.
 template <class Function>
@@ -252,20 +263,21 @@ struct Scatter : Policy {
   NamedSlices Checked(sdk::Dims dims, const View& indices, const View& updates) const {
     const NamedSlices slices(indices, dims, ignore_bad);
     if (sdk::Multiply(slices.count(), slices.slice()) != sdk::Count(updates)) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ", sdk::DimsOf(indices),
-                " into a tensor of shape ", dims);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ",
+                sdk::DimsOf(indices), " into a tensor of shape ", dims);
     }
     // Nothing is put into nothing, or something into something.
     const bool nothing = sdk::Count(indices) == 0;
     if (nothing != (sdk::Count(updates) == 0) || (!nothing && sdk::Count(dims) == 0)) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", sdk::DimsOf(indices), " and updates of shape ", sdk::DimsOf(updates),
-                " into a tensor of shape ", dims, ": some are empty and others are not");
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", sdk::DimsOf(indices), " and updates of shape ",
+                sdk::DimsOf(updates), " into a tensor of shape ", dims, ": some are empty and others are not");
     }
     slices.CheckAll();
     return slices;
   }
   // The same as Apply of texts: they are put, or appended to what is there.
-  void ApplyTexts(const sdk::RunContext& c, sdk::Dims dims, const View& indices, const View& updates, Texts& texts) const {
+  void ApplyTexts(const sdk::RunContext& c, sdk::Dims dims, const View& indices, const View& updates,
+                  Texts& texts) const {
     const NamedSlices slices = Checked(dims, indices, updates);
     sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < slices.count(); ++i) {
@@ -300,7 +312,9 @@ struct TensorScatterKernel : Scatter<Op> {
     if (from != to) {
       // Of strings the cells, wherever they point.
       const int64_t bytes = static_cast<int64_t>(c.output_view(0).byte_size);
-      c.ParallelFor(bytes, 0.03, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+      c.ParallelFor(bytes, 0.03, [&](int64_t begin, int64_t end) {
+        std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+      });
     }
     this->Apply(c, c.input_view(1), c.input_view(2));
   }
@@ -337,7 +351,8 @@ struct VariableScatterStringsKernel : Scatter<Put> {
 struct ScatterNdStringsKernel : Scatter<AddToRow<false>> {
   using Scatter<AddToRow<false>>::Scatter;
   struct Plan {
-    Plan(const ScatterNdStringsKernel&, sdk::PrepareContext& c) : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
+    Plan(const ScatterNdStringsKernel&, sdk::PrepareContext& c)
+        : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
     std::vector<int64_t> dims;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
@@ -358,20 +373,24 @@ constexpr sdk::Traits kZeros = {.constraints = sdk::Constraints<ScatteredConstra
 constexpr sdk::Traits kAdded = {.constraints = sdk::Constraints<ScatteredConstraint>::list, .in_place = kInPlaceFirst};
 constexpr sdk::Traits kPutThere = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
 constexpr sdk::Traits kOrderedThere = {.constraints = sdk::Constraints<Ordered::Constraint<"T">>::list};
-constexpr sdk::Traits kOrdered = {.constraints = sdk::Constraints<Ordered::Constraint<"T">>::list, .in_place = kInPlaceFirst};
+constexpr sdk::Traits kOrdered = {.constraints = sdk::Constraints<Ordered::Constraint<"T">>::list,
+                                  .in_place = kInPlaceFirst};
 
 }  // namespace
 
 TENON_CPU_KERNEL(GatherNd) = CpuKernel<GatherNdKernel>("GatherNd", kGather);
-TENON_CPU_KERNEL(ResourceGatherNd) =
-    CpuKernel<ResourceGatherNdKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<PlainConstraint<"dtype">>::list});
-TENON_CPU_KERNEL(ResourceGatherNdString) =
-    CpuKernel<ResourceGatherNdStringsKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>>::list, .dynamic_outputs = 1});
+TENON_CPU_KERNEL(ResourceGatherNd) = CpuKernel<ResourceGatherNdKernel>(
+    "ResourceGatherNd", {.constraints = sdk::Constraints<PlainConstraint<"dtype">>::list});
+TENON_CPU_KERNEL(ResourceGatherNdString) = CpuKernel<ResourceGatherNdStringsKernel>(
+    "ResourceGatherNd",
+    {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(GatherNdString) = CpuStringKernel<GatherNdKernel, "Tparams">("GatherNd");
-TENON_CPU_KERNEL(ScatterNdString) = CpuKernel<ScatterNdStringsKernel>("ScatterNd", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = 1});
-TENON_CPU_KERNEL(ScatterNdUpdateString) = CpuKernel<VariableScatterStringsKernel<true>>("ScatterNdUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list});
-TENON_CPU_KERNEL(ResourceScatterNdUpdateString) =
-    CpuKernel<VariableScatterStringsKernel<false>>("ResourceScatterNdUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list});
+TENON_CPU_KERNEL(ScatterNdString) = CpuKernel<ScatterNdStringsKernel>(
+    "ScatterNd", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = 1});
+TENON_CPU_KERNEL(ScatterNdUpdateString) = CpuKernel<VariableScatterStringsKernel<true>>(
+    "ScatterNdUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list});
+TENON_CPU_KERNEL(ResourceScatterNdUpdateString) = CpuKernel<VariableScatterStringsKernel<false>>(
+    "ResourceScatterNdUpdate", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list});
 TENON_CPU_KERNEL(ScatterNd) = CpuKernel<ScatterNdKernel>("ScatterNd", kZeros);
 TENON_CPU_KERNEL(TensorScatterUpdate) = CpuKernel<TensorScatterKernel<Put>>("TensorScatterUpdate", kPut);
 TENON_CPU_KERNEL(TensorScatterUpdateString) = CpuStringKernel<TensorScatterKernel<Put>>("TensorScatterUpdate");
@@ -382,11 +401,16 @@ TENON_CPU_KERNEL(ScatterNdAdd) = CpuKernel<VariableScatterKernel<true, AddToRow<
 TENON_CPU_KERNEL(ScatterNdSub) = CpuKernel<VariableScatterKernel<true, AddToRow<true>>>("ScatterNdSub", kZeros);
 TENON_CPU_KERNEL(ScatterNdMin) = CpuKernel<VariableScatterKernel<true, Choose<false>>>("ScatterNdMin", kOrderedThere);
 TENON_CPU_KERNEL(ScatterNdMax) = CpuKernel<VariableScatterKernel<true, Choose<true>>>("ScatterNdMax", kOrderedThere);
-TENON_CPU_KERNEL(ResourceScatterNdUpdate) = CpuKernel<VariableScatterKernel<false, Put>>("ResourceScatterNdUpdate", kPutThere);
-TENON_CPU_KERNEL(ResourceScatterNdAdd) = CpuKernel<VariableScatterKernel<false, AddToRow<false>>>("ResourceScatterNdAdd", kZeros);
-TENON_CPU_KERNEL(ResourceScatterNdSub) = CpuKernel<VariableScatterKernel<false, AddToRow<true>>>("ResourceScatterNdSub", kZeros);
-TENON_CPU_KERNEL(ResourceScatterNdMin) = CpuKernel<VariableScatterKernel<false, Choose<false>>>("ResourceScatterNdMin", kOrderedThere);
-TENON_CPU_KERNEL(ResourceScatterNdMax) = CpuKernel<VariableScatterKernel<false, Choose<true>>>("ResourceScatterNdMax", kOrderedThere);
+TENON_CPU_KERNEL(ResourceScatterNdUpdate) = CpuKernel<VariableScatterKernel<false, Put>>("ResourceScatterNdUpdate",
+                                                                                         kPutThere);
+TENON_CPU_KERNEL(ResourceScatterNdAdd) =
+    CpuKernel<VariableScatterKernel<false, AddToRow<false>>>("ResourceScatterNdAdd", kZeros);
+TENON_CPU_KERNEL(ResourceScatterNdSub) = CpuKernel<VariableScatterKernel<false, AddToRow<true>>>("ResourceScatterNdSub",
+                                                                                                 kZeros);
+TENON_CPU_KERNEL(ResourceScatterNdMin) = CpuKernel<VariableScatterKernel<false, Choose<false>>>("ResourceScatterNdMin",
+                                                                                                kOrderedThere);
+TENON_CPU_KERNEL(ResourceScatterNdMax) = CpuKernel<VariableScatterKernel<false, Choose<true>>>("ResourceScatterNdMax",
+                                                                                               kOrderedThere);
 TENON_CPU_KERNEL(TensorScatterMin) = CpuKernel<TensorScatterKernel<Choose<false>>>("TensorScatterMin", kOrdered);
 TENON_CPU_KERNEL(TensorScatterMax) = CpuKernel<TensorScatterKernel<Choose<true>>>("TensorScatterMax", kOrdered);
 

@@ -25,7 +25,9 @@ struct BucketizeKernel {
       int32_t* out = c.output<int32_t>(0);
       c.ParallelFor(sdk::Count(c.input_view(0)), 10, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const auto above = std::upper_bound(boundaries.begin(), boundaries.end(), x[i], [](T value, float boundary) { return value < static_cast<Compared<T>>(boundary); });
+          const auto above = std::upper_bound(boundaries.begin(), boundaries.end(), x[i], [](T value, float boundary) {
+            return value < static_cast<Compared<T>>(boundary);
+          });
           out[i] = static_cast<int32_t>(above - boundaries.begin());
         }
       });
@@ -67,7 +69,8 @@ struct HistogramKernel {
             places[i] = static_cast<int64_t>(at < last ? at : last);
           }
           for (int64_t i = 0; odd != 0 && i < n; ++i) {
-            if (IsNan(values[first + i])) sdk::Fail(TENON_INVALID_ARGUMENT, "Histogram values must not contain NaN; values[", first + i, "] is");
+            if (IsNan(values[first + i]))
+              sdk::Fail(TENON_INVALID_ARGUMENT, "Histogram values must not contain NaN; values[", first + i, "] is");
           }
           for (int64_t i = 0; i < n; ++i) ++out[places[i]];
         }
@@ -95,7 +98,9 @@ struct HistogramKernel {
 
 }  // namespace
 
-TENON_CPU_KERNEL(Bucketize) = CpuKernel<BucketizeKernel>("Bucketize", {.constraints = sdk::Constraints<Binned::Constraint<"T">>::list});
-TENON_CPU_KERNEL(HistogramFixedWidth) = CpuKernel<HistogramKernel>("HistogramFixedWidth", {.constraints = sdk::Constraints<Binned::Constraint<"T">>::list});
+TENON_CPU_KERNEL(Bucketize) =
+    CpuKernel<BucketizeKernel>("Bucketize", {.constraints = sdk::Constraints<Binned::Constraint<"T">>::list});
+TENON_CPU_KERNEL(HistogramFixedWidth) =
+    CpuKernel<HistogramKernel>("HistogramFixedWidth", {.constraints = sdk::Constraints<Binned::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

@@ -39,7 +39,8 @@ void DispatchElements(uint32_t dtype, const Function& function) {
 }
 
 // Elements `places` of an input, as an output of these dims.
-void GatherList(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from, const std::pmr::vector<int64_t>& places) {
+void GatherList(sdk::RunContext c, int32_t output, sdk::Dims dims, const View& from,
+                const std::pmr::vector<int64_t>& places) {
   if (from.dtype == TENON_DT_STRING) {
     std::pmr::vector<std::string_view> texts(places.get_allocator().resource());
     texts.reserve(places.size());
@@ -75,11 +76,13 @@ struct Slice {
 };
 inline uint64_t HashOf(const Slice& slice) { return slice.hash; }
 
-// Keys and their numbers, by a table that is at most half full. Equal(key, key); a key that does not equal itself is never put.
+// Keys and their numbers, by a table that is at most half full. Equal(key, key); a key that does not equal itself is
+// never put.
 template <class Key, class Equal>
 class Table {
  public:
-  Table(std::pmr::memory_resource* memory, sdk::CancelPoll& poll, Equal equal) : entries_(1024, Entry{Key(), -1}, memory), poll_(poll), equal_(equal) {}
+  Table(std::pmr::memory_resource* memory, sdk::CancelPoll& poll, Equal equal)
+      : entries_(1024, Entry{Key(), -1}, memory), poll_(poll), equal_(equal) {}
   // The number of the key; -1: it is not there.
   int64_t Find(const Key& key, uint64_t hash) { return At(key, hash).number; }
   // The same, where it is not there, `number` from now on.
@@ -127,11 +130,13 @@ struct UniqueV2Kernel {
     const sdk::Dims dims = sdk::DimsOf(x);
     const auto rank = static_cast<int64_t>(dims.size());
     int64_t axis = 0;
-    if (axes.dl.ndim > 1 || sdk::Count(axes) > 1) sdk::Fail(TENON_INVALID_ARGUMENT, "axis must have one element at most; its shape is ", sdk::DimsOf(axes));
+    if (axes.dl.ndim > 1 || sdk::Count(axes) > 1)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "axis must have one element at most; its shape is ", sdk::DimsOf(axes));
     if (sdk::Count(axes) == 1) {
       const int64_t given = IndexAt(sdk::Data<void>(axes), axes.dtype, 0);
       axis = given < 0 ? given + rank : given;
-      if (axis < 0 || axis >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", given, " is outside of [", -rank, ", ", rank, ")");
+      if (axis < 0 || axis >= rank)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", given, " is outside of [", -rank, ", ", rank, ")");
     } else if (rank != 1) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "unique expects a 1D vector; the shape is ", dims);
     }
@@ -141,7 +146,8 @@ struct UniqueV2Kernel {
     const auto place = [&](int64_t i, int64_t k) { return (k / inner * n + i) * inner + k % inner; };
     const int64_t width = outer * inner;
     sdk::StepMemory memory(c);
-    std::pmr::vector<int64_t> numbers(&memory), firsts(&memory);  // of each slice the first that equals it; the distinct ones
+    std::pmr::vector<int64_t> numbers(&memory),
+        firsts(&memory);  // of each slice the first that equals it; the distinct ones
     numbers.reserve(static_cast<size_t>(n));
     DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
       const At element(x);
@@ -167,11 +173,14 @@ struct UniqueV2Kernel {
         }
         return;
       }
-      const auto equal = [&same](const Slice& a, const Slice& b) { return a.hash == b.hash && same(a.number, b.number); };
+      const auto equal = [&same](const Slice& a, const Slice& b) {
+        return a.hash == b.hash && same(a.number, b.number);
+      };
       Table<Slice, decltype(equal)> table(&memory, poll, equal);
       for (int64_t i = 0; i < n; ++i) {
         uint64_t hash = 0;
-        for (int64_t k = 0; k < width; ++k) hash = (hash ^ HashOf(element(place(i, k)))) * 0x9e3779b97f4a7c15u, hash ^= hash >> 32;
+        for (int64_t k = 0; k < width; ++k)
+          hash = (hash ^ HashOf(element(place(i, k)))) * 0x9e3779b97f4a7c15u, hash ^= hash >> 32;
         poll(width);
         numbers.push_back(odd(i) ? i : table.FindOrPut({i, hash}, hash, i));
       }
@@ -209,7 +218,9 @@ struct UniqueV2Kernel {
 struct ListDiffKernel {
   void Run(sdk::RunContext c) const {
     const View &x = c.input_view(0), &y = c.input_view(1);
-    if (x.dl.ndim != 1 || y.dl.ndim != 1) sdk::Fail(TENON_INVALID_ARGUMENT, "x and y must be vectors; their shapes are ", sdk::DimsOf(x), " and ", sdk::DimsOf(y));
+    if (x.dl.ndim != 1 || y.dl.ndim != 1)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "x and y must be vectors; their shapes are ", sdk::DimsOf(x), " and ",
+                sdk::DimsOf(y));
     sdk::StepMemory memory(c);
     std::pmr::vector<int64_t> places(&memory);
     DispatchElements(x.dtype, [&]<class At>(sdk::Tag<At>) {
@@ -239,26 +250,28 @@ struct NthElementKernel {
     const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
     if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "Input must be >= 1-D, got shape []");
     const int64_t columns = dims.back(), n = *c.input<int32_t>(1);
-    if (n < 0 || n >= columns) sdk::Fail(TENON_INVALID_ARGUMENT, "Input must have at least n+1 columns; n is ", n, ", of ", columns, " columns");
+    if (n < 0 || n >= columns)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Input must have at least n+1 columns; n is ", n, ", of ", columns, " columns");
     const int64_t wanted = reverse ? columns - 1 - n : n;
     Numbers::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      c.ParallelFor(sdk::Count(dims) / columns, 100 + 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
-        std::vector<T> row(static_cast<size_t>(columns));
-        sdk::CancelPoll poll(c);
-        for (int64_t i = begin; i < end; ++i) {
-          std::copy_n(c.input<T>(0) + i * columns, columns, row.begin());
-          // NaN comes last, so that there is an order.
-          std::nth_element(row.begin(), row.begin() + wanted, row.end(), [&poll](const T& a, const T& b) {
-            poll(2);
-            const Wide<T> u = a, v = b;
-            if constexpr (kIsReal<T>) {
-              if (u != u || v != v) return u == u;
-            }
-            return u < v;
-          });
-          c.output<T>(0)[i] = row[static_cast<size_t>(wanted)];
-        }
-      });
+      c.ParallelFor(sdk::Count(dims) / columns, 100 + 5.0 * static_cast<double>(columns),
+                    [&](int64_t begin, int64_t end) {
+                      std::vector<T> row(static_cast<size_t>(columns));
+                      sdk::CancelPoll poll(c);
+                      for (int64_t i = begin; i < end; ++i) {
+                        std::copy_n(c.input<T>(0) + i * columns, columns, row.begin());
+                        // NaN comes last, so that there is an order.
+                        std::nth_element(row.begin(), row.begin() + wanted, row.end(), [&poll](const T& a, const T& b) {
+                          poll(2);
+                          const Wide<T> u = a, v = b;
+                          if constexpr (kIsReal<T>) {
+                            if (u != u || v != v) return u == u;
+                          }
+                          return u < v;
+                        });
+                        c.output<T>(0)[i] = row[static_cast<size_t>(wanted)];
+                      }
+                    });
     });
   }
   bool reverse;
@@ -272,8 +285,10 @@ struct BroadcastArgsKernel {
     if (sdk::Count(*a) < sdk::Count(*b)) std::swap(a, b);
     const int64_t longer = sdk::Count(*a), missing = longer - sdk::Count(*b);
     for (int64_t i = 0; i < longer; ++i) {
-      const int64_t x = IndexAt(sdk::Data<void>(*a), a->dtype, i), y = i < missing ? 1 : IndexAt(sdk::Data<void>(*b), b->dtype, i - missing);
-      if (x != y && x != 1 && y != 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Incompatible shapes: dims ", x, " and ", y, " do not broadcast");
+      const int64_t x = IndexAt(sdk::Data<void>(*a), a->dtype, i),
+                    y = i < missing ? 1 : IndexAt(sdk::Data<void>(*b), b->dtype, i - missing);
+      if (x != y && x != 1 && y != 1)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Incompatible shapes: dims ", x, " and ", y, " do not broadcast");
       sdk::Put(c.output_view(0), i, x == 1 ? y : x);
     }
   }
@@ -282,8 +297,10 @@ struct BroadcastArgsKernel {
 // Two orders of the same letters, each a dim.
 struct Formats {
   explicit Formats(sdk::CreateContext& c) : source(c.String("src_format")), target(c.String("dst_format")) {
-    if (source.size() != 4 && source.size() != 5) c.Invalid("src_format must be of length 4 or 5, received '", source, "'");
-    if (target.size() != source.size()) c.Invalid("dst_format '", target, "' must be as long as src_format '", source, "'");
+    if (source.size() != 4 && source.size() != 5)
+      c.Invalid("src_format must be of length 4 or 5, received '", source, "'");
+    if (target.size() != source.size())
+      c.Invalid("dst_format '", target, "' must be as long as src_format '", source, "'");
     std::string one = source, other = target;
     std::sort(one.begin(), one.end());
     std::sort(other.begin(), other.end());
@@ -300,7 +317,8 @@ struct DimMapKernel : Formats {
     const auto n = static_cast<int64_t>(source.size());
     for (int64_t i = 0; i < sdk::Count(x); ++i) {
       const int64_t given = IndexAt(sdk::Data<void>(x), x.dtype, i), dim = given < 0 ? given + n : given;
-      if (dim < 0 || dim >= n) sdk::Fail(TENON_INVALID_ARGUMENT, "x[", i, "] = ", given, " is not in [", -n, ", ", n, ")");
+      if (dim < 0 || dim >= n)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "x[", i, "] = ", given, " is not in [", -n, ", ", n, ")");
       sdk::Put(c.output_view(0), i, static_cast<int64_t>(target.find(source[static_cast<size_t>(dim)])));
     }
   }
@@ -312,16 +330,21 @@ struct VecPermuteKernel : Formats {
     const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
     const auto all = static_cast<int64_t>(source.size());
     if (dims.empty() || dims.size() > 2 || (dims[0] != all && dims[0] != all - 2) || (dims.size() == 2 && dims[1] != 2))
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a number or pair for each of ", all - 2, " or of ", all, " dims is needed; the shape is ", dims);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a number or pair for each of ", all - 2, " or of ", all,
+                " dims is needed; the shape is ", dims);
     std::string from = source, to = target;
     if (dims[0] != all)
-      for (std::string* format : {&from, &to}) std::erase_if(*format, [](char letter) { return letter == 'N' || letter == 'C'; });
-    if (static_cast<int64_t>(from.size()) != dims[0]) sdk::Fail(TENON_INVALID_ARGUMENT, "without N and C the format '", source, "' has ", from.size(), " dims; x has ", dims[0]);
+      for (std::string* format : {&from, &to})
+        std::erase_if(*format, [](char letter) { return letter == 'N' || letter == 'C'; });
+    if (static_cast<int64_t>(from.size()) != dims[0])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "without N and C the format '", source, "' has ", from.size(), " dims; x has ",
+                dims[0]);
     const int64_t each = dims.size() == 2 ? 2 : 1;
     for (int64_t i = 0; i < dims[0]; ++i)
       for (int64_t k = 0; k < each; ++k) {
         const auto place = static_cast<int64_t>(from.find(to[static_cast<size_t>(i)]));
-        sdk::Put(c.output_view(0), i * each + k, IndexAt(sdk::Data<void>(c.input_view(0)), c.input_view(0).dtype, place * each + k));
+        sdk::Put(c.output_view(0), i * each + k,
+                 IndexAt(sdk::Data<void>(c.input_view(0)), c.input_view(0).dtype, place * each + k));
       }
   }
 };
@@ -330,15 +353,28 @@ using OfStrings = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>;
 
 }  // namespace
 
-TENON_CPU_KERNEL(UniqueV2) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(UniqueV2String) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = OfStrings::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(UniqueWithCountsV2) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(UniqueWithCountsV2String) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2", {.constraints = OfStrings::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(ListDiff) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(ListDiffString) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = OfStrings::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(NthElement) = CpuKernel<NthElementKernel>("NthElement", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
-TENON_CPU_KERNEL(BroadcastArgs) = CpuKernel<BroadcastArgsKernel>("BroadcastArgs", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
-TENON_CPU_KERNEL(DataFormatDimMap) = CpuKernel<DimMapKernel>("DataFormatDimMap", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
-TENON_CPU_KERNEL(DataFormatVecPermute) = CpuKernel<VecPermuteKernel>("DataFormatVecPermute", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(UniqueV2) = CpuKernel<UniqueV2Kernel<false>>(
+    "UniqueV2", {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueV2String) = CpuKernel<UniqueV2Kernel<false>>("UniqueV2", {.constraints = OfStrings::list,
+                                                                                 .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueWithCountsV2) = CpuKernel<UniqueV2Kernel<true>>(
+    "UniqueWithCountsV2",
+    {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(UniqueWithCountsV2String) = CpuKernel<UniqueV2Kernel<true>>("UniqueWithCountsV2",
+                                                                             {.constraints = OfStrings::list,
+                                                                              .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(ListDiff) = CpuKernel<ListDiffKernel>("ListDiff",
+                                                       {.constraints = sdk::Constraints<Listed::Constraint<"T">>::list,
+                                                        .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(ListDiffString) = CpuKernel<ListDiffKernel>("ListDiff", {.constraints = OfStrings::list,
+                                                                          .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(NthElement) =
+    CpuKernel<NthElementKernel>("NthElement", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
+TENON_CPU_KERNEL(BroadcastArgs) =
+    CpuKernel<BroadcastArgsKernel>("BroadcastArgs", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(DataFormatDimMap) =
+    CpuKernel<DimMapKernel>("DataFormatDimMap", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
+TENON_CPU_KERNEL(DataFormatVecPermute) = CpuKernel<VecPermuteKernel>(
+    "DataFormatVecPermute", {.constraints = sdk::Constraints<Indices::Constraint<"T">>::list});
 
 }  // namespace tenon::cpu

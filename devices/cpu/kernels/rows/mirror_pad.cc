@@ -24,7 +24,8 @@ class Mirror {
       const int64_t before = IndexAt(sdk::Data<void>(paddings), paddings.dtype, row);
       const int64_t after = IndexAt(sdk::Data<void>(paddings), paddings.dtype, row + 1);
       const int64_t limit = inner[d] - (reflect ? 1 : 0);
-      if (before < 0 || after < 0 || before > limit || after > limit || sdk::Add(sdk::Add(before, inner[d]), after) != outer[d]) {
+      if (before < 0 || after < 0 || before > limit || after > limit ||
+          sdk::Add(sdk::Add(before, inner[d]), after) != outer[d]) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "paddings ", before, " and ", after, " of dim ", static_cast<int64_t>(d),
                   " must be ", reflect ? "less than" : "no greater than", " its ", inner[d], " elements");
       }
@@ -87,16 +88,19 @@ struct MirrorPadKernel : MirrorKernel {
     Plan(const MirrorPadKernel&, sdk::PrepareContext& c) { c.Workspace(Mirror::Bytes(sdk::DimsOf(c.output(0)))); }
   };
   void Run(const Plan&, sdk::RunContext c) const {
-    const Mirror mirror(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)), c.input_view(1), reflect, c.workspace<int64_t>());
+    const Mirror mirror(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)), c.input_view(1), reflect,
+                        c.workspace<int64_t>());
     DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* from = c.input<T>(0);
       T* to = c.output<T>(0);
-      mirror.ForEach([&](int64_t outer, int64_t inner, int64_t count) { std::copy_n(from + inner, count, to + outer); });
+      mirror.ForEach(
+          [&](int64_t outer, int64_t inner, int64_t count) { std::copy_n(from + inner, count, to + outer); });
     });
   }
 };
 
-using Added = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
+using Added =
+    Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
 struct MirrorPadGradKernel : MirrorKernel {
   using MirrorKernel::MirrorKernel;
@@ -112,7 +116,8 @@ struct MirrorPadGradKernel : MirrorKernel {
   }
   template <class T>
   void Typed(sdk::RunContext c) const {
-    const Mirror mirror(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)), c.input_view(1), reflect, c.workspace<int64_t>());
+    const Mirror mirror(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)), c.input_view(1), reflect,
+                        c.workspace<int64_t>());
     const T* from = c.input<T>(0);
     T* to = c.output<T>(0);
     std::fill_n(to, sdk::Count(c.output_view(0)), T(0));
@@ -134,8 +139,10 @@ using AddedConstraint =
 
 }  // namespace
 
-TENON_CPU_KERNEL(MirrorPad) = CpuKernel<MirrorPadKernel>("MirrorPad", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
+TENON_CPU_KERNEL(MirrorPad) = CpuKernel<MirrorPadKernel>("MirrorPad",
+                                                         {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
 TENON_CPU_KERNEL(MirrorPadString) = CpuStringKernel<MirrorPadKernel>("MirrorPad");
-TENON_CPU_KERNEL(MirrorPadGrad) = CpuKernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<AddedConstraint>::list});
+TENON_CPU_KERNEL(MirrorPadGrad) =
+    CpuKernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<AddedConstraint>::list});
 
 }  // namespace tenon::cpu

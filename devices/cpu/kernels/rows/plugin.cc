@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/family.h"
 
-TENON_CPU_FAMILY("tenon.cpu_rows", "Kernels of the CPU that choose, order, count and sum rows: segments, sparse and ragged tensors, scatters, sets.")
+TENON_CPU_FAMILY(
+    "tenon.cpu_rows",
+    "Kernels of the CPU that choose, order, count and sum rows: segments, sparse and ragged tensors, scatters, sets.")

@@ -59,19 +59,22 @@ struct SortedKernel {
   struct Plan {
     Plan(const SortedKernel&, sdk::PrepareContext& c) {
       const sdk::Dims dims = sdk::DimsOf(c.input(0));
-      if constexpr (std::is_same_v<Op, MeanOf>) c.Workspace(sdk::Multiply(dims.empty() ? 1 : sdk::Count(dims.subspan(1)), 2 * sizeof(double)));
+      if constexpr (std::is_same_v<Op, MeanOf>)
+        c.Workspace(sdk::Multiply(dims.empty() ? 1 : sdk::Count(dims.subspan(1)), 2 * sizeof(double)));
     }
   };
   void Run(const Plan&, sdk::RunContext c) const {
     const View& ids = c.input_view(1);
     const void* id = sdk::Data<void>(ids);
-    const sdk::Dims segments = sdk::DimsOf(ids), tail = sdk::TailOf("segment_ids", segments, sdk::DimsOf(c.input_view(0)));
+    const sdk::Dims segments = sdk::DimsOf(ids),
+                    tail = sdk::TailOf("segment_ids", segments, sdk::DimsOf(c.input_view(0)));
     const int64_t width = sdk::Count(tail), count = sdk::Count(segments);
     int64_t rows = 0;
     for (int64_t i = 0, last = 0; i < count; ++i) {
       const int64_t row = IndexAt(id, ids.dtype, i);
       if (row < last) sdk::Fail(TENON_INVALID_ARGUMENT, "segment ids are not increasing, or negative, at ", i);
-      if (row == std::numeric_limits<int64_t>::max()) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " leaves no number for how many there are");
+      if (row == std::numeric_limits<int64_t>::max())
+        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " leaves no number for how many there are");
       last = row;
       rows = row + 1;
     }
@@ -120,7 +123,8 @@ struct SortedKernel {
   template <class A>
   static A Mean(A sum, int64_t n) {
     if constexpr (std::is_signed_v<A> && std::is_integral_v<A>) return static_cast<A>(static_cast<int64_t>(sum) / n);
-    else if constexpr (std::is_integral_v<A>) return static_cast<A>(static_cast<uint64_t>(sum) / static_cast<uint64_t>(n));
+    else if constexpr (std::is_integral_v<A>)
+      return static_cast<A>(static_cast<uint64_t>(sum) / static_cast<uint64_t>(n));
     else return sum / static_cast<A>(static_cast<double>(n));
   }
 };
@@ -131,14 +135,18 @@ struct UnsortedKernel {
   void Run(sdk::RunContext c) const {
     const View &ids = c.input_view(1), &given = c.input_view(2);
     const void* id = sdk::Data<void>(ids);
-    const sdk::Dims segments = sdk::DimsOf(ids), tail = sdk::TailOf("segment_ids", segments, sdk::DimsOf(c.input_view(0)));
-    const int64_t width = sdk::Count(tail), count = sdk::Count(segments), rows = IndexAt(sdk::Data<void>(given), given.dtype, 0);
+    const sdk::Dims segments = sdk::DimsOf(ids),
+                    tail = sdk::TailOf("segment_ids", segments, sdk::DimsOf(c.input_view(0)));
+    const int64_t width = sdk::Count(tail), count = sdk::Count(segments),
+                  rows = IndexAt(sdk::Data<void>(given), given.dtype, 0);
     if (rows < 0 || sdk::Multiply(rows, width) != sdk::Count(c.output_view(0))) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments ", rows, " does not give the output's shape ", sdk::DimsOf(c.output_view(0)));
+      sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments ", rows, " does not give the output's shape ",
+                sdk::DimsOf(c.output_view(0)));
     }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = IndexAt(id, ids.dtype, i);
-      if (row >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " is out of range [0, ", rows, ")");
+      if (row >= rows)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " is out of range [0, ", rows, ")");
     }
     Op::Set::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* x = c.input<T>(0);
@@ -159,11 +167,13 @@ struct UnsortedKernel {
 
 template <class Op>
 constexpr tenon_kernel_registration Sorted(std::string_view op) {
-  return CpuKernel<SortedKernel<Op>>(op, {.constraints = sdk::Constraints<typename Op::Set::template Constraint<"T">>::list, .dynamic_outputs = 1});
+  return CpuKernel<SortedKernel<Op>>(
+      op, {.constraints = sdk::Constraints<typename Op::Set::template Constraint<"T">>::list, .dynamic_outputs = 1});
 }
 template <class Op>
 constexpr tenon_kernel_registration Unsorted(std::string_view op) {
-  return CpuKernel<UnsortedKernel<Op>>(op, {.constraints = sdk::Constraints<typename Op::Set::template Constraint<"T">>::list});
+  return CpuKernel<UnsortedKernel<Op>>(
+      op, {.constraints = sdk::Constraints<typename Op::Set::template Constraint<"T">>::list});
 }
 
 }  // namespace

@@ -24,17 +24,21 @@ struct SparseToDenseKernel {
     const sdk::Dims shape = sdk::DimsOf(indices), out = sdk::DimsOf(c.output_view(0));
     const int64_t count = shape.empty() ? 1 : shape[0], rank = shape.size() > 1 ? shape[1] : 1;
     if (rank != static_cast<int64_t>(out.size())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "output_shape has ", static_cast<int64_t>(out.size()), " numbers, the indices of shape ", shape, " have ", rank);
+      sdk::Fail(TENON_INVALID_ARGUMENT, "output_shape has ", static_cast<int64_t>(out.size()),
+                " numbers, the indices of shape ", shape, " have ", rank);
     }
     const View& values = c.input_view(2);
     const bool one_for_all = values.dl.ndim == 0;
-    if (!one_for_all && sdk::Count(values) != count) sdk::Fail(TENON_INVALID_ARGUMENT, "sparse_values of shape ", sdk::DimsOf(values), " for ", count, " indices");
+    if (!one_for_all && sdk::Count(values) != count)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "sparse_values of shape ", sdk::DimsOf(values), " for ", count, " indices");
     Indices::Dispatch(indices.dtype, [&]<class Index>(Tag<Index>) {
       const Index* index = sdk::Data<const Index>(indices);
       int64_t before = -1;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t at = Place(index, i, rank, out);
-        if (validate && at <= before) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is ", at == before ? "repeated" : "out of order", ". Many sparse ops require sorted indices.");
+        if (validate && at <= before)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is ", at == before ? "repeated" : "out of order",
+                    ". Many sparse ops require sorted indices.");
         before = at;
       }
       DispatchSize(values.dtype, [&]<class T>(Tag<T>) {
@@ -58,7 +62,8 @@ struct SparseToDenseKernel {
     int64_t at = 0;
     for (int64_t d = 0; d < rank; ++d) {
       const int64_t index = indices[i * rank + d], dim = out[static_cast<size_t>(d)];
-      if (index < 0 || index >= dim) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is out of bounds: ", index, " is not in [0, ", dim, ")");
+      if (index < 0 || index >= dim)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is out of bounds: ", index, " is not in [0, ", dim, ")");
       at = at * dim + index;
     }
     return at;
@@ -69,7 +74,8 @@ struct SparseToDenseKernel {
 struct SparseReshapeKernel {
   void Run(sdk::RunContext c) const {
     const View& indices = c.input_view(0);
-    const int64_t rank = sdk::Count(c.input_view(1)), new_rank = sdk::Count(c.input_view(2)), count = sdk::DimsOf(indices)[0];
+    const int64_t rank = sdk::Count(c.input_view(1)), new_rank = sdk::Count(c.input_view(2)),
+                  count = sdk::DimsOf(indices)[0];
     const int64_t* shape = c.input<int64_t>(1);
     int64_t* out = c.output<int64_t>(1);
     sdk::FillSparseShape(shape, rank, c.input<int64_t>(2), new_rank, out);
@@ -80,7 +86,9 @@ struct SparseReshapeKernel {
       int64_t at = 0;
       for (int64_t d = 0; d < rank; ++d) {
         const int64_t index = from[i * rank + d];
-        if (index < 0 || index >= shape[d]) sdk::Fail(TENON_INVALID_ARGUMENT, "input_indices[", i, "] has ", index, ", which is not in [0, ", shape[d], ")");
+        if (index < 0 || index >= shape[d])
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input_indices[", i, "] has ", index, ", which is not in [0, ", shape[d],
+                    ")");
         at = at * shape[d] + index;
       }
       for (int64_t d = new_rank; d-- > 0;) {
@@ -106,7 +114,8 @@ struct FillEmptyRowsKernel {
     if (rank < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Dense shape cannot be empty.");
     const int64_t rows = c.input<int64_t>(2)[0];
     if (rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_shape[0] is ", rows);
-    if (rows == 0 && count != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", count);
+    if (rows == 0 && count != 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", count);
     const int64_t row_dims[] = {rows};
     c.AllocOutput(2, row_dims);
     const int64_t start_dims[] = {rows + 1};
@@ -119,7 +128,8 @@ struct FillEmptyRowsKernel {
       const int64_t row = indices_in[i * rank];
       in_order &= row >= before;
       before = row;
-      if (row < 0 || row >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "indices(", i, ", 0) is invalid: ", row, " is not in [0, ", rows, ")");
+      if (row < 0 || row >= rows)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "indices(", i, ", 0) is invalid: ", row, " is not in [0, ", rows, ")");
       ++starts[static_cast<size_t>(row) + 1];
     }
     for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
@@ -152,7 +162,10 @@ struct FillEmptyRowsKernel {
     };
     if (c.input_view(1).dtype == TENON_DT_STRING) {
       std::vector<std::string_view> texts(static_cast<size_t>(total));
-      place([&](int64_t at, int64_t i) { texts[static_cast<size_t>(at)] = i == kDefault ? sdk::StringAt(c.input_view(3), 0) : sdk::StringAt(c.input_view(1), i); });
+      place([&](int64_t at, int64_t i) {
+        texts[static_cast<size_t>(at)] =
+            i == kDefault ? sdk::StringAt(c.input_view(3), 0) : sdk::StringAt(c.input_view(1), i);
+      });
       return sdk::SetStrings(c, 1, value_dims, texts);
     }
     c.AllocOutput(1, value_dims);
@@ -173,7 +186,8 @@ struct FillEmptyRowsKernel {
   static constexpr int64_t kDefault = -1;
 };
 
-using AddedTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>::AndComplex;
+using AddedTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t,
+                         uint64_t>::AndComplex;
 
 struct FillEmptyRowsGradKernel {
   struct Plan {
@@ -185,7 +199,8 @@ struct FillEmptyRowsGradKernel {
     std::fill_n(taken, total, false);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = c.input<int64_t>(0)[i];
-      if (at < 0 || at >= total) sdk::Fail(TENON_INVALID_ARGUMENT, "reverse_index_map[", i, "] = ", at, " is not in [0, ", total, ")");
+      if (at < 0 || at >= total)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "reverse_index_map[", i, "] = ", at, " is not in [0, ", total, ")");
       taken[at] = true;
     }
     AddedTypes::Dispatch(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
@@ -208,14 +223,19 @@ struct SparseMatMulKernel {
     Plan(const SparseMatMulKernel&, sdk::PrepareContext& c) { c.Workspace(sdk::Multiply(sdk::Count(c.output(0)), 16)); }
   };
   void Run(const Plan&, sdk::RunContext c) const {
-    const int64_t count = sdk::Count(c.input_view(1)), rows = sdk::ValueAt(c.input_view(2), adjoint_a ? 1 : 0), inner = sdk::ValueAt(c.input_view(2), adjoint_a ? 0 : 1);
+    const int64_t count = sdk::Count(c.input_view(1)), rows = sdk::ValueAt(c.input_view(2), adjoint_a ? 1 : 0),
+                  inner = sdk::ValueAt(c.input_view(2), adjoint_a ? 0 : 1);
     const sdk::Dims b = sdk::DimsOf(c.input_view(3)), out = sdk::DimsOf(c.output_view(0));
-    if (b[adjoint_b ? 1 : 0] != inner) sdk::Fail(TENON_INVALID_ARGUMENT, "Cannot multiply A and B because inner dimension does not match: ", inner, " vs. ", b[adjoint_b ? 1 : 0]);
-    if (sdk::Count(c.input_view(0)) != 2 * count || out[0] != rows) sdk::Fail(TENON_INVALID_ARGUMENT, "a_indices of shape ", sdk::DimsOf(c.input_view(0)), " for ", count, " values");
+    if (b[adjoint_b ? 1 : 0] != inner)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Cannot multiply A and B because inner dimension does not match: ", inner,
+                " vs. ", b[adjoint_b ? 1 : 0]);
+    if (sdk::Count(c.input_view(0)) != 2 * count || out[0] != rows)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a_indices of shape ", sdk::DimsOf(c.input_view(0)), " for ", count, " values");
     const int64_t columns = out[1];
     if (rows == 0 || columns == 0) return;
     Multiplied::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      Indices::Dispatch(c.input_view(0).dtype, [&]<class Index>(Tag<Index>) { Typed<T, Index>(c, count, rows, inner, columns); });
+      Indices::Dispatch(c.input_view(0).dtype,
+                        [&]<class Index>(Tag<Index>) { Typed<T, Index>(c, count, rows, inner, columns); });
     });
   }
 
@@ -231,8 +251,12 @@ struct SparseMatMulKernel {
       sdk::CancelPoll poll(c);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t m = index[2 * i + (adjoint_a ? 1 : 0)], k = index[2 * i + (adjoint_a ? 0 : 1)];
-        if (k < 0 || k >= inner) sdk::Fail(TENON_INVALID_ARGUMENT, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1, "] out of bounds (>=", inner, ")");
-        if (m < 0 || m >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0, "] out of bounds (>=", rows, ")");
+        if (k < 0 || k >= inner)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1,
+                    "] out of bounds (>=", inner, ")");
+        if (m < 0 || m >= rows)
+          sdk::Fail(TENON_INVALID_ARGUMENT, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0,
+                    "] out of bounds (>=", rows, ")");
         const A value = Turned(static_cast<A>(values[i]), adjoint_a);
         poll(1 + columns);
         A* to = sums + m * columns;
@@ -262,12 +286,15 @@ TENON_CPU_KERNEL(SparseToDense) = CpuKernel<SparseToDenseKernel>(
     "SparseToDense", {.constraints = sdk::Constraints<PlainConstraint<"T">, Indices::Constraint<"Tindices">>::list});
 TENON_CPU_KERNEL(SparseReshape) = CpuKernel<SparseReshapeKernel>("SparseReshape", {});
 TENON_CPU_KERNEL(SparseFillEmptyRows) = CpuKernel<FillEmptyRowsKernel>(
-    "SparseFillEmptyRows", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+    "SparseFillEmptyRows",
+    {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(SparseFillEmptyRowsString) = CpuKernel<FillEmptyRowsKernel>(
-    "SparseFillEmptyRows", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_CPU_KERNEL(SparseFillEmptyRowsGrad) =
-    CpuKernel<FillEmptyRowsGradKernel>("SparseFillEmptyRowsGrad", {.constraints = sdk::Constraints<AddedTypes::Constraint<"T">>::list});
+    "SparseFillEmptyRows",
+    {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(SparseFillEmptyRowsGrad) = CpuKernel<FillEmptyRowsGradKernel>(
+    "SparseFillEmptyRowsGrad", {.constraints = sdk::Constraints<AddedTypes::Constraint<"T">>::list});
 TENON_CPU_KERNEL(SparseTensorDenseMatMul) = CpuKernel<SparseMatMulKernel>(
-    "SparseTensorDenseMatMul", {.constraints = sdk::Constraints<Multiplied::Constraint<"T">, Indices::Constraint<"Tindices">>::list});
+    "SparseTensorDenseMatMul",
+    {.constraints = sdk::Constraints<Multiplied::Constraint<"T">, Indices::Constraint<"Tindices">>::list});
 
 }  // namespace tenon::cpu

@@ -16,7 +16,8 @@ namespace {
 
 using sdk::Divisor, sdk::Over, sdk::SegmentShape;
 
-using Summed = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
+using Summed =
+    Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
 // kNumbered: input 3 says how many segments there are; else the last id does.
 template <Over kOver, bool kNumbered = false>
@@ -37,9 +38,13 @@ struct SegmentKernel {
     if (segments < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments is ", segments, "; it must not be negative");
     for (int64_t i = 0, before = 0; i < count; ++i) {
       const int64_t id = sdk::ValueAt(ids, i);
-      if (id < before) sdk::Fail(TENON_INVALID_ARGUMENT, i == 0 ? "segment ids must be >= 0" : "segment ids are not increasing", ": segment_ids[", i, "] = ", id);
-      if (kNumbered && id >= segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not below num_segments, ", segments);
-      if (id == std::numeric_limits<int64_t>::max()) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " leaves no number for how many there are");
+      if (id < before)
+        sdk::Fail(TENON_INVALID_ARGUMENT, i == 0 ? "segment ids must be >= 0" : "segment ids are not increasing",
+                  ": segment_ids[", i, "] = ", id);
+      if (kNumbered && id >= segments)
+        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not below num_segments, ", segments);
+      if (id == std::numeric_limits<int64_t>::max())
+        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " leaves no number for how many there are");
       before = id;
       sdk::CheckRow(sdk::ValueAt(c.input_view(1), i), i, data.dl.shape[0]);
     }
@@ -65,7 +70,8 @@ struct SegmentKernel {
         for (int64_t j = 0; j < row; ++j) sums[j] += static_cast<A>(from[j]);
       }
       const A divisor = Divisor<kOver, A>(i - first);
-      for (int64_t j = 0; j < row; ++j) out[id * row + j] = static_cast<T>(kOver == Over::kOne ? sums[j] : sums[j] / divisor);
+      for (int64_t j = 0; j < row; ++j)
+        out[id * row + j] = static_cast<T>(kOver == Over::kOne ? sums[j] : sums[j] / divisor);
     }
   }
 };
@@ -76,7 +82,8 @@ void CountSegments(sdk::RunContext c, int64_t count, int64_t rows, int64_t* coun
   std::fill_n(counts, segments, int64_t{0});
   for (int64_t i = 0; i < count; ++i) {
     const int64_t id = sdk::ValueAt(c.input_view(2), i);
-    if (id < 0 || id >= segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not in [0, ", segments, ")");
+    if (id < 0 || id >= segments)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not in [0, ", segments, ")");
     sdk::CheckRow(sdk::ValueAt(c.input_view(1), i), i, rows);
     ++counts[id];
   }
@@ -84,7 +91,8 @@ void CountSegments(sdk::RunContext c, int64_t count, int64_t rows, int64_t* coun
 
 // sums[place(index)] += grad[id] over the segment's divisor, for each (index, id); then output 0, `total` elements.
 template <Over kOver, class T, class Place>
-void AddGradients(sdk::RunContext c, int64_t count, const int64_t* counts, Wide<T>* sums, int64_t total, Place&& place) {
+void AddGradients(sdk::RunContext c, int64_t count, const int64_t* counts, Wide<T>* sums, int64_t total,
+                  Place&& place) {
   using A = Wide<T>;
   const int64_t row = SegmentShape(c.frame()->inputs).width;
   std::fill_n(sums, total, A(0));
@@ -116,7 +124,8 @@ struct SegmentGradKernel {
     int64_t* counts = c.workspace<int64_t>(plan.counts);
     CountSegments(c, count, c.output_view(0).dl.shape[0], counts);
     Reals::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      AddGradients<kOver, T>(c, count, counts, c.workspace<Wide<T>>(plan.sums), sdk::Count(c.output_view(0)), [](int64_t index) { return index; });
+      AddGradients<kOver, T>(c, count, counts, c.workspace<Wide<T>>(plan.sums), sdk::Count(c.output_view(0)),
+                             [](int64_t index) { return index; });
     });
   }
 };
@@ -151,7 +160,8 @@ struct SegmentGradV2Kernel {
     const int64_t rows = std::unique(named, named + count) - named;
     sdk::AllocRows(c, 0, rows, shape.tail);
     c.AllocOutput(1, sdk::Dims(&rows, 1));
-    Indices::Dispatch(c.input_view(1).dtype, [&]<class Index>(Tag<Index>) { std::copy_n(named, rows, c.output<Index>(1)); });
+    Indices::Dispatch(c.input_view(1).dtype,
+                      [&]<class Index>(Tag<Index>) { std::copy_n(named, rows, c.output<Index>(1)); });
     Reals::Dispatch(grad.dtype, [&]<class T>(Tag<T>) {
       AddGradients<kOver, T>(c, count, counts, c.workspace<Wide<T>>(plan.sums), rows * row,
                              [&](int64_t index) { return std::lower_bound(named, named + rows, index) - named; });
@@ -161,7 +171,8 @@ struct SegmentGradV2Kernel {
 
 template <class Set>
 constexpr sdk::Traits Typed(uint64_t dynamic_outputs) {
-  return {.constraints = sdk::Constraints<typename Set::template Constraint<"T">, Indices::Constraint<"Tidx">, Indices::Constraint<"Tsegmentids">>::list,
+  return {.constraints = sdk::Constraints<typename Set::template Constraint<"T">, Indices::Constraint<"Tidx">,
+                                          Indices::Constraint<"Tsegmentids">>::list,
           .dynamic_outputs = dynamic_outputs};
 }
 
@@ -170,14 +181,23 @@ constexpr sdk::Traits Typed(uint64_t dynamic_outputs) {
 TENON_CPU_KERNEL(SparseSegmentSum) = CpuKernel<SegmentKernel<Over::kOne>>("SparseSegmentSum", Typed<Summed>(1));
 TENON_CPU_KERNEL(SparseSegmentMean) = CpuKernel<SegmentKernel<Over::kCount>>("SparseSegmentMean", Typed<Reals>(1));
 TENON_CPU_KERNEL(SparseSegmentSqrtN) = CpuKernel<SegmentKernel<Over::kRoot>>("SparseSegmentSqrtN", Typed<Reals>(1));
-TENON_CPU_KERNEL(SparseSegmentSumWithNumSegments) = CpuKernel<SegmentKernel<Over::kOne, true>>("SparseSegmentSumWithNumSegments", Typed<Summed>(1));
-TENON_CPU_KERNEL(SparseSegmentMeanWithNumSegments) = CpuKernel<SegmentKernel<Over::kCount, true>>("SparseSegmentMeanWithNumSegments", Typed<Reals>(1));
-TENON_CPU_KERNEL(SparseSegmentSqrtNWithNumSegments) = CpuKernel<SegmentKernel<Over::kRoot, true>>("SparseSegmentSqrtNWithNumSegments", Typed<Reals>(1));
-TENON_CPU_KERNEL(SparseSegmentSumGrad) = CpuKernel<SegmentGradKernel<Over::kOne>>("SparseSegmentSumGrad", Typed<Reals>(0));
-TENON_CPU_KERNEL(SparseSegmentMeanGrad) = CpuKernel<SegmentGradKernel<Over::kCount>>("SparseSegmentMeanGrad", Typed<Reals>(0));
-TENON_CPU_KERNEL(SparseSegmentSqrtNGrad) = CpuKernel<SegmentGradKernel<Over::kRoot>>("SparseSegmentSqrtNGrad", Typed<Reals>(0));
-TENON_CPU_KERNEL(SparseSegmentSumGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kOne>>("SparseSegmentSumGradV2", Typed<Reals>(0b11));
-TENON_CPU_KERNEL(SparseSegmentMeanGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kCount>>("SparseSegmentMeanGradV2", Typed<Reals>(0b11));
-TENON_CPU_KERNEL(SparseSegmentSqrtNGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kRoot>>("SparseSegmentSqrtNGradV2", Typed<Reals>(0b11));
+TENON_CPU_KERNEL(SparseSegmentSumWithNumSegments) =
+    CpuKernel<SegmentKernel<Over::kOne, true>>("SparseSegmentSumWithNumSegments", Typed<Summed>(1));
+TENON_CPU_KERNEL(SparseSegmentMeanWithNumSegments) =
+    CpuKernel<SegmentKernel<Over::kCount, true>>("SparseSegmentMeanWithNumSegments", Typed<Reals>(1));
+TENON_CPU_KERNEL(SparseSegmentSqrtNWithNumSegments) =
+    CpuKernel<SegmentKernel<Over::kRoot, true>>("SparseSegmentSqrtNWithNumSegments", Typed<Reals>(1));
+TENON_CPU_KERNEL(SparseSegmentSumGrad) = CpuKernel<SegmentGradKernel<Over::kOne>>("SparseSegmentSumGrad",
+                                                                                  Typed<Reals>(0));
+TENON_CPU_KERNEL(SparseSegmentMeanGrad) = CpuKernel<SegmentGradKernel<Over::kCount>>("SparseSegmentMeanGrad",
+                                                                                     Typed<Reals>(0));
+TENON_CPU_KERNEL(SparseSegmentSqrtNGrad) = CpuKernel<SegmentGradKernel<Over::kRoot>>("SparseSegmentSqrtNGrad",
+                                                                                     Typed<Reals>(0));
+TENON_CPU_KERNEL(SparseSegmentSumGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kOne>>("SparseSegmentSumGradV2",
+                                                                                      Typed<Reals>(0b11));
+TENON_CPU_KERNEL(SparseSegmentMeanGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kCount>>("SparseSegmentMeanGradV2",
+                                                                                         Typed<Reals>(0b11));
+TENON_CPU_KERNEL(SparseSegmentSqrtNGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kRoot>>("SparseSegmentSqrtNGradV2",
+                                                                                         Typed<Reals>(0b11));
 
 }  // namespace tenon::cpu

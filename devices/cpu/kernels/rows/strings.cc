@@ -37,6 +37,7 @@ struct AddStringKernel {
 }  // namespace
 
 TENON_CPU_KERNEL(AddString) = CpuKernel<AddStringKernel>(
-    "Add", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+    "Add",
+    {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 }  // namespace tenon::cpu

@@ -30,7 +30,8 @@ struct StridedAssignKernel {
   }
 
  private:
-  // The dims of the slice as its reader sees them: those of an index are gone, new ones are 1 and no dim of the variable.
+  // The dims of the slice as its reader sees them: those of an index are gone, new ones are 1 and no dim of the
+  // variable.
   struct SeenDim {
     int64_t size, stride;  // of the variable's elements
   };
@@ -40,11 +41,12 @@ struct StridedAssignKernel {
     CheckRank(full);
     FillStrides(full, strides);
     size_t dim = 0;
-    masks.ForEachDim(full, c.input_view(1), c.input_view(2), c.input_view(3), [&](int64_t from, int64_t step, int64_t size) {
-      if (size > 0) copy->Offset(0, from * strides[dim]);
-      dims[dim] = {size, step * strides[dim]};
-      ++dim;
-    });
+    masks.ForEachDim(full, c.input_view(1), c.input_view(2), c.input_view(3),
+                     [&](int64_t from, int64_t step, int64_t size) {
+                       if (size > 0) copy->Offset(0, from * strides[dim]);
+                       dims[dim] = {size, step * strides[dim]};
+                       ++dim;
+                     });
     std::vector<SeenDim> seen;
     const int64_t count = sdk::Count(c.input_view(1));
     int64_t named = 0;
@@ -103,6 +105,7 @@ struct StridedAssignKernel {
 }  // namespace
 
 TENON_CPU_KERNEL(StridedSliceAssign) = CpuKernel<StridedAssignKernel<true>>("StridedSliceAssign", kPlain);
-TENON_CPU_KERNEL(ResourceStridedSliceAssign) = CpuKernel<StridedAssignKernel<false>>("ResourceStridedSliceAssign", kPlain);
+TENON_CPU_KERNEL(ResourceStridedSliceAssign) = CpuKernel<StridedAssignKernel<false>>("ResourceStridedSliceAssign",
+                                                                                     kPlain);
 
 }  // namespace tenon::cpu

@@ -24,12 +24,17 @@ inline float Number(uint32_t i) { return static_cast<float>(static_cast<int>(i *
 // Rows of `width` numbers, apart from each other, in memory that ends with the last one.
 template <class T>
 struct Rows {
-  Rows(int64_t rows, int64_t width, const Problem& p, uint32_t seed) : step(width + p.between), first(p.before), size(static_cast<size_t>(first + (rows - 1) * step + width)),
+  Rows(int64_t rows, int64_t width, const Problem& p, uint32_t seed)
+      : step(width + p.between),
+        first(p.before),
+        size(static_cast<size_t>(first + (rows - 1) * step + width)),
         memory(std::make_unique<T[]>(size)) {
     for (size_t i = 0; i < size; ++i) memory[i] = T(Number(static_cast<uint32_t>(i) + seed));
   }
   T* at() const { return memory.get() + first; }
-  double operator()(int64_t row, int64_t i) const { return double{static_cast<float>(memory[static_cast<size_t>(first + row * step + i)])}; }
+  double operator()(int64_t row, int64_t i) const {
+    return double{static_cast<float>(memory[static_cast<size_t>(first + row * step + i)])};
+  }
   int64_t step, first;
   size_t size;
   std::unique_ptr<T[]> memory;
@@ -37,7 +42,8 @@ struct Rows {
 
 // Scores are dots / 4 - mask / 2 + 1 / 8; all batches have one mask, and two blocks. Without an output.
 template <class T>
-AttentionParams ParamsOf(const Problem& s, const Rows<T>& query, const Rows<T>& key, const Rows<T>& value, const Rows<T>& mask) {
+AttentionParams ParamsOf(const Problem& s, const Rows<T>& query, const Rows<T>& key, const Rows<T>& value,
+                         const Rows<T>& mask) {
   AttentionParams p = {};
   p.query = query.at();
   p.key = key.at();
@@ -58,7 +64,9 @@ AttentionParams ParamsOf(const Problem& s, const Rows<T>& query, const Rows<T>& 
   p.scale = 0.25f;
   p.mask_scale = -0.5f;
   p.shift = 0.125f;
-  const uint64_t bytes = (static_cast<uint64_t>(s.depth) | static_cast<uint64_t>(s.value_depth) | static_cast<uint64_t>(s.between) | static_cast<uint64_t>(s.before)) * sizeof(T);
+  const uint64_t bytes = (static_cast<uint64_t>(s.depth) | static_cast<uint64_t>(s.value_depth) |
+                          static_cast<uint64_t>(s.between) | static_cast<uint64_t>(s.before)) *
+                         sizeof(T);
   p.even = bytes % 16 == 0;
   return p;
 }

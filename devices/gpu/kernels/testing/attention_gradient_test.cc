@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of attention's gradients themselves, on the emulated grid: every type both ways, rows at any address and distance, several batches a block. What
-// graphs ask of them is in tests/engine/gpu_attention_gradient_test.cc.
+// The kernels of attention's gradients themselves, on the emulated grid: every type both ways, rows at any address and
+// distance, several batches a block. What graphs ask of them is in tests/engine/gpu_attention_gradient_test.cc.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,8 +18,14 @@ template <class T>
 class GradientCase {
  public:
   explicit GradientCase(const Problem& problem)
-      : s(problem), query(s.batches * s.queries, s.depth, s, 1), key(s.batches * s.keys, s.depth, s, 1000), value(s.batches * s.keys, s.value_depth, s, 2000), mask(s.queries, s.keys, s, 3000),
-        incoming(s.batches * s.queries, s.value_depth, s, 5000), of_query(s.batches * s.queries, s.depth, s, 6000), of_key(s.batches * s.keys, s.depth, s, 7000),
+      : s(problem),
+        query(s.batches * s.queries, s.depth, s, 1),
+        key(s.batches * s.keys, s.depth, s, 1000),
+        value(s.batches * s.keys, s.value_depth, s, 2000),
+        mask(s.queries, s.keys, s, 3000),
+        incoming(s.batches * s.queries, s.value_depth, s, 5000),
+        of_query(s.batches * s.queries, s.depth, s, 6000),
+        of_key(s.batches * s.keys, s.depth, s, 7000),
         of_value(s.batches * s.keys, s.value_depth, s, 8000) {}
 
   void Run(const std::string& kernels, int depth, const std::string& type, const AttentionTile& tile) {
@@ -68,12 +74,14 @@ class GradientCase {
     }
     for (size_t j = 0; j < weights.size(); ++j) dot += (weights[j] /= sum) * products[j];
     for (int64_t j = 0; j < s.keys; ++j) {
-      const double weight = weights[static_cast<size_t>(j)], of_score = 0.25 * weight * (products[static_cast<size_t>(j)] - dot);
+      const double weight = weights[static_cast<size_t>(j)],
+                   of_score = 0.25 * weight * (products[static_cast<size_t>(j)] - dot);
       for (int64_t d = 0; d < s.depth; ++d) {
         wanted[0][static_cast<size_t>(row * s.depth + d)] += of_score * key(first + j, d);
         wanted[1][static_cast<size_t>((first + j) * s.depth + d)] += of_score * query(row, d);
       }
-      for (int64_t d = 0; d < s.value_depth; ++d) wanted[2][static_cast<size_t>((first + j) * s.value_depth + d)] += weight * incoming(row, d);
+      for (int64_t d = 0; d < s.value_depth; ++d)
+        wanted[2][static_cast<size_t>((first + j) * s.value_depth + d)] += weight * incoming(row, d);
     }
   }
   // bound: of the largest element. What is between rows is left as it was.
@@ -86,7 +94,9 @@ class GradientCase {
       if (place < 0 || place % made.step >= width) {
         ASSERT_EQ(static_cast<float>(made.memory[i]), static_cast<float>(before.memory[i])) << "at " << i;
       } else {
-        ASSERT_NEAR(static_cast<float>(made.memory[i]), from[static_cast<size_t>(place / made.step * width + place % made.step)], bound * most) << "at " << i;
+        ASSERT_NEAR(static_cast<float>(made.memory[i]),
+                    from[static_cast<size_t>(place / made.step * width + place % made.step)], bound * most)
+            << "at " << i;
       }
     }
   }
@@ -103,8 +113,10 @@ class GradientCase {
 };
 
 template <class T>
-void Expect(const Problem& problem, const std::string& kernels, int depth, const std::string& type, const AttentionTile& tile, double bound) {
-  SCOPED_TRACE(kernels + type + " " + std::to_string(problem.queries) + " " + std::to_string(problem.keys) + " " + std::to_string(problem.depth) + " " + std::to_string(problem.value_depth));
+void Expect(const Problem& problem, const std::string& kernels, int depth, const std::string& type,
+            const AttentionTile& tile, double bound) {
+  SCOPED_TRACE(kernels + type + " " + std::to_string(problem.queries) + " " + std::to_string(problem.keys) + " " +
+               std::to_string(problem.depth) + " " + std::to_string(problem.value_depth));
   GradientCase<T> now(problem);
   now.Compute();
   now.Run(kernels, depth, type, tile);
@@ -114,7 +126,9 @@ void Expect(const Problem& problem, const std::string& kernels, int depth, const
 void ExpectAll(const Problem& p) {
   const int depth = std::max(p.depth, p.value_depth) <= 32 ? 32 : std::max(p.depth, p.value_depth) <= 64 ? 64 : 128;
   const AttentionTile plain = depth == 32 ? kShortGradients : depth == 64 ? kMiddleGradients : kLongGradients;
-  const AttentionTile cores = depth == 32 ? kShortGradientCores : depth == 64 ? kMiddleGradientCores : kLongGradientCores;
+  const AttentionTile cores = depth == 32   ? kShortGradientCores
+                              : depth == 64 ? kMiddleGradientCores
+                                            : kLongGradientCores;
   Expect<float>(p, "", depth, "_f32", plain, 1e-5);
   Expect<sdk::Half>(p, "", depth, "_f16", plain, 1e-3);
   Expect<sdk::Bfloat16>(p, "", depth, "_bf16", plain, 8e-3);
@@ -123,13 +137,16 @@ void ExpectAll(const Problem& p) {
 }
 
 TEST(GpuAttentionGradientKernels, TakeHeadsOfAllSizesAndLengthsWithTails) {
-  for (const Problem& p : {Problem{3, 1, 1, 8, 8, 0, 0, false}, Problem{3, 65, 66, 32, 24, 0, 0, true}, Problem{2, 17, 130, 64, 56, 0, 0, true}, Problem{1, 66, 65, 128, 120, 0, 0, true},
+  for (const Problem& p : {Problem{3, 1, 1, 8, 8, 0, 0, false}, Problem{3, 65, 66, 32, 24, 0, 0, true},
+                           Problem{2, 17, 130, 64, 56, 0, 0, true}, Problem{1, 66, 65, 128, 120, 0, 0, true},
                            Problem{1, 5, 30, 72, 104, 0, 0, false}, Problem{1, 20, 64, 16, 64, 0, 0, false}}) {
     ExpectAll(p);
   }
 }
 TEST(GpuAttentionGradientKernels, TakeRowsAtAnyDistanceAndAddress) {
-  for (const Problem& p : {Problem{3, 7, 9, 16, 16, 16, 8, true}, Problem{2, 65, 70, 40, 32, 1, 0, true}, Problem{2, 20, 67, 64, 48, 3, 1, false}, Problem{1, 35, 40, 128, 128, 5, 7, true}}) ExpectAll(p);
+  for (const Problem& p : {Problem{3, 7, 9, 16, 16, 16, 8, true}, Problem{2, 65, 70, 40, 32, 1, 0, true},
+                           Problem{2, 20, 67, 64, 48, 3, 1, false}, Problem{1, 35, 40, 128, 128, 5, 7, true}})
+    ExpectAll(p);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of attention themselves, on the emulated grid: every type both ways, rows at any address and distance, several batches a block. What
-// graphs ask of them is in tests/engine/gpu_attention_test.cc.
+// The kernels of attention themselves, on the emulated grid: every type both ways, rows at any address and distance,
+// several batches a block. What graphs ask of them is in tests/engine/gpu_attention_test.cc.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,8 @@ namespace {
 template <class T>
 void Expect(const std::string& name, const AttentionTile& tile, const Problem& problem, double bound) {
   const Problem& s = problem;
-  const Rows<T> query(s.batches * s.queries, s.depth, s, 1), key(s.batches * s.keys, s.depth, s, 1000), value(s.batches * s.keys, s.value_depth, s, 2000), mask(s.queries, s.keys, s, 3000);
+  const Rows<T> query(s.batches * s.queries, s.depth, s, 1), key(s.batches * s.keys, s.depth, s, 1000),
+      value(s.batches * s.keys, s.value_depth, s, 2000), mask(s.queries, s.keys, s, 3000);
   Rows<T> out(s.batches * s.queries, s.value_depth, s, 4000);
   const Rows<T> before(s.batches * s.queries, s.value_depth, s, 4000);
   AttentionParams p = ParamsOf(s, query, key, value, mask);
@@ -38,7 +39,8 @@ void Expect(const std::string& name, const AttentionTile& tile, const Problem& p
     }
     for (int64_t d = 0; d < s.value_depth; ++d) {
       double total = 0;
-      for (int64_t j = 0; j < s.keys; ++j) total += weights[static_cast<size_t>(j)] / sum * value(batch * s.keys + j, d);
+      for (int64_t j = 0; j < s.keys; ++j)
+        total += weights[static_cast<size_t>(j)] / sum * value(batch * s.keys + j, d);
       ASSERT_NEAR(out(row, d), total, bound) << name << " row " << row << " element " << d;
     }
   }
@@ -53,7 +55,12 @@ void Expect(const std::string& name, const AttentionTile& tile, const Problem& p
 
 void ExpectAll(const Problem& p) {
   const int32_t depth = std::max(p.depth, p.value_depth);
-  const AttentionTile plain = depth <= 32 ? kShortHeads : depth <= 64 ? kMiddleHeads : kLongHeads, cores = depth <= 32 ? kShortCores : depth <= 64 ? kMiddleCores : kLongCores;
+  const AttentionTile plain = depth <= 32   ? kShortHeads
+                              : depth <= 64 ? kMiddleHeads
+                                            : kLongHeads,
+                      cores = depth <= 32   ? kShortCores
+                              : depth <= 64 ? kMiddleCores
+                                            : kLongCores;
   const std::string size = std::to_string(plain.depth);
   Expect<float>("Attention_" + size + "_f32", plain, p, 1e-5);
   Expect<sdk::Half>("Attention_" + size + "_f16", plain, p, 2e-3);
@@ -63,13 +70,16 @@ void ExpectAll(const Problem& p) {
 }
 
 TEST(GpuAttentionKernels, TakeHeadsOfAllSizesAndLengthsWithTails) {
-  for (const Problem& p : {Problem{3, 1, 1, 8, 8, 0, 0, false}, Problem{3, 65, 66, 32, 24, 0, 0, true}, Problem{2, 17, 130, 64, 56, 0, 0, true}, Problem{1, 66, 65, 128, 120, 0, 0, true},
+  for (const Problem& p : {Problem{3, 1, 1, 8, 8, 0, 0, false}, Problem{3, 65, 66, 32, 24, 0, 0, true},
+                           Problem{2, 17, 130, 64, 56, 0, 0, true}, Problem{1, 66, 65, 128, 120, 0, 0, true},
                            Problem{1, 5, 30, 72, 104, 0, 0, false}, Problem{1, 20, 64, 16, 64, 0, 0, false}}) {
     ExpectAll(p);
   }
 }
 TEST(GpuAttentionKernels, TakeRowsAtAnyDistanceAndAddress) {
-  for (const Problem& p : {Problem{3, 7, 9, 16, 16, 16, 8, true}, Problem{2, 65, 70, 40, 32, 1, 0, true}, Problem{2, 20, 67, 64, 48, 3, 1, false}, Problem{1, 35, 40, 128, 128, 5, 7, true}}) ExpectAll(p);
+  for (const Problem& p : {Problem{3, 7, 9, 16, 16, 16, 8, true}, Problem{2, 65, 70, 40, 32, 1, 0, true},
+                           Problem{2, 20, 67, 64, 48, 3, 1, false}, Problem{1, 35, 40, 128, 128, 5, 7, true}})
+    ExpectAll(p);
 }
 
 }  // namespace

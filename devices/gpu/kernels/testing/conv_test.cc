@@ -15,7 +15,9 @@ struct Window {
 
 Attributes AttributesOf(const Window& w, uint32_t dtype) {
   const bool first = std::string_view(w.format) == "NCHW";
-  const auto spatial = [&](std::array<int64_t, 2> a) { return first ? std::vector<int64_t>{1, 1, a[0], a[1]} : std::vector<int64_t>{1, a[0], a[1], 1}; };
+  const auto spatial = [&](std::array<int64_t, 2> a) {
+    return first ? std::vector<int64_t>{1, 1, a[0], a[1]} : std::vector<int64_t>{1, a[0], a[1], 1};
+  };
   Attributes out = {{"data_format", std::string(w.format)}, {"padding", std::string(w.padding)}, {"T", Type{dtype}}};
   out["strides"] = spatial(w.strides);
   out["dilations"] = spatial(w.dilations);
@@ -28,7 +30,11 @@ Attributes AttributesOf(const Window& w, uint32_t dtype) {
 }
 Tensor SizesOf(const Dimensions& dims) { return Ints({dims.begin(), dims.end()}); }
 double ToleranceOf(uint32_t dtype) {
-  return dtype == TENON_DT_FLOAT ? 3e-6 : dtype == TENON_DT_DOUBLE ? 1e-14 : dtype == TENON_DT_HALF ? 1e-3 : dtype == TENON_DT_BFLOAT16 ? 8e-3 : 0;
+  return dtype == TENON_DT_FLOAT      ? 3e-6
+         : dtype == TENON_DT_DOUBLE   ? 1e-14
+         : dtype == TENON_DT_HALF     ? 1e-3
+         : dtype == TENON_DT_BFLOAT16 ? 8e-3
+                                      : 0;
 }
 
 // MIOpen gives them rounded.
@@ -38,13 +44,33 @@ constexpr double kFilterSumsTolerance = std::string_view(TENON_TESTED_PLUGIN).en
 void ExpectTheCpus(Bench& bench, const std::string& prefix, const Window& w, uint32_t dtype) {
   const Attributes attributes = AttributesOf(w, dtype);
   const double tolerance = ToleranceOf(dtype);
-  const Tensor image = ValuesOf(dtype, RandomFloatsOf(w.image, 1), 100), filter = ValuesOf(dtype, RandomFloatsOf(w.filter, 2), 100), result = ValuesOf(dtype, RandomFloatsOf(w.result, 3), 100);
-  const std::string where = std::string(w.format) + " " + w.padding + " " + ::testing::PrintToString(w.image) + " of dtype " + std::to_string(dtype);
+  const Tensor image = ValuesOf(dtype, RandomFloatsOf(w.image, 1), 100),
+               filter = ValuesOf(dtype, RandomFloatsOf(w.filter, 2), 100),
+               result = ValuesOf(dtype, RandomFloatsOf(w.result, 3), 100);
+  const std::string where = std::string(w.format) + " " + w.padding + " " + ::testing::PrintToString(w.image) +
+                            " of dtype " + std::to_string(dtype);
   EXPECT_EQ(Compare(bench, {prefix, attributes, {image, filter}, {{dtype, w.result}}}, tolerance), "") << where;
-  EXPECT_EQ(Compare(bench, {prefix + "BackpropInput", attributes, {SizesOf(w.image), filter, result}, {{dtype, w.image}}, {0}}, tolerance), "") << where;
-  EXPECT_EQ(Compare(bench, {prefix + "BackpropFilter", attributes, {image, SizesOf(w.filter), result}, {{dtype, w.filter}}, {1}}, tolerance), "") << where;
+  EXPECT_EQ(Compare(bench,
+                    {prefix + "BackpropInput", attributes, {SizesOf(w.image), filter, result}, {{dtype, w.image}}, {0}},
+                    tolerance),
+            "")
+      << where;
+  EXPECT_EQ(
+      Compare(bench,
+              {prefix + "BackpropFilter", attributes, {image, SizesOf(w.filter), result}, {{dtype, w.filter}}, {1}},
+              tolerance),
+      "")
+      << where;
   if ((dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16) && prefix == "Conv2D") {
-    EXPECT_EQ(Compare(bench, {"Tenon>Conv2DBackpropFilterSums", attributes, {image, SizesOf(w.filter), result}, {{TENON_DT_FLOAT, w.filter}}, {1}}, kFilterSumsTolerance), "") << where;
+    EXPECT_EQ(Compare(bench,
+                      {"Tenon>Conv2DBackpropFilterSums",
+                       attributes,
+                       {image, SizesOf(w.filter), result},
+                       {{TENON_DT_FLOAT, w.filter}},
+                       {1}},
+                      kFilterSumsTolerance),
+              "")
+        << where;
   }
 }
 
@@ -96,13 +122,15 @@ TEST(GpuConvolution, OfLargeTilesAndSplitDepthsIsTheCpus) {
 
 TEST(GpuConvolution, OfEachChannelAloneIsTheCpus) {
   Bench bench;
-  const Window windows[] = {{{2, 8, 7, 3}, {3, 3, 3, 1}, {2, 8, 7, 3}, {1, 1}, {1, 1}, "SAME"},
-                            {{2, 9, 8, 2}, {2, 3, 2, 4}, {2, 4, 3, 8}, {2, 2}, {1, 1}, "VALID"},
-                            {{3, 16, 16, 33}, {3, 2, 33, 1}, {3, 8, 8, 33}, {2, 2}, {1, 1}, "SAME"},
-                            {{1, 6, 5, 3}, {3, 2, 3, 2}, {1, 7, 8, 6}, {1, 1}, {1, 1}, "EXPLICIT", "NHWC", {1, 2, 0, 4}},
-                            {{0, 8, 8, 2}, {3, 3, 2, 1}, {0, 8, 8, 2}, {1, 1}, {1, 1}, "SAME"}};
+  const Window windows[] = {
+      {{2, 8, 7, 3}, {3, 3, 3, 1}, {2, 8, 7, 3}, {1, 1}, {1, 1}, "SAME"},
+      {{2, 9, 8, 2}, {2, 3, 2, 4}, {2, 4, 3, 8}, {2, 2}, {1, 1}, "VALID"},
+      {{3, 16, 16, 33}, {3, 2, 33, 1}, {3, 8, 8, 33}, {2, 2}, {1, 1}, "SAME"},
+      {{1, 6, 5, 3}, {3, 2, 3, 2}, {1, 7, 8, 6}, {1, 1}, {1, 1}, "EXPLICIT", "NHWC", {1, 2, 0, 4}},
+      {{0, 8, 8, 2}, {3, 3, 2, 1}, {0, 8, 8, 2}, {1, 1}, {1, 1}, "SAME"}};
   for (const Window& w : windows) {
-    for (const uint32_t dtype : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16}) ExpectTheCpus(bench, "DepthwiseConv2dNative", w, dtype);
+    for (const uint32_t dtype : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16})
+      ExpectTheCpus(bench, "DepthwiseConv2dNative", w, dtype);
   }
 }
 
@@ -110,7 +138,11 @@ TEST(GpuConvolution, RefusesShapesThatDoNotFit) {
   Bench bench;
   std::vector<Tensor> out;
   const Window w = {{2, 8, 8, 3}, {3, 3, 2, 5}, {2, 8, 8, 5}, {1, 1}, {1, 1}, "SAME"};
-  const std::string text = bench.OnDevice({"Conv2D", AttributesOf(w, TENON_DT_FLOAT), {RandomFloatsOf(w.image), RandomFloatsOf(w.filter)}, {{TENON_DT_FLOAT, w.result}}}, &out);
+  const std::string text = bench.OnDevice({"Conv2D",
+                                           AttributesOf(w, TENON_DT_FLOAT),
+                                           {RandomFloatsOf(w.image), RandomFloatsOf(w.filter)},
+                                           {{TENON_DT_FLOAT, w.result}}},
+                                          &out);
   EXPECT_EQ(text, "INVALID_ARGUMENT: a filter of shape [3,3,2,5] does not fit images of 3 channels");
 }
 

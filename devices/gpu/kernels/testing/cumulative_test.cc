@@ -27,8 +27,10 @@ TEST(Cumulative, AlongAnyAxisIsTheCpus) {
         for (const int32_t axis : axes) {
           for (const bool exclusive : {false, true}) {
             for (const bool reverse : {false, true}) {
-              const DeviceCase c = {op, {{"exclusive", exclusive}, {"reverse", reverse}}, {x, Int(axis)}, {{dtype, dims}}, {1}};
-              EXPECT_EQ(Compare(bench, c, half ? 0 : ToleranceOf(dtype, 1e-5)), "") << dtype << " along " << axis << " of " << dims[0];
+              const DeviceCase c = {
+                  op, {{"exclusive", exclusive}, {"reverse", reverse}}, {x, Int(axis)}, {{dtype, dims}}, {1}};
+              EXPECT_EQ(Compare(bench, c, half ? 0 : ToleranceOf(dtype, 1e-5)), "")
+                  << dtype << " along " << axis << " of " << dims[0];
             }
           }
         }
@@ -37,7 +39,11 @@ TEST(Cumulative, AlongAnyAxisIsTheCpus) {
   }
   // Where a thread goes along the line, halves are rounded as the CPU's.
   const Tensor halves = ValuesOf(TENON_DT_HALF, RandomFloatsOf({60, 5}));
-  EXPECT_EQ(Compare(bench, {"Cumsum", {{"exclusive", false}, {"reverse", true}}, {halves, Int(0)}, {{TENON_DT_HALF, {60, 5}}}, {1}}, 0), "");
+  EXPECT_EQ(
+      Compare(bench,
+              {"Cumsum", {{"exclusive", false}, {"reverse", true}}, {halves, Int(0)}, {{TENON_DT_HALF, {60, 5}}}, {1}},
+              0),
+      "");
 }
 
 TEST(Cumulative, TheFirstElementIsItself) {
@@ -45,7 +51,8 @@ TEST(Cumulative, TheFirstElementIsItself) {
   for (const int64_t n : {2, 300}) {
     std::vector<Tensor> out;
     const Tensor x = Floats({n}, std::vector<float>(static_cast<size_t>(n), -0.0f));
-    const DeviceCase sum = {"Cumsum", {{"exclusive", false}, {"reverse", false}}, {x, Int(0)}, {{TENON_DT_FLOAT, {n}}}, {1}};
+    const DeviceCase sum = {
+        "Cumsum", {{"exclusive", false}, {"reverse", false}}, {x, Int(0)}, {{TENON_DT_FLOAT, {n}}}, {1}};
     EXPECT_EQ(bench.OnDevice(sum, &out), "");
     for (const float y : Values<float>(out[0])) EXPECT_TRUE(std::signbit(y));
     DeviceCase exclusive = sum;
@@ -54,7 +61,12 @@ TEST(Cumulative, TheFirstElementIsItself) {
     EXPECT_FALSE(std::signbit(Values<float>(out[0])[0]));
   }
   std::vector<Tensor> out;
-  EXPECT_EQ(bench.OnDevice({"Cumsum", {{"exclusive", false}, {"reverse", false}}, {RandomFloatsOf({2}), Int(1)}, {{TENON_DT_FLOAT, {2}}}, {1}}, &out),
+  EXPECT_EQ(bench.OnDevice({"Cumsum",
+                            {{"exclusive", false}, {"reverse", false}},
+                            {RandomFloatsOf({2}), Int(1)},
+                            {{TENON_DT_FLOAT, {2}}},
+                            {1}},
+                           &out),
             "INVALID_ARGUMENT: axis 1 is outside x of shape [2]");
 }
 

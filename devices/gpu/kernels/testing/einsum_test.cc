@@ -5,7 +5,8 @@
 namespace tenon::device_test {
 namespace {
 
-constexpr uint32_t kTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT32, TENON_DT_INT64};
+constexpr uint32_t kTypes[] = {TENON_DT_FLOAT,    TENON_DT_DOUBLE, TENON_DT_HALF,
+                               TENON_DT_BFLOAT16, TENON_DT_INT32,  TENON_DT_INT64};
 
 struct Equation {
   const char* text;
@@ -14,22 +15,39 @@ struct Equation {
 };
 std::string CompareEinsum(Bench& bench, const Equation& e, uint32_t dtype) {
   std::vector<Tensor> in;
-  for (const Dimensions& dims : e.in) in.push_back(ValuesOf(dtype, RandomFloatsOf(dims, static_cast<uint32_t>(in.size() + 1)), 100));
+  for (const Dimensions& dims : e.in)
+    in.push_back(ValuesOf(dtype, RandomFloatsOf(dims, static_cast<uint32_t>(in.size() + 1)), 100));
   const bool half = dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
   // The CPU keeps sums that it multiplies as floats, where these are rounded.
-  return Compare(bench, {"Einsum", {{"equation", std::string(e.text)}}, in, {{dtype, e.out}}}, ToleranceOf(dtype, dtype == TENON_DT_DOUBLE ? 1e-13 : 1e-5) * (half ? 3 : 1));
+  return Compare(bench, {"Einsum", {{"equation", std::string(e.text)}}, in, {{dtype, e.out}}},
+                 ToleranceOf(dtype, dtype == TENON_DT_DOUBLE ? 1e-13 : 1e-5) * (half ? 3 : 1));
 }
 
 TEST(GpuEinsum, OfOneOperandIsTheCpus) {
   Bench bench;
-  const Equation equations[] = {
-      {"ab->ba", {{5, 7}}, {7, 5}},          {"ab->ab", {{5, 7}}, {5, 7}},           {"abc->b", {{5, 7, 300}}, {7}},       {"ab->", {{50, 70}}, {}},
-      {"aa->a", {{6, 6}}, {6}},              {"aab->b", {{6, 6, 9}}, {9}},           {"aab->ba", {{6, 6, 9}}, {9, 6}},     {"a->aa", {{5}}, {5, 5}},
-      {"abc->cb", {{4, 3, 2}}, {2, 3}},      {"abc->ca", {{33, 70, 40}}, {40, 33}},  {"...a->a...", {{2, 3, 4}}, {4, 2, 3}}, {"a...->...", {{5, 3, 2}}, {3, 2}},
-      {"aabb->ab", {{3, 3, 4, 4}}, {3, 4}},  {"ii->", {{300, 300}}, {}},             {"ab->a", {{3, 0}}, {3}},             {"ab->b", {{3, 0}}, {0}},
-      {"->", {{}}, {}},                      {"a->", {{1}}, {}},                     {"ab->bb", {{3, 4}}, {4, 4}},         {"ab->a", {{7, 1}}, {7}}};
+  const Equation equations[] = {{"ab->ba", {{5, 7}}, {7, 5}},
+                                {"ab->ab", {{5, 7}}, {5, 7}},
+                                {"abc->b", {{5, 7, 300}}, {7}},
+                                {"ab->", {{50, 70}}, {}},
+                                {"aa->a", {{6, 6}}, {6}},
+                                {"aab->b", {{6, 6, 9}}, {9}},
+                                {"aab->ba", {{6, 6, 9}}, {9, 6}},
+                                {"a->aa", {{5}}, {5, 5}},
+                                {"abc->cb", {{4, 3, 2}}, {2, 3}},
+                                {"abc->ca", {{33, 70, 40}}, {40, 33}},
+                                {"...a->a...", {{2, 3, 4}}, {4, 2, 3}},
+                                {"a...->...", {{5, 3, 2}}, {3, 2}},
+                                {"aabb->ab", {{3, 3, 4, 4}}, {3, 4}},
+                                {"ii->", {{300, 300}}, {}},
+                                {"ab->a", {{3, 0}}, {3}},
+                                {"ab->b", {{3, 0}}, {0}},
+                                {"->", {{}}, {}},
+                                {"a->", {{1}}, {}},
+                                {"ab->bb", {{3, 4}}, {4, 4}},
+                                {"ab->a", {{7, 1}}, {7}}};
   for (const Equation& e : equations) {
-    for (const uint32_t dtype : kTypes) EXPECT_EQ(CompareEinsum(bench, e, dtype), "") << e.text << " of dtype " << dtype;
+    for (const uint32_t dtype : kTypes)
+      EXPECT_EQ(CompareEinsum(bench, e, dtype), "") << e.text << " of dtype " << dtype;
   }
 }
 
@@ -87,7 +105,8 @@ TEST(GpuEinsum, OfTwoOperandsIsTheCpus) {
       {"abc,bcd->ad", {{20, 30, 20}, {30, 20, 16}}, {20, 16}},
       {"abc,dbc->ad", {{3, 500, 3}, {5, 500, 3}}, {3, 5}}};
   for (const Equation& e : equations) {
-    for (const uint32_t dtype : kTypes) EXPECT_EQ(CompareEinsum(bench, e, dtype), "") << e.text << " of dtype " << dtype;
+    for (const uint32_t dtype : kTypes)
+      EXPECT_EQ(CompareEinsum(bench, e, dtype), "") << e.text << " of dtype " << dtype;
   }
 }
 
@@ -95,10 +114,14 @@ TEST(GpuEinsum, RefusesWhatTheCpuRefuses) {
   Bench bench;
   std::vector<Tensor> out;
   const auto einsum = [&](const char* text, const Dimensions& x, const Dimensions& y) {
-    return DeviceCase{"Einsum", {{"equation", std::string(text)}}, {RandomFloatsOf(x), RandomFloatsOf(y)}, {{TENON_DT_FLOAT, {2, 2}}}};
+    return DeviceCase{"Einsum",
+                      {{"equation", std::string(text)}},
+                      {RandomFloatsOf(x), RandomFloatsOf(y)},
+                      {{TENON_DT_FLOAT, {2, 2}}}};
   };
-  for (const DeviceCase& bad : {einsum("ab,bc->ac", {2, 3}, {4, 2}), einsum("ab,bc->ad", {2, 3}, {3, 2}), einsum("abc,bc->ac", {2, 3}, {3, 2}),
-                          einsum("ab,bc", {2, 3}, {3, 2}), einsum("aa,bc->ac", {2, 3}, {3, 2})}) {
+  for (const DeviceCase& bad :
+       {einsum("ab,bc->ac", {2, 3}, {4, 2}), einsum("ab,bc->ad", {2, 3}, {3, 2}), einsum("abc,bc->ac", {2, 3}, {3, 2}),
+        einsum("ab,bc", {2, 3}, {3, 2}), einsum("aa,bc->ac", {2, 3}, {3, 2})}) {
     const std::string want = bench.OnCpu(bad, &out);
     EXPECT_NE(want, "");
     EXPECT_EQ(bench.OnDevice(bad, &out), want);

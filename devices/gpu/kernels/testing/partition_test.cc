@@ -7,18 +7,23 @@ namespace {
 
 Tensor RandomParts(const Dimensions& dims, int parts) {
   std::vector<int32_t> values;
-  for (float x : Values<float>(RandomFloatsOf(dims, 7, 0, static_cast<float>(parts)))) values.push_back(static_cast<int32_t>(x));
+  for (float x : Values<float>(RandomFloatsOf(dims, 7, 0, static_cast<float>(parts))))
+    values.push_back(static_cast<int32_t>(x));
   return Make<int32_t>(dims, values);
 }
 DeviceCase PartitionOf(const Tensor& data, const Tensor& parts, int count) {
-  return {"DynamicPartition", {{"T", Type{data.dtype}}}, {data, parts}, std::vector<Tensor>(static_cast<size_t>(count), Tensor{data.dtype, {0}})};
+  return {"DynamicPartition",
+          {{"T", Type{data.dtype}}},
+          {data, parts},
+          std::vector<Tensor>(static_cast<size_t>(count), Tensor{data.dtype, {0}})};
 }
 
 TEST(Partitions, AreTheCpus) {
   Bench bench;
   for (const uint32_t dtype : kSizes) {
     for (const int parts : {1, 2, 15, 16, 40}) {
-      for (const Dimensions& dims : {Dimensions{0}, Dimensions{1}, Dimensions{300}, Dimensions{5000}, Dimensions{40, 7}}) {
+      for (const Dimensions& dims :
+           {Dimensions{0}, Dimensions{1}, Dimensions{300}, Dimensions{5000}, Dimensions{40, 7}}) {
         EXPECT_EQ(Same(bench, PartitionOf(Numbered(dtype, dims), RandomParts(dims, parts), parts)), "") << dtype;
         Dimensions rows = dims;
         rows.push_back(3);
@@ -62,14 +67,16 @@ TEST(Stitches, AreTheCpus) {
                                                    {RandomParts({3000}, 700), RandomParts({50, 9}, 1000)}};
   for (const uint32_t dtype : kSizes) {
     for (const auto& each : indices) {
-      for (const Dimensions& tail : {Dimensions{}, Dimensions{3}, Dimensions{2, 4}, Dimensions{0}}) EXPECT_EQ(Same(bench, Stitch(dtype, each, tail)), "") << dtype;
+      for (const Dimensions& tail : {Dimensions{}, Dimensions{3}, Dimensions{2, 4}, Dimensions{0}})
+        EXPECT_EQ(Same(bench, Stitch(dtype, each, tail)), "") << dtype;
     }
   }
 }
 
 TEST(Stitches, OfShapesAreTheHosts) {
   Bench bench;
-  DeviceCase given = {"DynamicStitch", {}, {Ints({0, 1, 2}), Ints({1}), Ints({7, 8, 9}), Ints({1})}, {{TENON_DT_INT32, {0}}}, {0, 1, 2, 3}, {0}};
+  DeviceCase given = {"DynamicStitch",         {},           {Ints({0, 1, 2}), Ints({1}), Ints({7, 8, 9}), Ints({1})},
+                      {{TENON_DT_INT32, {0}}}, {0, 1, 2, 3}, {0}};
   EXPECT_EQ(Compare(bench, given, 0), "");
   given.attributes["T"] = Type{TENON_DT_INT32};
   std::vector<Tensor> out;
@@ -100,7 +107,8 @@ TEST(Permutations, AreInvertedAsTheCpuDoes) {
   for (const int64_t count : {0, 1, 5, 3001}) {
     std::vector<int32_t> narrow;
     std::vector<int64_t> wide;
-    for (int64_t i = 0; i < count; ++i) narrow.push_back(static_cast<int32_t>(i * 7 % count)), wide.push_back(i * 7 % count);
+    for (int64_t i = 0; i < count; ++i)
+      narrow.push_back(static_cast<int32_t>(i * 7 % count)), wide.push_back(i * 7 % count);
     DeviceCase on_host = Permutation(narrow);
     on_host.host = on_host.host_outputs = {0};
     EXPECT_EQ(Compare(bench, on_host, 0), "") << count;
@@ -108,8 +116,10 @@ TEST(Permutations, AreInvertedAsTheCpuDoes) {
   }
   std::vector<Tensor> out;
   EXPECT_NE(bench.OnDevice(Permutation<int64_t>({0, 3, 1}), &out).find("3 is not between 0 and 3"), std::string::npos);
-  EXPECT_NE(bench.OnDevice(Permutation<int64_t>({0, -1, 1}), &out).find("-1 is not between 0 and 3"), std::string::npos);
-  EXPECT_NE(bench.OnDevice(Permutation<int64_t>({2, 0, 2}), &out).find("2 is duplicated in the input."), std::string::npos);
+  EXPECT_NE(bench.OnDevice(Permutation<int64_t>({0, -1, 1}), &out).find("-1 is not between 0 and 3"),
+            std::string::npos);
+  EXPECT_NE(bench.OnDevice(Permutation<int64_t>({2, 0, 2}), &out).find("2 is duplicated in the input."),
+            std::string::npos);
 }
 
 }  // namespace

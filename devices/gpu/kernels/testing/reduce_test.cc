@@ -12,7 +12,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(Reduce, OfEveryTypeOverAnyAxesIsTheCpus) {
   Bench bench;
-  // Rows of few and many, columns of few and many, what is split among blocks, what alternates, empty results and empty sums.
+  // Rows of few and many, columns of few and many, what is split among blocks, what alternates, empty results and empty
+  // sums.
   const struct {
     Dimensions in;
     std::vector<int32_t> axes;
@@ -45,7 +46,9 @@ TEST(Reduce, OfEveryTypeOverAnyAxesIsTheCpus) {
         if (whole && op[1] == 'e' && CountOf(in) == 0 && CountOf(out) != 0) continue;
         const bool product = op[0] == 'P';
         const Tensor x = ValuesOf(dtype, RandomFloatsOf(in, 7, product ? 0.995f : -1, product ? 1.006f : 3), 100);
-        EXPECT_EQ(Compare(bench, {op, {}, {x, Ints(axes)}, {{dtype, out}}, {1}}, ToleranceOf(dtype, product ? 1e-5 : 1e-6)), "")
+        EXPECT_EQ(
+            Compare(bench, {op, {}, {x, Ints(axes)}, {{dtype, out}}, {1}}, ToleranceOf(dtype, product ? 1e-5 : 1e-6)),
+            "")
             << dtype << " of " << CountOf(in) << " to " << CountOf(out);
       }
     }
@@ -58,11 +61,18 @@ TEST(Reduce, OfEveryTypeOverAnyAxesIsTheCpus) {
 TEST(Reduce, OfSpecialNumbersIsTheCpus) {
   Bench bench;
   for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min"}) {
-    for (const std::vector<float>& x :
-         {std::vector<float>{1, kNan, 3, -kInfinity}, {kInfinity, 2, 5}, {kInfinity, -kInfinity}, {-kInfinity, -kInfinity}, {-0.0f}}) {
+    for (const std::vector<float>& x : {std::vector<float>{1, kNan, 3, -kInfinity},
+                                        {kInfinity, 2, 5},
+                                        {kInfinity, -kInfinity},
+                                        {-kInfinity, -kInfinity},
+                                        {-0.0f}}) {
       const auto n = static_cast<int64_t>(x.size());
       EXPECT_EQ(Compare(bench, {op, {}, {Floats({n}, x), Ints({0})}, {{TENON_DT_FLOAT, {}}}, {1}}, 0), "") << n;
-      EXPECT_EQ(Compare(bench, {op, {}, {ValuesOf(TENON_DT_HALF, Floats({n, 1}, x)), Ints({0})}, {{TENON_DT_HALF, {1}}}, {1}}, 0), "") << n;
+      EXPECT_EQ(
+          Compare(bench, {op, {}, {ValuesOf(TENON_DT_HALF, Floats({n, 1}, x)), Ints({0})}, {{TENON_DT_HALF, {1}}}, {1}},
+                  0),
+          "")
+          << n;
     }
   }
   std::vector<Tensor> out;
@@ -108,15 +118,21 @@ TEST(Reduce, SquaresAndBiasGradientsAreTheCpus) {
   Bench bench;
   for (const uint32_t dtype : kFloatTypes) {
     for (const Dimensions& in : {Dimensions{}, Dimensions{0}, Dimensions{31, 3}, Dimensions{20011}}) {
-      EXPECT_EQ(Compare(bench, {"L2Loss", {}, {ValuesOf(dtype, RandomFloatsOf(in))}, {{dtype, {}}}}, ToleranceOf(dtype, 1e-6)), "") << dtype;
+      EXPECT_EQ(Compare(bench, {"L2Loss", {}, {ValuesOf(dtype, RandomFloatsOf(in))}, {{dtype, {}}}},
+                        ToleranceOf(dtype, 1e-6)),
+                "")
+          << dtype;
     }
   }
   for (const uint32_t dtype : kNumberTypes) {
     for (const char* format : {"NHWC", "NCHW"}) {
-      for (const Dimensions& in :
-           {Dimensions{2, 3, 4, 3}, Dimensions{1, 5}, Dimensions{300, 7, 1}, Dimensions{0, 2, 2, 2}, Dimensions{3, 2, 40, 17}}) {
+      for (const Dimensions& in : {Dimensions{2, 3, 4, 3}, Dimensions{1, 5}, Dimensions{300, 7, 1},
+                                   Dimensions{0, 2, 2, 2}, Dimensions{3, 2, 40, 17}}) {
         const int64_t channels = format[1] == 'C' ? in[1] : in.back();
-        const DeviceCase grad = {"BiasAddGrad", {{"data_format", std::string(format)}}, {ValuesOf(dtype, RandomFloatsOf(in), 100)}, {{dtype, {channels}}}};
+        const DeviceCase grad = {"BiasAddGrad",
+                                 {{"data_format", std::string(format)}},
+                                 {ValuesOf(dtype, RandomFloatsOf(in), 100)},
+                                 {{dtype, {channels}}}};
         EXPECT_EQ(Compare(bench, grad, ToleranceOf(dtype, 3e-6)), "") << dtype << format << in.size();
       }
     }
@@ -126,8 +142,8 @@ TEST(Reduce, SquaresAndBiasGradientsAreTheCpus) {
 TEST(Reduce, PlacesOfTheLargestAndSmallestAreTheCpus) {
   Bench bench;
   for (const char* op : {"ArgMax", "ArgMin"}) {
-    for (const Dimensions& in :
-         {Dimensions{3, 5}, Dimensions{1, 1}, Dimensions{2, 300}, Dimensions{33, 40}, Dimensions{2, 9000}, Dimensions{1500, 3}}) {
+    for (const Dimensions& in : {Dimensions{3, 5}, Dimensions{1, 1}, Dimensions{2, 300}, Dimensions{33, 40},
+                                 Dimensions{2, 9000}, Dimensions{1500, 3}}) {
       for (const int32_t axis : {0, 1, -1}) {
         for (const uint32_t dtype : kNumberTypes) {
           // Few values, so that many are equal.
@@ -145,7 +161,10 @@ TEST(Reduce, PlacesOfTheLargestAndSmallestAreTheCpus) {
                                         {kNan, kInfinity, -kInfinity},
                                         {kNan, kNan},
                                         {5, kNan, -kInfinity}}) {
-      EXPECT_EQ(Compare(bench, {op, {}, {Floats({static_cast<int64_t>(x.size())}, x), Int(0)}, {{TENON_DT_INT64, {}}}, {1}}, 0), "");
+      EXPECT_EQ(
+          Compare(bench, {op, {}, {Floats({static_cast<int64_t>(x.size())}, x), Int(0)}, {{TENON_DT_INT64, {}}}, {1}},
+                  0),
+          "");
     }
     EXPECT_EQ(Compare(bench, {op, {}, {Bools({4}, {0, 1, 0, 1}), Int(0)}, {{TENON_DT_INT64, {}}}, {1}}, 0), "");
     EXPECT_EQ(Compare(bench, {op, {}, {Floats({0, 3}, {}), Int(1)}, {{TENON_DT_INT64, {0}}}, {1}}, 0), "");
@@ -164,7 +183,8 @@ TEST(AddN, OfAnyNumberOfInputsIsTheCpus) {
       std::vector<Tensor> many;
       for (uint32_t i = 0; i < 70; ++i) many.push_back(ValuesOf(dtype, RandomFloatsOf({count}, i), 100));
       for (const int64_t n : {1, 2, 3, 32, 33, 70}) {
-        EXPECT_EQ(Compare(bench, {"AddN", {}, {many.begin(), many.begin() + n}, {{dtype, {count}}}}, 0), "") << dtype << " " << n;
+        EXPECT_EQ(Compare(bench, {"AddN", {}, {many.begin(), many.begin() + n}, {{dtype, {count}}}}, 0), "")
+            << dtype << " " << n;
       }
     }
   }
@@ -177,15 +197,20 @@ TEST(CheckNumerics, GivesWhatIsFiniteAndSaysLateWhatIsNot) {
   Bench bench;
   const Attributes message = {{"message", std::string("of {x}")}};
   for (const uint32_t dtype : kFloatTypes) {
-    EXPECT_EQ(Compare(bench, {"CheckNumerics", message, {ValuesOf(dtype, RandomFloatsOf({5001}))}, {{dtype, {5001}}}}, 0), "");
-    EXPECT_EQ(Compare(bench, {"CheckNumerics", message, {ValuesOf(dtype, RandomFloatsOf({0}))}, {{dtype, {0}}}}, 0), "");
-    for (const auto& [a, b, what] :
-         {std::tuple<float, float, const char*>{kNan, 0, "NaN"}, {1, -kInfinity, "Inf"}, {kNan, kInfinity, "Inf and NaN"}}) {
+    EXPECT_EQ(
+        Compare(bench, {"CheckNumerics", message, {ValuesOf(dtype, RandomFloatsOf({5001}))}, {{dtype, {5001}}}}, 0),
+        "");
+    EXPECT_EQ(Compare(bench, {"CheckNumerics", message, {ValuesOf(dtype, RandomFloatsOf({0}))}, {{dtype, {0}}}}, 0),
+              "");
+    for (const auto& [a, b, what] : {std::tuple<float, float, const char*>{kNan, 0, "NaN"},
+                                     {1, -kInfinity, "Inf"},
+                                     {kNan, kInfinity, "Inf and NaN"}}) {
       std::vector<float> x(5001, 1.0f);
       x[1234] = a;
       x[5000] = b;
       std::vector<Tensor> out;
-      const std::string text = bench.OnDevice({"CheckNumerics", message, {ValuesOf(dtype, Floats({5001}, x))}, {{dtype, {5001}}}}, &out);
+      const std::string text =
+          bench.OnDevice({"CheckNumerics", message, {ValuesOf(dtype, Floats({5001}, x))}, {{dtype, {5001}}}}, &out);
       EXPECT_NE(text.find(std::string("INVALID_ARGUMENT")), std::string::npos) << text;
       EXPECT_TRUE(text.ends_with(std::string(": of {x} : Tensor had ") + what + " values")) << text;
     }

@@ -7,12 +7,25 @@ namespace {
 
 TEST(Shapes, WhoseGradientsAreSummedAreTheCpus) {
   Bench bench;
-  const std::pair<Tensor, Tensor> pairs[] = {{Ints({2, 3}), Ints({3})}, {Ints({2, 1, 3}), Ints({4, 1})}, {Ints({}), Ints({2, 2})}, {Ints({2, 2}), Ints({2, 2})}};
+  const std::pair<Tensor, Tensor> pairs[] = {{Ints({2, 3}), Ints({3})},
+                                             {Ints({2, 1, 3}), Ints({4, 1})},
+                                             {Ints({}), Ints({2, 2})},
+                                             {Ints({2, 2}), Ints({2, 2})}};
   for (const auto& [x, y] : pairs) {
-    EXPECT_EQ(Compare(bench, {"BroadcastGradientArgs", {}, {x, y}, {{TENON_DT_INT32, {0}}, {TENON_DT_INT32, {0}}}, {0, 1}, {0, 1}}, 0), "");
+    EXPECT_EQ(
+        Compare(bench,
+                {"BroadcastGradientArgs", {}, {x, y}, {{TENON_DT_INT32, {0}}, {TENON_DT_INT32, {0}}}, {0, 1}, {0, 1}},
+                0),
+        "");
   }
   std::vector<Tensor> out;
-  EXPECT_EQ(bench.OnDevice({"BroadcastGradientArgs", {}, {Ints({2}), Ints({3})}, {{TENON_DT_INT32, {0}}, {TENON_DT_INT32, {0}}}, {0, 1}, {0, 1}}, &out),
+  EXPECT_EQ(bench.OnDevice({"BroadcastGradientArgs",
+                            {},
+                            {Ints({2}), Ints({3})},
+                            {{TENON_DT_INT32, {0}}, {TENON_DT_INT32, {0}}},
+                            {0, 1},
+                            {0, 1}},
+                           &out),
             "INVALID_ARGUMENT: Incompatible shapes: dims 2 and 3 do not broadcast");
 }
 

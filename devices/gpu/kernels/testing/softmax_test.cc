@@ -18,17 +18,20 @@ TEST(Softmax, OfEveryTypeIsTheCpus) {
   for (const uint32_t dtype : kFloatTypes) {
     for (const Dimensions& dims : kRows) {
       for (const char* op : {"Softmax", "LogSoftmax"}) {
-        EXPECT_EQ(Compare(bench, {op, {}, {ValuesOf(dtype, RandomFloatsOf(dims, 8, -9, 9))}, {{dtype, dims}}}, ToleranceOf(dtype, 2e-6)), "")
+        EXPECT_EQ(Compare(bench, {op, {}, {ValuesOf(dtype, RandomFloatsOf(dims, 8, -9, 9))}, {{dtype, dims}}},
+                          ToleranceOf(dtype, 2e-6)),
+                  "")
             << dtype << " " << dims.back();
       }
     }
   }
-  const Tensor special =
-      Floats({6, 3}, {kNan, 1, 2, 1, 2, kNan, kInfinity, 1, 2, -kInfinity, 1, 2, -kInfinity, -kInfinity, -kInfinity, 1000, -1000, 0});
+  const Tensor special = Floats({6, 3}, {kNan, 1, 2, 1, 2, kNan, kInfinity, 1, 2, -kInfinity, 1, 2, -kInfinity,
+                                         -kInfinity, -kInfinity, 1000, -1000, 0});
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {special}, {{TENON_DT_FLOAT, {6, 3}}}}, 1e-6), "");
   }
-  // In rows that are walked along as in those that are held: threads that see nothing finite, and something that is not finite.
+  // In rows that are walked along as in those that are held: threads that see nothing finite, and something that is not
+  // finite.
   for (const int64_t width : {2000, 20000}) {
     std::vector<float> values(static_cast<size_t>(6 * width), -kInfinity);
     const auto at = [&](int64_t row, int64_t j) -> float& { return values[static_cast<size_t>(row * width + j)]; };
@@ -39,7 +42,8 @@ TEST(Softmax, OfEveryTypeIsTheCpus) {
     at(3, width / 3) = kInfinity;
     for (int64_t j = 0; j < width; ++j) at(5, j) = static_cast<float>(j % 7) - (j < width / 2 ? 500.0f : 0.0f);
     for (const char* op : {"Softmax", "LogSoftmax"}) {
-      EXPECT_EQ(Compare(bench, {op, {}, {Floats({6, width}, values)}, {{TENON_DT_FLOAT, {6, width}}}}, 2e-6), "") << op << width;
+      EXPECT_EQ(Compare(bench, {op, {}, {Floats({6, width}, values)}, {{TENON_DT_FLOAT, {6, width}}}}, 2e-6), "")
+          << op << width;
     }
   }
   std::vector<Tensor> out;
@@ -51,14 +55,17 @@ TEST(CrossEntropy, OfEveryTypeIsTheCpusWithBroadcasting) {
   Bench bench;
   const char* dense = "SoftmaxCrossEntropyWithLogits";
   for (const uint32_t dtype : kFloatTypes) {
-    for (const Dimensions& dims :
-         {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 600}, Dimensions{1, 4099}, Dimensions{2, 9003}, Dimensions{0, 3}, Dimensions{2, 0}}) {
+    for (const Dimensions& dims : {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 600}, Dimensions{1, 4099},
+                                   Dimensions{2, 9003}, Dimensions{0, 3}, Dimensions{2, 0}}) {
       const std::vector<Tensor> outputs = {{dtype, {dims[0]}}, {dtype, dims}};
       for (const Dimensions& x : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}, Dimensions{1, 1}}) {
         for (const Dimensions& y : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}}) {
-          const Tensor logits = ValuesOf(dtype, RandomFloatsOf(x, 8, -9, 9)), labels = ValuesOf(dtype, RandomFloatsOf(y, 9, 0, 1));
+          const Tensor logits = ValuesOf(dtype, RandomFloatsOf(x, 8, -9, 9)),
+                       labels = ValuesOf(dtype, RandomFloatsOf(y, 9, 0, 1));
           if (dims[1] == 0 && (x[1] == 1 || y[1] == 1)) continue;
-          EXPECT_EQ(Compare(bench, {dense, {}, {logits, labels}, outputs}, ToleranceOf(dtype, dims[1] > 1000 ? 1e-4 : 5e-6)), "")
+          EXPECT_EQ(
+              Compare(bench, {dense, {}, {logits, labels}, outputs}, ToleranceOf(dtype, dims[1] > 1000 ? 1e-4 : 5e-6)),
+              "")
               << dtype << " " << dims[1];
         }
       }
@@ -66,7 +73,10 @@ TEST(CrossEntropy, OfEveryTypeIsTheCpusWithBroadcasting) {
   }
   // A label of zero counts nothing, also where the logit is infinitely low.
   const std::vector<Tensor> outputs = {{TENON_DT_FLOAT, {2}}, {TENON_DT_FLOAT, {2, 2}}};
-  EXPECT_EQ(Compare(bench, {dense, {}, {Floats({2, 2}, {-kInfinity, 1, 1, kNan}), Floats({2, 2}, {0, 1, 0, 1})}, outputs}, 1e-6), "");
+  EXPECT_EQ(
+      Compare(bench, {dense, {}, {Floats({2, 2}, {-kInfinity, 1, 1, kNan}), Floats({2, 2}, {0, 1, 0, 1})}, outputs},
+              1e-6),
+      "");
   std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({dense, {}, {RandomFloatsOf({3, 2}), RandomFloatsOf({2, 2})}, outputs}, &out),
             "INVALID_ARGUMENT: logits of shape [3,2] and labels of shape [2,2] do not broadcast to [2,2]");
@@ -80,8 +90,12 @@ TEST(SparseCrossEntropy, IsTheCpusAndReportsLabelsLate) {
       const std::vector<Tensor> outputs = {{dtype, {3}}, {dtype, {3, width}}};
       const Tensor logits = ValuesOf(dtype, RandomFloatsOf({3, width}, 8, -9, 9));
       const auto last = static_cast<int32_t>(width - 1);
-      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, last, last / 2})}, outputs}, ToleranceOf(dtype, 5e-6)), "") << dtype << " " << width;
-      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Make<int64_t>({3}, {last, 0, last / 3})}, outputs}, ToleranceOf(dtype, 5e-6)), "")
+      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, last, last / 2})}, outputs}, ToleranceOf(dtype, 5e-6)),
+                "")
+          << dtype << " " << width;
+      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Make<int64_t>({3}, {last, 0, last / 3})}, outputs},
+                        ToleranceOf(dtype, 5e-6)),
+                "")
           << dtype << " " << width;
     }
   }
@@ -89,7 +103,8 @@ TEST(SparseCrossEntropy, IsTheCpusAndReportsLabelsLate) {
   for (const int32_t bad : {10, -1}) {
     std::vector<Tensor> out;
     const std::string text = bench.OnDevice({sparse, {}, {RandomFloatsOf({3, 10}), Ints({0, bad, 9})}, outputs}, &out);
-    EXPECT_TRUE(text.ends_with("Received a label value of " + std::to_string(bad) + " which is outside the valid range of [0, 10); it is label 1"))
+    EXPECT_TRUE(text.ends_with("Received a label value of " + std::to_string(bad) +
+                               " which is outside the valid range of [0, 10); it is label 1"))
         << text;
   }
 }
@@ -104,10 +119,13 @@ TEST(InTopK, IsTheCpus) {
     }
     for (const int64_t width : {33, 1300}) {
       const Tensor many = RandomFloatsOf({3, width}, 1, 0, 1);
-      EXPECT_EQ(
-          Compare(bench,
-                  {"InTopKV2", wide, {many, Make<int64_t>({3}, {1, width - 1, 5}), Make<int64_t>({}, {width / 2})}, {{TENON_DT_BOOL, {3}}}}, 0),
-          "");
+      EXPECT_EQ(Compare(bench,
+                        {"InTopKV2",
+                         wide,
+                         {many, Make<int64_t>({3}, {1, width - 1, 5}), Make<int64_t>({}, {width / 2})},
+                         {{TENON_DT_BOOL, {3}}}},
+                        0),
+                "");
     }
   }
 }

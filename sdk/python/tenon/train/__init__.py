@@ -10,20 +10,66 @@
 """
 
 from .._core import DevicePrefetcher, Initializer, LearningRate
-from .classes import Candidates, ClassShards, log_uniform_candidates, nce_loss, sampled_softmax_loss, sharded_softmax_loss
+from .classes import (
+    Candidates,
+    ClassShards,
+    log_uniform_candidates,
+    nce_loss,
+    sampled_softmax_loss,
+    sharded_softmax_loss,
+)
 from .coordinator import Coordinator, QueueRunner, start_queue_runners
 from .lbfgs import Lbfgs, LbfgsResult
 from .model import Model, Variable, accuracy, group, sparse_softmax_loss
 from .optimizer import (
-    SGD, Adadelta, Adagrad, Adam, Momentum, Optimizer, Replica, RMSProp, apply_gradients, clip_by_global_norm, clip_by_norm, clip_by_value, dense_gradients,
-    global_norm, minimize, minimize_replicas,
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Momentum,
+    Optimizer,
+    Replica,
+    RMSProp,
+    apply_gradients,
+    clip_by_global_norm,
+    clip_by_norm,
+    clip_by_value,
+    dense_gradients,
+    global_norm,
+    minimize,
+    minimize_replicas,
 )
 from .progress import Progress
 from .rate import (
-    constant_rate, cosine_decay, cosine_restarts, exponential_decay, inverse_time_decay, natural_exp_decay, piecewise_constant, polynomial_decay, warm_up,
+    constant_rate,
+    cosine_decay,
+    cosine_restarts,
+    exponential_decay,
+    inverse_time_decay,
+    natural_exp_decay,
+    piecewise_constant,
+    polynomial_decay,
+    warm_up,
 )
 from .recurrent import Rnn, RnnCell, basic_rnn_cell, dynamic_rnn, gru_cell, lstm_cell, rnn_cell
 from .saver import EventWriter, Restored, Saver
 from .trainer import Trainer
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("classes", "coordinator", "lbfgs", "model", "optimizer", "progress", "rate", "recurrent", "saver", "trainer")]
+__all__ = [
+    name
+    for name in dir()
+    if not name.startswith("_")
+    and name
+    not in (
+        "classes",
+        "coordinator",
+        "lbfgs",
+        "model",
+        "optimizer",
+        "progress",
+        "rate",
+        "recurrent",
+        "saver",
+        "trainer",
+    )
+]

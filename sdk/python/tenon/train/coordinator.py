@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads beside the steps of training that stop together and report the first failure; those that fill TensorFlow 1's input queues.
+"""Threads beside the steps of training that stop together and report the first failure; those that fill TensorFlow 1's
+input queues.
 
-    with tenon.train.Coordinator() as coordinator:            # leaving the block stops all, and raises what failed first
-        tenon.train.start_queue_runners(model.session, model.queue_runners, coordinator)
-        while not coordinator.should_stop():
-            model.run("loss", targets=["train_op"])
+with tenon.train.Coordinator() as coordinator:            # leaving the block stops all, and raises what failed first
+    tenon.train.start_queue_runners(model.session, model.queue_runners, coordinator)
+    while not coordinator.should_stop():
+        model.run("loss", targets=["train_op"])
 """
 
 import threading
@@ -16,7 +17,8 @@ from ..session import Session
 
 
 class Coordinator:
-    """A thread that raises asks all to stop. A thread is asked, never ended: it looks at should_stop(), or is woken by what on_stop() registered. All methods but join() may be called from any thread."""
+    """A thread that raises asks all to stop. A thread is asked, never ended: it looks at should_stop(), or is woken by
+    what on_stop() registered. All methods but join() may be called from any thread."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -33,7 +35,9 @@ class Coordinator:
             except BaseException as error:  # told by join()
                 self.request_stop(error)
 
-        thread = threading.Thread(target=run, daemon=True, name=f"coordinated {getattr(function, '__name__', 'function')}")
+        thread = threading.Thread(
+            target=run, daemon=True, name=f"coordinated {getattr(function, '__name__', 'function')}"
+        )
         with self._lock:
             self._threads.append(thread)
         thread.start()
@@ -94,7 +98,8 @@ class Coordinator:
 
 
 class QueueRunner(NamedTuple):
-    """Which nodes fill a queue, by their names, as TensorFlow's QueueRunnerDef says it; Model.queue_runners has those of a model."""
+    """Which nodes fill a queue, by their names, as TensorFlow's QueueRunnerDef says it; Model.queue_runners has those
+    of a model."""
 
     queue: str
     enqueue_ops: Tuple[str, ...]  # each for a thread of its own
@@ -104,8 +109,9 @@ class QueueRunner(NamedTuple):
 
 
 def start_queue_runners(session: Session, runners: Sequence[QueueRunner], coordinator: Coordinator):
-    """One thread for each enqueue op, which runs it over and over. Where it raises one of `closed`, and it is the queue's last, the queue is closed: steps get what is left, then OutOfRangeError. What
-    else it raises stops all. NotFoundError, before anything was started: a node that is not there."""
+    """One thread for each enqueue op, which runs it over and over. Where it raises one of `closed`, and it is the
+    queue's last, the queue is closed: steps get what is left, then OutOfRangeError. What else it raises stops all.
+    NotFoundError, before anything was started: a node that is not there."""
     for runner in runners:
         if not runner.enqueue_ops:
             raise InvalidArgumentError(f"the queue runner of '{runner.queue}' names no enqueue op")

@@ -19,23 +19,48 @@ class LbfgsResult(NamedTuple):
 
 
 class Lbfgs(_core.LbfgsBase):
-    """Changes a model's trainable variables until the loss, a float32 scalar, is lowest; make it before the session's first step. The loss depends on the variables alone:
-    no dropout, no batch drawn anew.
+    """Changes a model's trainable variables until the loss, a float32 scalar, is lowest; make it before the session's
+    first step. The loss depends on the variables alone: no dropout, no batch drawn anew.
 
-    history: pairs that are kept. gradient_tolerance: of the norm of the whole gradient. max_evaluations: of one line search, which satisfies the strong Wolfe conditions with
-    sufficient_decrease and curvature. on_iteration gets an LbfgsResult; what it raises ends the run, with the variables at the last accepted point.
+    history: pairs that are kept. gradient_tolerance: of the norm of the whole gradient. max_evaluations: of one line
+    search, which satisfies the strong Wolfe conditions with sufficient_decrease and curvature. on_iteration gets an
+    LbfgsResult; what it raises ends the run, with the variables at the last accepted point.
     """
 
-    def __init__(self, model: Model, loss: Output, *, history: int = 10, max_iterations: int = 100, gradient_tolerance: float = 1e-5, max_evaluations: int = 20,
-                 sufficient_decrease: float = 1e-4, curvature: float = 0.9, on_iteration: Optional[Callable[[LbfgsResult], None]] = None):
+    def __init__(
+        self,
+        model: Model,
+        loss: Output,
+        *,
+        history: int = 10,
+        max_iterations: int = 100,
+        gradient_tolerance: float = 1e-5,
+        max_evaluations: int = 20,
+        sufficient_decrease: float = 1e-4,
+        curvature: float = 0.9,
+        on_iteration: Optional[Callable[[LbfgsResult], None]] = None
+    ):
         told = None if on_iteration is None else lambda values: on_iteration(LbfgsResult(**values))
-        super().__init__(model, loss, {
-            "history": history, "max_iterations": max_iterations, "gradient_tolerance": gradient_tolerance, "max_evaluations": max_evaluations,
-            "sufficient_decrease": sufficient_decrease, "curvature": curvature,
-        }, told)
+        super().__init__(
+            model,
+            loss,
+            {
+                "history": history,
+                "max_iterations": max_iterations,
+                "gradient_tolerance": gradient_tolerance,
+                "max_evaluations": max_evaluations,
+                "sufficient_decrease": sufficient_decrease,
+                "curvature": curvature,
+            },
+            told,
+        )
 
     def run(self, session: Session, feeds: Optional[dict] = None, *, timeout: Optional[float] = None) -> LbfgsResult:
         """From the variables' values in the session; may be called again. timeout: of each evaluation, in seconds."""
         session._look_at_graph()
         names = list(feeds or ())
-        return LbfgsResult(**self._run(session, names, list((feeds or {}).values()), [session._type_of(name) for name in names], timeout))
+        return LbfgsResult(
+            **self._run(
+                session, names, list((feeds or {}).values()), [session._type_of(name) for name in names], timeout
+            )
+        )

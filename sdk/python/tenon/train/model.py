@@ -10,7 +10,8 @@ from ..graph import Graph, default_graph
 
 
 class Variable(NamedTuple):
-    """A variable: `value` reads it, `initial` gives it its first value, `handle` is for ops that change it or read it where they stand (in a loop's body, rows of it)."""
+    """A variable: `value` reads it, `initial` gives it its first value, `handle` is for ops that change it or read it
+    where they stand (in a loop's body, rows of it)."""
 
     name: str
     dtype: DType
@@ -32,14 +33,15 @@ def _last_size(x, what):
 
 
 class Model(_core.TrainModelBase):
-    """The variables of a graph, and layers that make them. A name that is asked for again gives the same variable, so that layers that are built twice make two towers
-    over one set of weights. seed: of random first values."""
+    """The variables of a graph, and layers that make them. A name that is asked for again gives the same variable, so
+    that layers that are built twice make two towers over one set of weights. seed: of random first values."""
 
     def __init__(self, graph: Optional[Graph] = None, seed: int = 1):
         super().__init__(graph or default_graph(), seed)
 
     def weight(self, name: str, shape, initializer=0.0, device: str = "") -> Variable:
-        """A variable that training changes; initializer: an Initializer or a number. device, here and below: where it stands; "": as others do."""
+        """A variable that training changes; initializer: an Initializer or a number. device, here and below: where it
+        stands; "": as others do."""
         return Variable(*self._variable("weight", name, shape, _initializer(initializer), device))
 
     def state(self, name: str, shape=(), initial: float = 0.0, device: str = "") -> Variable:
@@ -65,10 +67,15 @@ class Model(_core.TrainModelBase):
     def dense(self, name: str, x: Output, units: int, *, inputs: Optional[int] = None, initializer=None) -> Output:
         """x [batch, inputs] times a weight, plus a bias: [batch, units]."""
         inputs = inputs or _last_size(x, f"dense '{name}'")
-        return self._dense(name, x, inputs, units, _initializer(initializer if initializer is not None else Initializer.he(inputs)))
+        return self._dense(
+            name, x, inputs, units, _initializer(initializer if initializer is not None else Initializer.he(inputs))
+        )
 
-    def conv2d(self, name: str, x: Output, filters: int, size: int, *, inputs: Optional[int] = None, initializer=None) -> Output:
-        """x [batch, height, width, inputs] with filters of size x size, plus a bias; padded so that height and width stay."""
+    def conv2d(
+        self, name: str, x: Output, filters: int, size: int, *, inputs: Optional[int] = None, initializer=None
+    ) -> Output:
+        """x [batch, height, width, inputs] with filters of size x size, plus a bias; padded so that height and width
+        stay."""
         inputs = inputs or _last_size(x, f"conv2d '{name}'")
         initializer = initializer if initializer is not None else Initializer.he(size * size * inputs)
         return self._conv2d(name, x, size, inputs, filters, _initializer(initializer))

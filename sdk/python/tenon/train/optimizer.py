@@ -20,9 +20,11 @@ class Optimizer(NamedTuple):
 def SGD(**common) -> Optimizer:
     """var -= rate * gradient.
 
-    Of all optimizers: fused=False makes it of primitive ops; loss_scale: a power of two, or "dynamic", for networks in float16 and sessions of that precision on GPUs; of the dynamic
-    one loss_scale_first (32768), what it begins with, and loss_scale_growth (2000), after how many good steps it doubles; clip_value, clip_norm or clip_global_norm: the largest
-    absolute value, norm of each gradient, or norm of all together, of what is applied; accumulate: so many steps' gradients are applied at once, their mean.
+    Of all optimizers: fused=False makes it of primitive ops; loss_scale: a power of two, or "dynamic", for networks in
+    float16 and sessions of that precision on GPUs; of the dynamic one loss_scale_first (32768), what it begins with,
+    and loss_scale_growth (2000), after how many good steps it doubles; clip_value, clip_norm or clip_global_norm: the
+    largest absolute value, norm of each gradient, or norm of all together, of what is applied; accumulate: so many
+    steps' gradients are applied at once, their mean.
     """
     return Optimizer("sgd", common)
 
@@ -39,17 +41,38 @@ def Adagrad(initial_accumulator: float = 0.1, **common) -> Optimizer:
     return Optimizer("adagrad", {"initial_accumulator": initial_accumulator, **common})
 
 
-def RMSProp(rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-10, *, centered: bool = False, **common) -> Optimizer:
+def RMSProp(
+    rho: float = 0.9, momentum: float = 0.0, epsilon: float = 1e-10, *, centered: bool = False, **common
+) -> Optimizer:
     """By the mean of squared gradients; centered: by their variance."""
-    return Optimizer("rmsprop", {"rho": rho, "rms_momentum": momentum, "epsilon": epsilon, "centered": centered, **common})
+    return Optimizer(
+        "rmsprop", {"rho": rho, "rms_momentum": momentum, "epsilon": epsilon, "centered": centered, **common}
+    )
 
 
 def Adadelta(rho: float = 0.95, epsilon: float = 1e-8, **common) -> Optimizer:
     return Optimizer("adadelta", {"rho": rho, "epsilon": epsilon, **common})
 
 
-_KNOWN = ("accumulate", "beta1", "beta2", "centered", "clip_global_norm", "clip_norm", "clip_value", "epsilon", "fused", "initial_accumulator", "loss_scale", "loss_scale_first",
-          "loss_scale_growth", "momentum", "nesterov", "rho", "rms_momentum")
+_KNOWN = (
+    "accumulate",
+    "beta1",
+    "beta2",
+    "centered",
+    "clip_global_norm",
+    "clip_norm",
+    "clip_value",
+    "epsilon",
+    "fused",
+    "initial_accumulator",
+    "loss_scale",
+    "loss_scale_first",
+    "loss_scale_growth",
+    "momentum",
+    "nesterov",
+    "rho",
+    "rms_momentum",
+)
 
 Rate = Union[float, LearningRate, Output]
 
@@ -69,8 +92,9 @@ def _rate(model, rate):
 
 
 def minimize(model: Model, loss: Output, learning_rate: Rate, optimizer: Optional[Optimizer] = None) -> Operation:
-    """Adds the gradients of the loss and what applies them to the model's trainable variables; running the node changes them all once. learning_rate: a number, a
-    LearningRate, of the step that a Trainer counts ("global_step"), or a float32 scalar of the graph."""
+    """Adds the gradients of the loss and what applies them to the model's trainable variables; running the node changes
+    them all once. learning_rate: a number, a LearningRate, of the step that a Trainer counts ("global_step"), or a
+    float32 scalar of the graph."""
     settings = _settings(optimizer)
     return model._minimize(loss, _rate(model, learning_rate), settings)
 
@@ -82,19 +106,32 @@ class Replica(NamedTuple):
     device: str = ""  # where it stands, its gradients too
 
 
-def minimize_replicas(model: Model, replicas: Sequence[Replica], learning_rate: Rate, optimizer: Optional[Optimizer] = None, *, mirrored: bool = False) -> Operation:
-    """Synchronous training: the mean of the replicas' gradients is applied once. mirrored: replica k's loss depends on the variables of model.begin_replica(k, device);
-    the mean goes to all by a collective, and each applies it to its own."""
+def minimize_replicas(
+    model: Model,
+    replicas: Sequence[Replica],
+    learning_rate: Rate,
+    optimizer: Optional[Optimizer] = None,
+    *,
+    mirrored: bool = False,
+) -> Operation:
+    """Synchronous training: the mean of the replicas' gradients is applied once. mirrored: replica k's loss depends on
+    the variables of model.begin_replica(k, device); the mean goes to all by a collective, and each applies it to its
+    own."""
     settings = _settings(optimizer)
-    return model._minimize_replicas([tuple(replica) for replica in replicas], _rate(model, learning_rate), settings, mirrored)
+    return model._minimize_replicas(
+        [tuple(replica) for replica in replicas], _rate(model, learning_rate), settings, mirrored
+    )
 
 
 def dense_gradients(model: Model, loss: Output) -> List[Optional[Output]]:
-    """The gradients of the loss with respect to the trainable variables, in their order; None where it does not depend on one."""
+    """The gradients of the loss with respect to the trainable variables, in their order; None where it does not depend
+    on one."""
     return model._dense_gradients(loss)
 
 
-def apply_gradients(model: Model, gradients: Sequence[Optional[Output]], learning_rate: Rate, optimizer: Optional[Optimizer] = None) -> Operation:
+def apply_gradients(
+    model: Model, gradients: Sequence[Optional[Output]], learning_rate: Rate, optimizer: Optional[Optimizer] = None
+) -> Operation:
     """What changes the trainable variables by these gradients, in their order."""
     settings = _settings(optimizer)
     return model._apply_gradients(list(gradients), _rate(model, learning_rate), settings)

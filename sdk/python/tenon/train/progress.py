@@ -7,12 +7,16 @@ import time
 
 def _time(seconds):
     seconds = int(seconds)
-    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}" if seconds >= 3600 else f"{seconds // 60}:{seconds % 60:02}"
+    return (
+        f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        if seconds >= 3600
+        else f"{seconds // 60}:{seconds % 60:02}"
+    )
 
 
 class Progress:
-    """For a Trainer's on_step: one line that changes, in terminals and notebooks; elsewhere a line for each tenth of the steps. `file`: instead of standard output; `seconds`:
-    between two changes of the line.
+    """For a Trainer's on_step: one line that changes, in terminals and notebooks; elsewhere a line for each tenth of
+    the steps. `file`: instead of standard output; `seconds`: between two changes of the line.
 
         trainer = tenon.train.Trainer(..., on_step=tenon.train.Progress())
     """

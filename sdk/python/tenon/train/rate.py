@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning rates that change with the step, by TensorFlow's formulas (tf.compat.v1.train); sdk/train's learning_rate.h has them written out.
+"""Learning rates that change with the step, by TensorFlow's formulas (tf.compat.v1.train); sdk/train's learning_rate.h
+has them written out.
 
-    update = tenon.train.minimize(model, loss, tenon.train.warm_up(500, tenon.train.cosine_decay(0.1, 10000)))
+update = tenon.train.minimize(model, loss, tenon.train.warm_up(500, tenon.train.cosine_decay(0.1, 10000)))
 """
 
 from typing import Sequence, Union
@@ -34,7 +35,9 @@ def piecewise_constant(boundaries: Sequence[int], values: Sequence[float]) -> Le
     return _core._piecewise_constant(list(boundaries), list(values))
 
 
-def polynomial_decay(rate: float, decay_steps: int, end: float = 0.0001, power: float = 1.0, *, cycle: bool = False) -> LearningRate:
+def polynomial_decay(
+    rate: float, decay_steps: int, end: float = 0.0001, power: float = 1.0, *, cycle: bool = False
+) -> LearningRate:
     """From rate to end; cycle: again and again, ever longer."""
     return _core._polynomial_decay(rate, decay_steps, end, power, cycle)
 
@@ -44,7 +47,9 @@ def cosine_decay(rate: float, decay_steps: int, alpha: float = 0.0) -> LearningR
     return _core._cosine_decay(rate, decay_steps, alpha)
 
 
-def cosine_restarts(rate: float, first_steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0) -> LearningRate:
+def cosine_restarts(
+    rate: float, first_steps: int, t_mul: float = 2.0, m_mul: float = 1.0, alpha: float = 0.0
+) -> LearningRate:
     """Half cosines, each t_mul times as long as the one before, that begin m_mul times as high."""
     return _core._cosine_restarts(rate, first_steps, t_mul, m_mul, alpha)
 

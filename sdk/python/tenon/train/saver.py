@@ -17,19 +17,38 @@ class Restored(NamedTuple):
 
 
 class Saver(_core.SaverBase):
-    """A model's variables in checkpoints of a folder, that survive a kill at any instruction. Make it after the variables.
+    """A model's variables in checkpoints of a folder, that survive a kill at any instruction. Make it after the
+    variables.
 
-    keep: the last so many; keep_every_hours: besides, one in so many hours; keep_best: besides, so many with the best metric. variables: those to save, a list of
-    names or a dict to their names in checkpoints; none: all.
+    keep: the last so many; keep_every_hours: besides, one in so many hours; keep_best: besides, so many with the best
+    metric. variables: those to save, a list of names or a dict to their names in checkpoints; none: all.
     """
 
-    def __init__(self, model: Model, folder, *, keep: int = 5, keep_every_hours: float = 0, keep_best: int = 0, higher_is_better: bool = False,
-                 variables=(), step_variable: str = "global_step"):
+    def __init__(
+        self,
+        model: Model,
+        folder,
+        *,
+        keep: int = 5,
+        keep_every_hours: float = 0,
+        keep_best: int = 0,
+        higher_is_better: bool = False,
+        variables=(),
+        step_variable: str = "global_step"
+    ):
         names = variables if isinstance(variables, dict) else {name: "" for name in variables}
-        super().__init__(model, os.fspath(folder), {
-            "keep": keep, "keep_every_hours": keep_every_hours, "keep_best": keep_best, "higher_is_better": higher_is_better,
-            "variables": names, "step_variable": step_variable,
-        })
+        super().__init__(
+            model,
+            os.fspath(folder),
+            {
+                "keep": keep,
+                "keep_every_hours": keep_every_hours,
+                "keep_best": keep_best,
+                "higher_is_better": higher_is_better,
+                "variables": names,
+                "step_variable": step_variable,
+            },
+        )
 
     def save(self, session: Session, step: int, metric: Optional[float] = None) -> str:
         """Writes the checkpoint of a step; gives its prefix."""

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of somebody who has a wheel and no other Tenon: prints the version of the library that it runs with, and how many devices it finds.
+// A program of somebody who has a wheel and no other Tenon: prints the version of the library that it runs with, and
+// how many devices it finds.
 #include <cstdio>
 
 #include "tenon/model.h"
