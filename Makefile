@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-slow check test-gpu-emulated test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
+.PHONY: run test benchmarks test-slow check test-gpu-emulated test-outside test-gpu bench-gpu gpu-kit build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden crossings help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -36,6 +36,9 @@ RUN_TESTS = ctest --test-dir $(BUILD) --output-on-failure -j2 --output-junit tes
 
 test: build ## Build without GPUs, then run every test but those of GPUs and of `make test-slow` (GPU=1: those of GPUs too); the slowest are told at the end.
 	@$(call RUN_TESTS,-LE slow)
+
+benchmarks: configure ## Build the benchmarks into build/release/bin (tests/perf), which the other commands do not.
+	cmake --build $(BUILD) -j $(JOBS) --target benchmarks
 
 test-slow: build ## The tests of which `make test` runs a sample, whole.
 	@$(call RUN_TESTS,-L slow)

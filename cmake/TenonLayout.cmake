@@ -15,8 +15,8 @@ set(TENON_INCLUDE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/include")
 # A folder that is moved as a whole still runs.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
-# tenon_rpath_as_installed(target...): what is installed lies in the build folder as in a prefix, and looks for libraries as there. CMake would fill a shorter path with
-# empty ones, which are the current folder.
+# tenon_rpath_as_installed(target...): what is installed lies in the build folder as in a prefix, and looks for
+# libraries as there. CMake would fill a shorter path with empty ones, which are the current folder.
 function(tenon_rpath_as_installed)
   set_target_properties(${ARGN} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
 endfunction()

@@ -2,16 +2,18 @@
 # tenon_add_test(name SOURCES ... LIBS ... [LABELS ...] [SHARDS N] [WHOLE])
 #
 # SHARDS: as many ctest entries, name_1 and so on, which run side by side and have a share of the program's tests each.
-# WHOLE: one more, name_whole, of which the others run a sample (tests/fakes/whole.h). It has the label "slow", which `make test` leaves out and `make test-slow` runs.
+# WHOLE: one more, name_whole, of which the others run a sample (tests/fakes/whole.h). It has the label "slow", which
+# `make test` leaves out and `make test-slow` runs.
 #
-# The label "outside" is for tests of what reads what strangers give (files, graphs, messages): the target `outside_programs` builds
-# them, and `make test-outside` runs them under sanitizers.
+# The label "outside" is for tests of what reads what strangers give (files, graphs, messages): the target
+# `outside_programs` builds them, and `make test-outside` runs them under sanitizers.
 #
 # One GoogleTest executable in <build>/tests/bin and one ctest entry of the same name. A test sees
 # TENON_TEST_SOURCE_DIR and TENON_TEST_BUILD_DIR (the build folder laid out as a prefix).
 #
-# tenon_tests_on_gpus(test...): some of these tests' cases run on an emulated GPU (tests/device/gpu.h). With TENON_GPU they belong to the lane of
-# GPUs too, by the label "gpu", and no case may be left out for want of one; without it, those cases are skipped and say so.
+# tenon_tests_on_gpus(test...): some of these tests' cases run on an emulated GPU (tests/device/gpu.h). With TENON_GPU
+# they belong to the lane of GPUs too, by the label "gpu", and no case may be left out for want of one; without it,
+# those cases are skipped and say so.
 #
 # Tests in Python run with ${TENON_PYTHON}: Debian's own where there is one, because python3-numpy
 # of packages-all.txt belongs to it and not to another python3 that may come first in PATH.
@@ -57,7 +59,8 @@ function(tenon_add_test name)
   if(arg_SHARDS)
     foreach(shard RANGE 1 ${arg_SHARDS})
       math(EXPR index "${shard} - 1")
-      set_tests_properties(${name}_${shard} PROPERTIES ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+      set_tests_properties(${name}_${shard} PROPERTIES ENVIRONMENT
+          "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
     endforeach()
   endif()
   if(arg_WHOLE)
@@ -80,4 +83,11 @@ function(tenon_tests_on_gpus)
       add_dependencies(${test} tenon_gpu_emulated)
     endif()
   endforeach()
+endfunction()
+
+# Programs that measure, with the plugins that they alone load: in build/bin, and built by the target `benchmarks`, not
+# with all.
+function(tenon_benchmarks)
+  set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+  set_property(GLOBAL APPEND PROPERTY TENON_BENCHMARKS ${ARGN})
 endfunction()

@@ -356,12 +356,14 @@ class Pass {
                                         : node.op == "Pad" || (node.op == "MaxPool" && IsOfFormat(id));
   }
   bool RunsOnBytes(int64_t id) {
+    const auto [known, is_new] = runs_on_bytes_.try_emplace(id, false);
+    if (!is_new) return known->second;
     std::vector<uint32_t> types;
     p_.With(id, [&](NodeContext& c) {
       for (int i = 0; i < c.input_count(); ++i)
         types.push_back(At(id).IsElement(static_cast<size_t>(i)) ? uint32_t{TENON_DT_UINT8} : c.input_type(i));
     });
-    return p_.RunsLike(id, At(id).device, types).has_value();
+    return known->second = p_.RunsLike(id, At(id).device, types).has_value();
   }
   Output PassedBy(int64_t id) const { return graph_.at(id).inputs[ShownInput(graph_.at(id))]; }
   // Somebody reads it as bytes.
@@ -483,6 +485,7 @@ class Pass {
   std::vector<int> weight_depth_;  // kNoWeight: it may change from step to step
   std::vector<bool> is_candidate_;
   std::unordered_map<int64_t, Output> batch_of_;
+  std::unordered_map<int64_t, bool> runs_on_bytes_;
   std::set<int64_t> taken_;
   std::set<std::string> wanted_;  // edges that somebody reads as bytes
   std::vector<Chain> chains_;

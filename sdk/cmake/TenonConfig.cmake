@@ -72,7 +72,8 @@ macro(tenon_import_library name kind library on links)
     set(Tenon_${name}_FOUND TRUE)
     if(NOT TARGET Tenon::${name})
       add_library(Tenon::${name} ${kind} IMPORTED)
-      set_target_properties(Tenon::${name} PROPERTIES IMPORTED_LOCATION "${library}" INTERFACE_LINK_LIBRARIES "${links}")
+      set_target_properties(Tenon::${name} PROPERTIES IMPORTED_LOCATION "${library}" INTERFACE_LINK_LIBRARIES
+          "${links}")
     endif()
   endif()
 endmacro()
@@ -80,7 +81,8 @@ tenon_import_library(model_c SHARED "${Tenon_model_c_library}" app Tenon::tenon)
 if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_data.a")
   find_package(ZLIB QUIET)  # needed by who reads or writes .npz
 endif()
-tenon_import_library(data STATIC "${Tenon_PREFIX}/lib/libtenon_data.a" app "Tenon::host;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
+tenon_import_library(data STATIC "${Tenon_PREFIX}/lib/libtenon_data.a" app
+    "Tenon::host;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
 tenon_import_library(model STATIC "${Tenon_PREFIX}/lib/libtenon_model.a" data Tenon::data)
 tenon_import_library(train STATIC "${Tenon_PREFIX}/lib/libtenon_train.a" model "Tenon::model;Tenon::data")
 
@@ -91,6 +93,7 @@ endif()
 foreach(component IN LISTS Tenon_FIND_COMPONENTS)
   if(Tenon_FIND_REQUIRED_${component} AND NOT Tenon_${component}_FOUND)
     set(Tenon_FOUND FALSE)
-    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, testing, app, model_c, data, train, model).")
+    set(Tenon_NOT_FOUND_MESSAGE
+        "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, testing, app, model_c, data, train, model).")
   endif()
 endforeach()

@@ -69,7 +69,8 @@ function(tenon_add_plugin name)
     set_target_properties(${target} PROPERTIES TENON_INSTALLED TRUE)
     set(folder "${TENON_PLUGIN_INSTALL_DIRECTORY}")
     if(NOT folder)
-      set(folder "lib/tenon/plugins")  # where libtenon of that prefix looks, whatever the system calls its library folder
+      # where libtenon of that prefix looks, whatever the system calls its library folder
+      set(folder "lib/tenon/plugins")
     endif()
     install(TARGETS ${target} LIBRARY DESTINATION "${folder}")
   endif()

@@ -7,7 +7,7 @@
 #include "tests/cluster/scrape.h"
 #include "tests/engine/engine.h"
 
-namespace tenon::engine {
+namespace tenon::engine::asked_values_test {
 namespace {
 
 constexpr int kWeights = 40;
@@ -217,4 +217,4 @@ TEST(AskedValuesOption, IsForClusters) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::asked_values_test

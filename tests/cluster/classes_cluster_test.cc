@@ -10,7 +10,7 @@
 #include "tests/fakes/counting_transport.h"
 #include "tests/fakes/plugin_capability.h"
 
-namespace tenon::engine {
+namespace tenon::engine::classes_cluster_test {
 namespace {
 
 constexpr int64_t kWidth = 16, kBatch = 4;
@@ -82,4 +82,4 @@ TEST(ClassesCluster, SendsNeitherWeightsNorLogits) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::classes_cluster_test

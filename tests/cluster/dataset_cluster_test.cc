@@ -9,7 +9,7 @@
 #include "tests/fakes/plugin_capability.h"
 #include "tests/fakes/temporary_folder.h"
 
-namespace tenon::engine {
+namespace tenon::engine::dataset_cluster_test {
 namespace {
 
 constexpr int kRecords = 40;
@@ -171,4 +171,4 @@ TEST_F(DatasetCluster, ADatasetDoesNotTravelToAnotherTask) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::dataset_cluster_test

@@ -7,7 +7,7 @@
 #include "tests/fakes/counting_transport.h"
 #include "tests/fakes/plugin_capability.h"
 
-namespace tenon::engine {
+namespace tenon::engine::embedding_cluster_test {
 namespace {
 
 constexpr int64_t kWidth = 64;
@@ -66,4 +66,4 @@ TEST(EmbeddingCluster, SendsTheRowsOfAStepAndNotTheTable) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::embedding_cluster_test

@@ -3,7 +3,7 @@
 // C3, C10.
 #include "tests/cluster/local_cluster.h"
 
-namespace tenon::engine {
+namespace tenon::engine::feeds_cluster_test {
 namespace {
 
 struct Setting {
@@ -188,4 +188,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, Feeds,
                          NameOf);
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::feeds_cluster_test

@@ -3,7 +3,7 @@
 // task's state. Covers Q1.
 #include "tests/cluster/local_cluster.h"
 
-namespace tenon::engine {
+namespace tenon::engine::function_cluster_test {
 namespace {
 
 constexpr const char* kWorker = "/job:worker/task:0";
@@ -171,4 +171,4 @@ TEST_F(FunctionCluster, ThatWaitsEndsWithItsStep) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::function_cluster_test

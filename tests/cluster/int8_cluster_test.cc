@@ -5,7 +5,7 @@
 
 #include "tests/cluster/local_cluster.h"
 
-namespace tenon::engine {
+namespace tenon::engine::int8_cluster_test {
 namespace {
 
 std::vector<float> Numbers(size_t count, uint32_t seed) {
@@ -59,4 +59,4 @@ TEST(Int8OnACluster, ComputesWhatOneProcessDoes) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::int8_cluster_test

@@ -6,7 +6,7 @@
 #include "tests/cluster/local_cluster.h"
 #include "tests/cluster/processes.h"
 
-namespace tenon::engine {
+namespace tenon::engine::list_cluster_test {
 namespace {
 
 using Types = std::vector<DType>;
@@ -391,4 +391,4 @@ TEST(ListsOfDevices, CrossFromOnesMemoryIntoAnothers) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::list_cluster_test

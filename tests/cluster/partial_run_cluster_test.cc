@@ -7,7 +7,7 @@
 #include "tests/cluster/local_cluster.h"
 #include "tests/cluster/scrape.h"
 
-namespace tenon::engine {
+namespace tenon::engine::partial_run_cluster_test {
 namespace {
 
 const std::string kNear = "/job:worker/task:0", kFar = "/job:worker/task:1";
@@ -347,4 +347,4 @@ TEST_P(PartialRunCluster, ThatNobodyFinishesAreBounded) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::partial_run_cluster_test

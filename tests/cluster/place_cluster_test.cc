@@ -3,7 +3,7 @@
 // device is the cluster's, and state has one home. Covers D7, G9, H1.
 #include "tests/cluster/local_cluster.h"
 
-namespace tenon::engine {
+namespace tenon::engine::place_cluster_test {
 namespace {
 
 // "/job:worker/replica:0/task:1/device:CPU:0" for a node, as its placement file says.
@@ -254,4 +254,4 @@ TEST(PlaceOnACluster, AVariableWithoutADeviceIsTheSameForEveryClient) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::place_cluster_test

@@ -10,7 +10,7 @@
 
 #include "tests/cluster/local_cluster.h"
 
-namespace tenon::engine {
+namespace tenon::engine::queue_cluster_test {
 namespace {
 
 constexpr const char* kServer = "/job:ps/task:0";
@@ -221,4 +221,4 @@ TEST(QueueCluster, WhoWaitsIsToldWhenTheTaskIsLost) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::queue_cluster_test

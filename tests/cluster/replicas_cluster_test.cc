@@ -13,7 +13,7 @@
 #include "tenon/train/embedding.h"
 #include "tests/cluster/local_cluster.h"
 
-namespace tenon::engine {
+namespace tenon::engine::replicas_cluster_test {
 namespace {
 
 using train::ReplicaChief;
@@ -372,4 +372,4 @@ TEST(Replicas, ADescriptionThatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::replicas_cluster_test

@@ -13,7 +13,7 @@
 #include "tenon/train/sharded_softmax.h"
 #include "tests/cluster/local_cluster.h"
 
-namespace tenon::engine {
+namespace tenon::engine::sharded_checkpoint_test {
 namespace {
 
 using train::ClassShards, train::Embedding, train::Initializer, train::Model, train::OptimizerOptions, train::Partition,
@@ -223,4 +223,4 @@ TEST_F(ShardedCheckpoint, RowsByTurnsAreRestoredIntoAsManyShardsAlone) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::sharded_checkpoint_test

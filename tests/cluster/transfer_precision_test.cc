@@ -8,7 +8,7 @@
 #include "tests/fakes/counting_transport.h"
 #include "tests/fakes/plugin_capability.h"
 
-namespace tenon::engine {
+namespace tenon::engine::transfer_precision_test {
 namespace {
 
 constexpr int64_t kCount = 4096;
@@ -105,4 +105,4 @@ TEST(TransferPrecision, HalvesWhatFloatsTakeBetweenTasks) {
 }
 
 }  // namespace
-}  // namespace tenon::engine
+}  // namespace tenon::engine::transfer_precision_test

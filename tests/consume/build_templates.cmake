@@ -84,8 +84,8 @@ if(package)
   endif()
 endif()
 
-# With the headers of a later minor version, whose structs are longer: the tests run these on the host of today, and here the plugin of today
-# runs on a host of then.
+# With the headers of a later minor version, whose structs are longer: the tests run these on the host of today, and
+# here the plugin of today runs on a host of then.
 file(REMOVE_RECURSE "${FOLDER}/prefix_longer" "${FOLDER}/longer")
 file(COPY "${FOLDER}/prefix/" DESTINATION "${FOLDER}/prefix_longer")
 run("${PYTHON}" "${SOURCE}/tests/consume/longer_headers.py" "${FOLDER}/prefix_longer/include")
@@ -123,10 +123,12 @@ endforeach()
 # A C compiler and the prefix are enough, for each template and example that is in C.
 set(templates "${FOLDER}/prefix/share/tenon/templates")
 foreach(source op_plugin/cube.c null_device/null_device.c kernel_plugin/neg_on_async.c)
-  run("${CC}" -std=c11 -Wall -Wextra -Werror -shared -fPIC "-I${FOLDER}/prefix/include" "-I${templates}/async_device" "${templates}/${source}"
+  run("${CC}" -std=c11 -Wall -Wextra -Werror -shared -fPIC "-I${FOLDER}/prefix/include" "-I${templates}/async_device"
+      "${templates}/${source}"
       -o "${FOLDER}/by_hand.so")
 endforeach()
-run("${CC}" -std=c11 "-I${FOLDER}/prefix/include" "${FOLDER}/prefix/share/tenon/examples/c_train/main.c" "-L${FOLDER}/prefix/lib" -ltenon -lm
+run("${CC}" -std=c11 "-I${FOLDER}/prefix/include" "${FOLDER}/prefix/share/tenon/examples/c_train/main.c"
+    "-L${FOLDER}/prefix/lib" -ltenon -lm
     "-Wl,-rpath,${FOLDER}/prefix/lib" -o "${FOLDER}/c_train")
 run("${FOLDER}/c_train")
 run("${READELF}" -W -d "${FOLDER}/c_train")

@@ -75,9 +75,11 @@ build("${SOURCE}/sdk/examples/cpp_hello" "${FOLDER}/cpp_hello")
 expect("${FOLDER}/cpp_hello/cpp_hello" "^4 6 0 0")
 build("${SOURCE}/sdk/examples/paper_figures" "${FOLDER}/paper_figures")
 # What NumPy gives in doubles for the same weights, data and steps; the programs calculate in floats.
-expect_numbers("${FOLDER}/paper_figures/white_paper_figure1" 2 "0 357.5753" "1 320.7896" "2 302.8983" "3 341.6722" "4 333.0664" "5 307.7981" "6 341.3680"
+expect_numbers("${FOLDER}/paper_figures/white_paper_figure1" 2 "0 357.5753" "1 320.7896" "2 302.8983" "3 341.6722"
+    "4 333.0664" "5 307.7981" "6 341.3680"
                "7 345.2304" "8 306.9875" "9 262.7225")
-expect_numbers("${FOLDER}/paper_figures/osdi_figure1" 1 "step   0  loss 2.3250" "step  50  loss 2.0584" "step 100  loss 1.5952" "step 150  loss 0.8626"
+expect_numbers("${FOLDER}/paper_figures/osdi_figure1" 1 "step   0  loss 2.3250" "step  50  loss 2.0584"
+    "step 100  loss 1.5952" "step 150  loss 0.8626"
                "step 200  loss 0.3687" "step 250  loss 0.1921" "step 299  loss 0.1141")
 build("${SOURCE}/sdk/examples/deep_lstm" "${FOLDER}/deep_lstm")
 expect("${FOLDER}/deep_lstm/deep_lstm;--steps;1" "steps at once  ")
@@ -95,7 +97,8 @@ endif()
 # Without CMake: pkg-config says what a compiler needs, C++20 among it.
 find_program(pkg_config pkg-config)
 if(pkg_config)
-  run("${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${PREFIX}/lib/pkgconfig" "${pkg_config}" --cflags --libs tenon-train tenon-model)
+  run("${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${PREFIX}/lib/pkgconfig" "${pkg_config}" --cflags --libs tenon-train
+      tenon-model)
   separate_arguments(flags UNIX_COMMAND "${output}")
   file(MAKE_DIRECTORY "${FOLDER}/by_pkg_config")
   run("${CXX}" "${SOURCE}/tests/consume_examples/cube_program/main.cc" "-I${FOLDER}" ${flags} "-Wl,-rpath,${PREFIX}/lib"
