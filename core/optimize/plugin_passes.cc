@@ -245,16 +245,43 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
   return pass;
 }
 
+namespace {
+
+Result<std::set<std::string_view>> LeftOut(const std::vector<PluginPass>& passes, const PassQuestion& question) {
+  std::set<std::string_view> left_out;
+  for (std::string_view rest = question.left_out; !rest.empty();) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view name = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    left_out.insert(name);
+    const auto is_named = [name](const PluginPass& pass) { return pass.name == name; };
+    if (!question.knows_all || std::any_of(passes.begin(), passes.end(), is_named)) continue;
+    std::set<std::string_view> names;
+    std::string known;
+    for (const PluginPass& pass : passes)
+      if (names.insert(pass.name).second) known += StrCat(known.empty() ? "" : ", ", pass.name);
+    return NotFound(StrCat("the session option 'no_pass' names '", name,
+                           "', and no package that is loaded has such a pass; there are: ",
+                           known.empty() ? "none" : known));
+  }
+  return left_out;
+}
+
+}  // namespace
+
 Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, Graph* graph,
                              Request* request, NodeNotes* notes) {
-  const auto is_for_it = [&](const PluginPass& pass) { return pass.precision == question.precision; };
+  TENON_ASSIGN_OR_RETURN(const std::set<std::string_view> left_out, LeftOut(passes, question));
+  const auto runs = [&](const PluginPass& pass) { return !left_out.contains(pass.name); };
+  const auto is_for_it = [&](const PluginPass& pass) { return pass.precision == question.precision && runs(pass); };
   if (question.precision >= TENON_PRECISION_INT8 && std::none_of(passes.begin(), passes.end(), is_for_it))
     return Unimplemented(StrCat("the session option 'precision' is ", question.precision,
-                                ", and no plugin that is loaded has a pass over steps for it; for int8 (",
-                                TENON_PRECISION_INT8, ") it is tenon.ops.quantized"));
+                                ", and no plugin that is loaded has a pass over steps for it",
+                                left_out.empty() ? "" : " that 'no_pass' leaves", "; for int8 (", TENON_PRECISION_INT8,
+                                ") it is tenon.ops.quantized"));
   bool changed = false;
   for (const PluginPass& pass : passes) {
-    if (pass.precision != 0 && !is_for_it(pass)) continue;
+    if (!runs(pass) || (pass.precision != 0 && !is_for_it(pass))) continue;
     TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(pass, question, graph, request, notes).Run());
     changed = changed || by_this;
   }

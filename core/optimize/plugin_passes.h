@@ -42,6 +42,8 @@ struct PassQuestion {
   uint32_t precision = 0;        // TENON_PRECISION_*
   bool compiles = false;         // whether compilers are asked for nodes
   std::string_view calibration;  // its text; empty: none
+  std::string_view left_out;     // names of passes that are not run, with commas
+  bool knows_all = true;         // whether a name that no pass has is an error
   // Whether a kernel on the device, a whole name, takes the node.
   std::function<bool(const graph::Node& node, std::string_view device)> has_kernel;
 };
@@ -51,8 +53,8 @@ using NodeNotes = std::map<std::string, std::string, std::less<>>;
 Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<PluginInstance> plugin);
 
 // Runs those of the passes that have a node in the graph, and are for sessions of this precision. True: the graph is
-// another now, and pruned; who gave its nodes devices looks at it again. UNIMPLEMENTED: the precision is one that no
-// kernel honours by itself, and no pass is for it.
+// another now, and pruned; who gave its nodes devices looks at it again. NOT_FOUND: one that is to be left out is none
+// of them. UNIMPLEMENTED: the precision is one that no kernel honours by itself, and no pass is for it.
 Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, graph::Graph* graph,
                              Request* request, NodeNotes* notes);
 

@@ -5,11 +5,15 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/base/table_check.h"
 #include "core/graph/graph.h"
 #include "core/optimize/optimize.h"
 #include "tenon/ext/draft/graph_pass.h"
+#include "tenon/kernel.h"
+#include "tenon/session_options.h"
 #include "tests/fakes/tiny_ops.h"
 
 namespace tenon::optimize::plugin_passes_test {
@@ -46,7 +50,7 @@ class Passes : public testing::Test {
     };
     Request request = asked;
     NodeNotes notes;
-    const auto changed = RunPluginPasses({*pass}, {0, false, {}, has_kernel}, &g_.graph, &request, &notes);
+    const auto changed = RunPluginPasses({*pass}, {0, false, {}, {}, true, has_kernel}, &g_.graph, &request, &notes);
     ASSERT_TRUE(changed.ok()) << changed.status().ToString();
     EXPECT_TRUE(called_);
   }
@@ -166,6 +170,40 @@ TEST_F(Passes, AreToldWhatIsFed) {
     EXPECT_EQ(args.runs(&args, 1000), 0);
     EXPECT_EQ(args.runs(&args, -1), 0);
   });
+}
+
+TEST_F(Passes, AreLeftOutByName) {
+  static constexpr tenon_span kOps[] = {TENON_SPAN("Plus")};
+  static const tenon_graph_pass kTables[] = {
+      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("one"), kOps, 1, &Run, 0, 0, 0},
+      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("two"), kOps, 1, &Run, 0, 0, 0},
+      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("eight"), kOps, 1, &Run, TENON_PRECISION_INT8, 0, 0}};
+  std::vector<PluginPass> passes;
+  for (const tenon_graph_pass& table : kTables) passes.push_back(*AdoptPass(&table, fakes::InstanceNamed("tiny")));
+  int calls = 0;
+  Body() = [&](const tenon_graph_pass_args&) { ++calls; };
+  // How many are called, or why none is.
+  const auto run = [&](std::string_view left_out, uint32_t precision = 0, bool knows_all = true) {
+    calls = 0;
+    Request request{{}, {plus_}, {}};
+    NodeNotes notes;
+    const auto changed =
+        RunPluginPasses(passes, {precision, false, {}, left_out, knows_all, {}}, &g_.graph, &request, &notes);
+    return changed.ok() ? std::to_string(calls) : std::string(changed.status().message());
+  };
+  EXPECT_EQ(run(""), "2");
+  EXPECT_EQ(run("two"), "1");
+  EXPECT_EQ(run("two,one"), "0");
+  EXPECT_EQ(run("one,eight", TENON_PRECISION_STRICT), "1");
+  EXPECT_EQ(run("", TENON_PRECISION_INT8), "3");
+  EXPECT_EQ(run("eight", TENON_PRECISION_INT8),
+            "the session option 'precision' is 4, and no plugin that is loaded has a pass over steps for it that "
+            "'no_pass' leaves; for int8 (4) it is tenon.ops.quantized");
+  EXPECT_EQ(
+      run("one,three"),
+      "the session option 'no_pass' names 'three', and no package that is loaded has such a pass; there are: one, "
+      "two, eight");
+  EXPECT_EQ(run("one,three", 0, false), "1") << "of a worker, which need not have it";
 }
 
 }  // namespace

@@ -475,10 +475,12 @@ Result<exec::PlanOptions> Session::MakeReady(graph::Graph* graph, optimize::Requ
     const auto name = place::DeviceName::Parse(device);
     return name.ok() && name->type.has_value() && !runtime_->kernels().Find(node, *name->type).empty();
   };
-  TENON_ASSIGN_OR_RETURN(const bool changed,
-                         optimize::RunPluginPasses(runtime_->graph_passes(),
-                                                   {precision, PlanOptions().compile, options_.calibration, has_kernel},
-                                                   graph, request, notes.get()));
+  // What a worker has not loaded runs nowhere there.
+  const optimize::PassQuestion question = {precision,        PlanOptions().compile, options_.calibration,
+                                           options_.no_pass, !options_.one_task,    has_kernel};
+  TENON_ASSIGN_OR_RETURN(
+      const bool changed,
+      optimize::RunPluginPasses(runtime_->graph_passes(), question, graph, request, notes.get()));
   if (changed) {
     if (options_.optimize && optimize::PassUnread(graph, *request) != 0) {  // what the passes made needless
       TENON_ASSIGN_OR_RETURN(*graph, optimize::Prune(*graph, request));

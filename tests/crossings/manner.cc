@@ -414,6 +414,7 @@ const std::vector<Manner>& AllManners() {
     add("unoptimized").options.optimize = false;
     add("not compiled").options.compile = false;
     add("not captured").options.capture = false;
+    add("without passes").options.no_pass = "known-axes,recurrent-loops";
     Manner& bare = add("dynamic, unoptimized, not compiled");
     bare.options.executor = TENON_EXECUTOR_DYNAMIC;
     bare.options.optimize = bare.options.compile = false;

@@ -172,6 +172,27 @@ TEST(Bfloat16Policy, AStrangersOpThatFitsIsTakenAsOurs) {
   }
 }
 
+// A pass that is left out changes nothing: neither of this precision, nor what another does to any step.
+TEST(Bfloat16Policy, APassIsLeftOutByItsName) {
+  const Network network;
+  const Outcome exact = RunOnce(network.g, {}, {network.Batch(1)}, {network.logits});
+  SessionOptions without;
+  without.no_pass = "bfloat16,known-axes";
+  const Outcome reduced = RunOnce(network.g, Bfloat16(without), {network.Batch(1)}, {network.logits});
+  EXPECT_EQ(reduced.values, exact.values) << "to the bit";
+  EXPECT_EQ(CountOf(reduced.explanation, "in bfloat16"), 0u);
+  without.no_pass = "bfloat61";
+  const auto session = Session::Create(TheRuntime(), network.g, without);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto callable = session->Prepare({network.x}, {network.logits});
+  ASSERT_FALSE(callable.ok());
+  EXPECT_NE(callable.status().message().find("the session option 'no_pass' names 'bfloat61', and no package that is "
+                                             "loaded has such a pass; there are: "),
+            std::string::npos)
+      << callable.status();
+  EXPECT_NE(callable.status().message().find("known-axes"), std::string::npos) << callable.status();
+}
+
 TEST(Bfloat16Policy, ExecutorsPartsAndThePlainKernelsAgree) {
   const Network network;
   const auto run = [&](const SessionOptions& options) {

@@ -537,6 +537,9 @@ typedef struct tenon_session_options {
   /* On a cluster: how long a task may say nothing before it is taken for lost, which fails the steps that run at it,
    * and later ones that would. 0: three seconds. */
   uint64_t silence_timeout_ns;
+  /* Graph passes that are left out (ext/draft/graph_pass.h), by name, separated by commas. NOT_FOUND where no package
+   * that is loaded has one of that name tells which there are, when a step is planned. Empty: all run. */
+  tenon_span no_pass;
 } tenon_session_options;
 
 TENON_EXPORT TENON_NULLABLE(options)

@@ -61,7 +61,10 @@
   X(device_filters, TEXT, "", ON_CLUSTER, "--device-filters", \
     "The tasks of the cluster that are used, such as /job:ps,/job:worker/task:0 (default: all)", "") \
   X(silence_timeout, TIME, 0, ON_CLUSTER, "--silence-timeout", \
-    "How long a task may say nothing before it is taken for lost (default: 3s)", "")
+    "How long a task may say nothing before it is taken for lost (default: 3s)", "") \
+  X(no_pass, TEXT, "", EVERYWHERE, "--no-pass", \
+    "Graph passes that are left out, by name and with commas, such as known-axes,int8; a wrong name says which there " \
+    "are", "")
 
 #define TENON_DEBUG_OPTIONS(X) \
   X(schedule_seed, NUMBER, 0, EVERYWHERE, "", "", "") \

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small convolutional network to read handwritten digits of 8x8 pixels, and says how many that it never saw it
-reads.
+"""Trains a small convolutional network to read handwritten digits of 8x8 pixels, and says how many new ones it reads.
 
 usage: digits.py [CHECKPOINT_FOLDER]
 """
@@ -46,24 +45,14 @@ def feed(step):
 
 def show(report):
     if report["step"] % 200 == 0:
-        print(
-            f"step {report['step']}  loss {report['loss']:.3f}  accuracy {report['accuracy']:.3f}  {report['examples_per_second']:,.0f} examples/s"
-        )
+        rate = f"{report['examples_per_second']:,.0f} examples/s"
+        print(f"step {report['step']}  loss {report['loss']:.3f}  accuracy {report['accuracy']:.3f}  {rate}")
 
 
-trainer = train.Trainer(
-    model,
-    loss=loss,
-    metrics={"accuracy": accuracy},
-    update=update,
-    feeds=[pixels, wanted],
-    feed=feed,
-    examples=BATCH,
-    steps=STEPS,
-    checkpoint_folder=sys.argv[1] if len(sys.argv) > 1 else "",
-    on_step=show,
-    on_message=print,
-)
+checkpoints = sys.argv[1] if len(sys.argv) > 1 else ""
+trainer = train.Trainer(model, loss=loss, metrics={"accuracy": accuracy}, update=update, feeds=[pixels, wanted],
+                        feed=feed, examples=BATCH, steps=STEPS, checkpoint_folder=checkpoints, on_step=show,
+                        on_message=print)
 session = tenon.Session(graph)
 trainer.run(session)
 share = session.run(accuracy, {pixels: images[:held_out], wanted: labels[:held_out]})

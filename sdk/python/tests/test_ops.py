@@ -149,7 +149,7 @@ def test_plugins_that_cannot_be_loaded(tmp_path):
 def test_runtimes_tell_what_they_have():
     runtime = tenon.default_runtime()
     assert any(device.type == "CPU" for device in runtime.devices()) and runtime.op("MatMul").has_gradient
-    assert runtime.op("MatMul").properties == "product(a, b)"
+    assert runtime.op("MatMul").properties == "product(a, b), fits_half"
     assert {report.outcome for report in runtime.reports()} <= {
         "loaded",
         "not chosen",

@@ -322,6 +322,7 @@ struct SessionOptions {
                                 // all
   // how long a task may say nothing before it is taken for lost; 0: three seconds
   std::chrono::nanoseconds silence_timeout{0};
+  std::string no_pass;  // graph passes that are left out, by name, with commas
   DebugOptions debug;
 };
 
