@@ -6,21 +6,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tenon/testing/property_trial.h"
 #include "tests/fakes/whole.h"
 #include "tests/golden/case_graph.h"
-#include "tests/golden/compare.h"
 #include "tests/golden/replay.h"
 
 namespace tenon::golden::properties_test {
@@ -36,29 +33,6 @@ using host::Shape;
 using host::Tensor;
 
 using Tensors = std::vector<Tensor>;
-using Dims = std::vector<int64_t>;
-
-int64_t Count(const Dims& dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims) count *= dim;
-  return count;
-}
-size_t SizeOf(const Tensor& tensor) {
-  const int64_t count = Count(tensor.shape().dims());
-  return count == 0 ? 0 : tensor.view()->byte_size / static_cast<size_t>(count);
-}
-bool IsPlain(const Tensor& tensor) {
-  return tensor && tensor.dtype() != DType::kString && tensor.dtype() != DType::kVariant &&
-         tensor.dtype() != DType::kResource && tensor.view()->byte_size > 0;
-}
-std::string Bytes(const Tensor& tensor) {
-  return std::string(static_cast<const char*>(tensor.view()->dl.data) + tensor.view()->dl.byte_offset,
-                     tensor.view()->byte_size);
-}
-Tensor WithBytes(const Tensor& like, const std::string& bytes, const Dims& dims) {
-  return *Tensor::FromBytes(like.dtype(), Shape(dims), bytes.data(), bytes.size());
-}
-Tensor WithBytes(const Tensor& like, const std::string& bytes) { return WithBytes(like, bytes, like.shape().dims()); }
 
 // A node of one op, fed with whatever is wanted.
 class Op {
@@ -92,350 +66,85 @@ class Op {
   std::optional<Session> session_;
 };
 
-// What a definition says, with the numbers of inputs for their names.
-struct Said {
-  std::map<std::string, std::vector<std::string>> terms;
-  bool Has(const std::string& term) const { return terms.contains(term); }
-};
-Said Parse(std::string_view text) {
-  Said said;
-  std::string word, names;
-  bool inside = false;
-  const auto end = [&] {
-    std::vector<std::string>& of = said.terms[word];
-    for (size_t at = 0; at < names.size();) {
-      const size_t comma = std::min(names.find(',', at), names.size());
-      of.push_back(names.substr(at, comma - at));
-      at = comma + 1;
-    }
-    word.clear();
-    names.clear();
-  };
-  for (const char letter : text) {
-    if (letter == ' ') continue;
-    if (letter == '(' || letter == ')') inside = letter == '(';
-    else if (inside) names += letter;
-    else if (letter != ',') word += letter;
-    else if (!word.empty()) end();
-  }
-  if (!word.empty()) end();
-  return said;
+// ---- Values, as the trial has them ----
+
+bool IsPlain(const Tensor& tensor) {
+  return tensor && tensor.dtype() != DType::kString && tensor.dtype() != DType::kVariant &&
+         tensor.dtype() != DType::kResource;
+}
+testing::Tensor ToTrial(const Tensor& tensor) {
+  if (!IsPlain(tensor)) return testing::Tensor(TENON_DT_STRING, {0});
+  const tenon_tensor_view& view = *tensor.view();
+  return {static_cast<uint32_t>(tensor.dtype()), tensor.shape().dims(),
+          testing::Bytes::From(static_cast<const char*>(view.dl.data) + view.dl.byte_offset, view.byte_size)};
+}
+Tensor FromTrial(const testing::Tensor& tensor) {
+  return *Tensor::FromBytes(static_cast<DType>(tensor.dtype), Shape(tensor.dims), tensor.bytes.data(),
+                            tensor.bytes.size());
 }
 
-// One case of an op: its node, what it gave, and the tries.
-class Trial {
- public:
-  Trial(const Runtime& runtime, const tenon_op_info& info, const Json& one, uint64_t seed)
-      : op_(runtime, one), said_(Parse(host::Text(info.properties))), one_(one), random_(seed) {
-    if (!op_.ok()) return;
-    Arguments(info);
-    outputs_ = op_.Run(op_.inputs());
-  }
-  bool ok() const { return outputs_.has_value() && !outputs_->empty(); }
+testing::PropertyTrial::Run RunOf(std::shared_ptr<const Op> op) {
+  return [op](const std::vector<testing::Tensor>& in) -> std::optional<std::vector<testing::Tensor>> {
+    Tensors inputs = op->inputs();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (IsPlain(inputs[i])) inputs[i] = FromTrial(in[i]);
+    const auto outputs = op->Run(inputs);
+    if (!outputs) return std::nullopt;
+    std::vector<testing::Tensor> out;
+    for (const Tensor& output : *outputs) out.push_back(ToTrial(output));
+    return out;
+  };
+}
 
-  // Empty, or what is not as the op says. tried: each property that was put to the test.
-  std::string Try(std::set<std::string>* tried) {
-    struct Test {
-      const char* term;
-      std::string (Trial::*test)();
-    };
-    const Test tests[] = {{"elementwise", &Trial::ElementWise}, {"moves", &Trial::Moves},
-                          {"view", &Trial::Views},              {"product", &Trial::Product},
-                          {"reduces", &Trial::Reduces},         {"normalizes", &Trial::Normalizes},
-                          {"rows", &Trial::Rows},               {"exact", &Trial::Exact},
-                          {"keeps_nan", &Trial::KeepsNan},      {"keeps_zero_sign", &Trial::KeepsZeroSign}};
-    for (const Test& test : tests) {
-      if (!said_.Has(test.term)) continue;
-      skipped_ = false;
-      const std::string wrong = (this->*test.test)();
-      if (!wrong.empty()) return std::string("'") + test.term + "': " + wrong;
-      if (!skipped_) tried->insert(test.term);
-    }
-    return "";
+// The case in bfloat16: of a normalisation the inputs that it is of, and of others all floats. Its values are fed.
+Json InHalf(Json one, const std::vector<size_t>& elements) {
+  for (size_t i = 0; i < one["in"].size(); ++i) {
+    Json& input = one["in"][i];
+    const bool is_element = elements.empty() || std::ranges::find(elements, i) != elements.end();
+    if (!input.is_array() || input[0] != "float" || !is_element) continue;
+    input[0] = "bfloat16";
+    if (input[2] != "") input[2] = "AAA=";  // one 0 for all
   }
+  for (auto& [name, attr] : one["attrs"].items())
+    if (attr.contains("type") && attr["type"] == "float" && (elements.empty() || name == "T"))
+      attr["type"] = "bfloat16";
+  one.erase("dy");
+  one.erase("dx");
+  return one;
+}
 
- private:
-  // Inputs by the names of the op's arguments, as many as the case's attributes say.
-  void Arguments(const tenon_op_info& info) {
-    size_t at = 0;
-    const std::string_view text = host::Text(info.inputs);
-    for (size_t from = 0; from < text.size();) {
-      const size_t comma = std::min(text.find(',', from), text.size());
-      const std::string_view argument = text.substr(from, comma - from);
-      const size_t colon = argument.find(':');
-      std::string name(argument.substr(0, colon));
-      name.erase(0, name.find_first_not_of(' '));
-      size_t count = 1;
-      if (const size_t star = argument.find('*'); star != argument.npos) {
-        std::string number(argument.substr(colon + 1, star - colon - 1));
-        std::erase(number, ' ');
-        count = one_["attrs"].contains(number) ? one_["attrs"][number]["int"].get<size_t>() : op_.inputs().size();
-      }
-      for (size_t i = 0; i < count && at < op_.inputs().size(); ++i) arguments_[name].push_back(at++);
-      from = comma + 1;
-    }
+// One case of an op, put to the test; empty, or what is not as the op says.
+std::string Try(const Runtime& runtime, const tenon_op_info& info, const Json& one, uint64_t seed,
+                std::set<std::string>* tried) {
+  const auto op = std::make_shared<const Op>(runtime, one);
+  if (!op->ok()) return "";
+  std::vector<testing::Tensor> inputs;
+  std::set<size_t> fixed;
+  for (size_t i = 0; i < op->inputs().size(); ++i) {
+    inputs.push_back(ToTrial(op->inputs()[i]));
+    if (!op->IsFed(i)) fixed.insert(i);
   }
-  std::vector<size_t> InputsOf(const std::string& term) const {
-    const std::vector<std::string>& names = said_.terms.at(term);
-    std::vector<size_t> inputs;
-    for (size_t i = 0; i < op_.inputs().size() && names.empty(); ++i) inputs.push_back(i);
-    for (const std::string& name : names)
-      if (const auto found = arguments_.find(name); found != arguments_.end())
-        inputs.insert(inputs.end(), found->second.begin(), found->second.end());
-    return inputs;
+  const std::string properties(host::Text(info.properties)), arguments(host::Text(info.inputs));
+  const auto terms = testing::PropertyTerms(properties);
+  std::shared_ptr<const Op> half;
+  if (terms.contains("fits_half")) {
+    std::vector<size_t> elements;
+    if (const auto found = terms.find("normalizes"); found != terms.end())
+      for (size_t i = 0; i < found->second.size(); ++i) elements.push_back(i);  // which stand first
+    half = std::make_shared<const Op>(runtime, InHalf(one, elements));
+    if (!half->ok()) half = nullptr;
   }
-  std::vector<size_t> Changeable(const std::string& term) {
-    std::vector<size_t> inputs = InputsOf(term);
-    std::erase_if(inputs, [this](size_t i) { return !IsPlain(op_.inputs()[i]) || !op_.IsFed(i); });
-    if (inputs.empty()) skipped_ = true;
-    return inputs;
-  }
-  std::string Skip() {
-    skipped_ = true;
-    return "";
-  }
-
-  // The place of an output's element in an input that broadcasts to it.
-  static int64_t PlaceIn(const Dims& input, const Dims& output, int64_t place) {
-    int64_t at = 0, step = 1;
-    for (size_t d = 0; d < output.size(); ++d) {
-      const int64_t size = output[output.size() - 1 - d], index = place % size;
-      place /= size;
-      if (d >= input.size()) continue;
-      const int64_t own = input[input.size() - 1 - d];
-      at += (own == 1 ? 0 : index) * step;
-      step *= own;
-    }
-    return at;
-  }
-  // The input with others of its elements, but for those places: some twice, some not at all, so that sums change too.
-  Tensor Turned(const Tensor& input, const std::set<int64_t>& keep) {
-    const size_t size = SizeOf(input);
-    std::string bytes = Bytes(input);
-    std::vector<int64_t> places;
-    for (int64_t i = 0; i < Count(input.shape().dims()); ++i)
-      if (!keep.contains(i)) places.push_back(i);
-    const std::string old = bytes;
-    for (const int64_t place : places)
-      std::memcpy(bytes.data() + static_cast<size_t>(place) * size,
-                  old.data() + static_cast<size_t>(AnyOf(Count(input.shape().dims()))) * size, size);
-    return WithBytes(input, bytes);
-  }
-  int64_t AnyOf(int64_t count) { return std::uniform_int_distribution<int64_t>(0, count - 1)(random_); }
-
-  std::string ElementWise() {
-    const std::vector<size_t> inputs = Changeable("elementwise");
-    const Tensor& first = (*outputs_)[0];
-    if (skipped_ || !IsPlain(first)) return Skip();
-    const Dims dims = first.shape().dims();
-    for (const size_t i : inputs) {
-      const Dims own = op_.inputs()[i].shape().dims();
-      if (!said_.Has("broadcasts") && own != dims) return "input " + std::to_string(i) + " has another shape";
-      if (own.size() > dims.size()) return "the output has fewer dims than input " + std::to_string(i);
-    }
-    bool ran = false;
-    for (int round = 0; round < 3; ++round) {
-      const int64_t place = AnyOf(Count(dims));
-      Tensors changed = op_.inputs();
-      for (const size_t i : inputs)
-        changed[i] = Turned(changed[i], {PlaceIn(changed[i].shape().dims(), dims, place)});
-      const auto outputs = op_.Run(changed);
-      if (!outputs) continue;  // other elements may be refused together
-      ran = true;
-      for (size_t k = 0; k < outputs->size(); ++k) {
-        if ((*outputs)[k].shape().dims() != dims) return "output " + std::to_string(k) + " has another shape";
-        if (const std::string wrong = SameAt((*outputs_)[k], (*outputs)[k], place); !wrong.empty()) return wrong;
-      }
-    }
-    return ran ? "" : Skip();
-  }
-  static std::string SameAt(const Tensor& want, const Tensor& got, int64_t place) {
-    const size_t size = SizeOf(want);
-    const auto at = [&](const Tensor& tensor) {
-      return WithBytes(tensor, Bytes(tensor).substr(static_cast<size_t>(place) * size, size), {});
-    };
-    // As many units as a kernel's vectors and its rest may differ by.
-    const std::string difference = Compare(at(want), at(got), {.units = 8});
-    return difference.empty() ? "" : "at element " + std::to_string(place) + ": " + difference;
-  }
-
-  std::string Moves() {
-    const std::vector<size_t> inputs = Changeable("moves");
-    if (skipped_) return "";
-    Tensors changed = op_.inputs();
-    for (const size_t i : inputs) {
-      std::string bytes = Bytes(changed[i]);
-      for (size_t at = 0; at < bytes.size(); at += SizeOf(changed[i])) bytes[at] ^= 1;
-      changed[i] = WithBytes(changed[i], bytes);
-    }
-    const auto outputs = op_.Run(changed);
-    if (!outputs) return "it fails where each element is another";
-    for (size_t k = 0; k < outputs->size(); ++k) {
-      const Tensor &before = (*outputs_)[k], &after = (*outputs)[k];
-      if (!IsPlain(before)) continue;
-      if (before.shape() != after.shape()) return "the shape depends on elements";
-      const std::string old = Bytes(before), now = Bytes(after);
-      for (size_t at = 0; at < old.size(); at += SizeOf(before)) {
-        std::string moved = old.substr(at, SizeOf(before));
-        const std::string is = now.substr(at, SizeOf(before));
-        if (is == moved) continue;  // a constant
-        moved[0] ^= 1;
-        if (is != moved) return "byte " + std::to_string(at) + " of output " + std::to_string(k) + " is of no element";
-      }
-    }
-    return "";
-  }
-
-  std::string Views() {
-    const size_t input = InputsOf("view")[0];
-    if (!IsPlain(op_.inputs()[input]) || !IsPlain((*outputs_)[0])) return Skip();
-    return Bytes(op_.inputs()[input]) == Bytes((*outputs_)[0]) ? "" : "the output has other elements";
-  }
-
-  // Twice an operand is twice the product, to the bit.
-  std::string Product() {
-    const std::vector<size_t> inputs = Changeable("product");
-    if (skipped_ || (*outputs_)[0].dtype() != DType::kFloat) return Skip();
-    for (const size_t i : inputs) {
-      if (op_.inputs()[i].dtype() != DType::kFloat) return Skip();
-      Tensors changed = op_.inputs();
-      std::vector<float> values(changed[i].data<float>().begin(), changed[i].data<float>().end());
-      for (float& value : values) value *= 2;
-      changed[i] = *Tensor::From(values, changed[i].shape());
-      const auto outputs = op_.Run(changed);
-      if (!outputs) return "it fails on twice its operand";
-      std::vector<float> twice((*outputs_)[0].data<float>().begin(), (*outputs_)[0].data<float>().end());
-      for (float& value : twice) value *= 2;
-      const std::string difference = Compare(*Tensor::From(twice, (*outputs_)[0].shape()), (*outputs)[0], {});
-      if (!difference.empty()) return "of twice input " + std::to_string(i) + ": " + difference;
-    }
-    return "";
-  }
-
-  std::string Reduces() {
-    const std::vector<std::string>& names = said_.terms.at("reduces");
-    const size_t input = arguments_[names[0]][0];
-    const Tensor& x = op_.inputs()[input];
-    const Dims dims = x.shape().dims();
-    std::vector<bool> gone(dims.size(), names.size() < 2);
-    if (names.size() > 1) {
-      const Tensor& axes = op_.inputs()[arguments_[names[1]][0]];
-      for (int64_t i = 0; i < Count(axes.shape().dims()); ++i) {
-        const auto at = static_cast<size_t>(i);
-        const int64_t axis = axes.dtype() == DType::kInt64   ? axes.data<int64_t>()[at]
-                             : axes.dtype() == DType::kInt16 ? axes.data<int16_t>()[at]
-                                                             : axes.data<int32_t>()[at];
-        gone[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis)] = true;
-      }
-    }
-    const bool keeps =
-        names.size() > 2 && one_["attrs"].contains(names[2]) && one_["attrs"][names[2]]["bool"].get<bool>();
-    Dims left;
-    for (size_t d = 0; d < dims.size(); ++d)
-      if (!gone[d] || keeps) left.push_back(gone[d] ? 1 : dims[d]);
-    if ((*outputs_)[0].shape().dims() != left) return "the output's shape is not what is left of the input's";
-    if (!IsPlain(x) || !op_.IsFed(input) || !IsPlain((*outputs_)[0])) return Skip();
-    // What is reduced to one element decides it.
-    const int64_t place = AnyOf(Count(left));
-    std::set<int64_t> own;
-    for (int64_t i = 0; i < Count(dims); ++i) {
-      int64_t rest = i, at = 0, step = 1;
-      for (size_t d = dims.size(); d-- > 0;) {
-        const int64_t index = rest % dims[d];
-        rest /= dims[d];
-        if (gone[d]) continue;
-        at += index * step;
-        step *= dims[d];
-      }
-      if (at == place) own.insert(i);
-    }
-    Tensors changed = op_.inputs();
-    changed[input] = Turned(x, own);
-    const auto outputs = op_.Run(changed);
-    return outputs ? SameAt((*outputs_)[0], (*outputs)[0], place) : Skip();
-  }
-
-  std::string Normalizes() {
-    const Tensor& x = op_.inputs()[InputsOf("normalizes")[0]];
-    return x.shape() == (*outputs_)[0].shape() ? "" : "the output's shape is not the input's";
-  }
-
-  // The first of the rows give the first of the outputs' rows.
-  std::string Rows() {
-    const std::vector<size_t> inputs = Changeable("rows");
-    if (skipped_ || op_.inputs()[inputs[0]].shape().rank() < 1) return Skip();
-    const int64_t rows = op_.inputs()[inputs[0]].shape().dims()[0], kept = (rows + 1) / 2;
-    if (rows < 2) return Skip();
-    const auto cut = [kept](const Tensor& tensor) {
-      Dims dims = tensor.shape().dims();
-      dims[0] = kept;
-      return WithBytes(tensor, Bytes(tensor).substr(0, static_cast<size_t>(Count(dims)) * SizeOf(tensor)), dims);
-    };
-    Tensors changed = op_.inputs();
-    for (const size_t i : inputs) changed[i] = cut(changed[i]);
-    const auto outputs = op_.Run(changed);
-    if (!outputs) return "it fails on the first of its rows";
-    for (size_t k = 0; k < outputs->size(); ++k) {
-      if (!IsPlain((*outputs_)[k])) continue;
-      const std::string difference = Compare(cut((*outputs_)[k]), (*outputs)[k], {.units = 64, .of_largest = true});
-      if (!difference.empty()) return "output " + std::to_string(k) + ": " + difference;
-    }
-    return "";
-  }
-
-  // Of numbers that have half as many bits as float32 all that comes out has no more.
-  std::string Exact() {
-    bool any = false;
-    Tensors changed = op_.inputs();
-    for (size_t i = 0; i < changed.size(); ++i) {
-      if (!changed[i] || changed[i].dtype() != DType::kFloat) continue;
-      if (!op_.IsFed(i)) return Skip();
-      changed[i] = WithBytes(changed[i], Halved(Bytes(changed[i])));
-      any = true;
-    }
-    const auto outputs = any ? op_.Run(changed) : std::nullopt;
-    if (!outputs) return Skip();
-    for (const Tensor& output : *outputs) {
-      if (!output || output.dtype() != DType::kFloat) continue;
-      if (Halved(Bytes(output)) != Bytes(output)) return "the output has more bits than the inputs";
-    }
-    return "";
-  }
-  static std::string Halved(std::string bytes) {
-    for (size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) bytes[at] = bytes[at + 1] = 0;
-    return bytes;
-  }
-
-  std::string KeepsNan() { return Keeps(std::numeric_limits<float>::quiet_NaN()); }
-  std::string KeepsZeroSign() { return Keeps(-0.0f); }
-  std::string Keeps(float wanted) {
-    const std::vector<size_t> inputs = Changeable("elementwise");
-    if (skipped_ || (*outputs_)[0].dtype() != DType::kFloat || (*outputs_)[0].view()->byte_size == 0) return Skip();
-    const Dims dims = (*outputs_)[0].shape().dims();
-    for (const size_t i : inputs) {
-      if (op_.inputs()[i].dtype() != DType::kFloat) continue;
-      const int64_t place = AnyOf(Count(dims));
-      Tensors changed = op_.inputs();
-      std::vector<float> values(changed[i].data<float>().begin(), changed[i].data<float>().end());
-      values[static_cast<size_t>(PlaceIn(changed[i].shape().dims(), dims, place))] = wanted;
-      changed[i] = *Tensor::From(values, changed[i].shape());
-      const auto outputs = op_.Run(changed);
-      if (!outputs) return Skip();
-      const float got = (*outputs)[0].data<float>()[static_cast<size_t>(place)];
-      if (std::isnan(wanted) ? !std::isnan(got) : !(got == 0 && std::signbit(got)))
-        return "of " + std::to_string(wanted) + " in input " + std::to_string(i) + " it makes " + std::to_string(got);
-    }
-    return "";
-  }
-
-  Op op_;
-  const Said said_;
-  const Json& one_;
-  std::mt19937_64 random_;
-  std::map<std::string, std::vector<size_t>> arguments_;
-  std::optional<Tensors> outputs_;
-  bool skipped_ = false;
-};
+  const testing::PropertyOp asked = {arguments, properties, [&one](const std::string& name) -> std::optional<int64_t> {
+                                       if (!one["attrs"].contains(name)) return std::nullopt;
+                                       const Json& attr = one["attrs"][name];
+                                       if (attr.contains("int")) return attr["int"].get<int64_t>();
+                                       if (attr.contains("bool")) return attr["bool"].get<bool>() ? 1 : 0;
+                                       return std::nullopt;
+                                     }};
+  testing::PropertyTrial trial(asked, inputs, RunOf(op), fixed, half ? RunOf(half) : testing::PropertyTrial::Run(),
+                               seed);
+  return trial.Try(tried);
+}
 
 // Cases of one op whose inputs are of the same types.
 std::string KindOf(const Json& one) {
@@ -462,9 +171,7 @@ TEST(Properties, AreThoseOfTheKernels) {
       if (one.contains("graph") || one.contains("error") || one.contains("before") || one.contains("vars")) continue;
       const auto op = ops.find(one["op"].get<std::string>());
       if (op == ops.end() || of_kind[KindOf(one)]++ >= most) continue;
-      Trial trial(*runtime, op->second, one, ++trials);
-      if (!trial.ok()) continue;
-      const std::string wrong = trial.Try(&tried[op->first]);
+      const std::string wrong = Try(*runtime, op->second, one, ++trials, &tried[op->first]);
       EXPECT_EQ(wrong, "") << op->first << " says " << host::Text(op->second.properties) << ", in "
                            << entry.path().stem() << ": " << Describe(one);
     }
@@ -472,11 +179,9 @@ TEST(Properties, AreThoseOfTheKernels) {
   // Nearly all that is said has been put to the test.
   size_t said = 0, held = 0;
   std::string untried;
-  const std::set<std::string> tests = {"elementwise", "moves", "view", "product", "reduces", "normalizes",
-                                       "rows",        "exact", "keeps_nan", "keeps_zero_sign"};
   for (const auto& [name, op] : ops) {
-    for (const auto& [term, names] : Parse(host::Text(op.properties)).terms) {
-      if (!tests.contains(term)) continue;
+    for (const auto& [term, names] : testing::PropertyTerms(host::Text(op.properties))) {
+      if (!testing::PropertyTrial::Tried().contains(term)) continue;
       ++said;
       if (tried[name].contains(term)) ++held;
       else untried += " " + name + ":" + term;
@@ -484,14 +189,6 @@ TEST(Properties, AreThoseOfTheKernels) {
   }
   std::printf("%zu of %zu properties of %zu ops tried; not:%s\n", held, said, ops.size(), untried.c_str());
   EXPECT_GE(held * 10, said * 9);
-}
-
-// The measure itself.
-TEST(Properties, AreReadWithTheirNames) {
-  const Said said = Parse("elementwise(t, e), exact");
-  EXPECT_EQ(said.terms.at("elementwise"), (std::vector<std::string>{"t", "e"}));
-  EXPECT_TRUE(said.Has("exact"));
-  EXPECT_FALSE(said.Has("t"));
 }
 
 }  // namespace
