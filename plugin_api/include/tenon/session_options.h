@@ -63,8 +63,8 @@
   X(silence_timeout, TIME, 0, ON_CLUSTER, "--silence-timeout", \
     "How long a task may say nothing before it is taken for lost (default: 3s)", "") \
   X(no_pass, TEXT, "", EVERYWHERE, "--no-pass", \
-    "Graph passes that are left out, by name and with commas, such as known-axes,int8; a wrong name says which there " \
-    "are", "")
+    "Graph passes that are left out, by name and with commas, such as known-axes; a wrong name says which there are", \
+    "")
 
 #define TENON_DEBUG_OPTIONS(X) \
   X(schedule_seed, NUMBER, 0, EVERYWHERE, "", "", "") \
