@@ -108,9 +108,12 @@ Result<NodeSpec> LikeNode(const Node& node, const std::vector<DType>& input_type
     else if (!argument.type_attr.empty() && !types.empty())
       spec.attrs.emplace(argument.type_attr, AttrValue::Type(types[0]));
   }
-  for (const AttrDef& attr : node.op->attrs)
-    if (const AttrValue* const value = node.FindAttr(attr.name); value != nullptr)
-      spec.attrs.emplace(attr.name, *value);
+  const auto keep = [&](std::string_view name) {
+    if (const AttrValue* const value = node.FindAttr(name); value != nullptr)
+      spec.attrs.emplace(std::string(name), *value);
+  };
+  for (const AttrDef& attr : node.op->attrs) keep(attr.name);
+  keep(kVersionAttr);  // a newer one may mean something else
   return spec;
 }
 

@@ -72,7 +72,8 @@ class Builder : public tenon_graph_builder_context {
 };
 
 // What a node is made of that is like another but for its inputs, of those types and as many as the other has: declared
-// attributes that these determine follow them, given ones are as given, and the rest is the other's. It has no inputs.
+// attributes that these determine follow them, given ones are as given, and the rest is the other's, as is the version
+// of the op. It has no inputs.
 Result<NodeSpec> LikeNode(const Node& node, const std::vector<DType>& input_types, AttrMap given);
 Result<AttrMap> AttrsFromC(std::span<const tenon_attr> attrs);
 // The output that a plugin names; INVALID_ARGUMENT: there is none.

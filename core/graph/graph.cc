@@ -324,21 +324,26 @@ std::string Graph::UniqueName(std::string_view wish) const {
   return candidate;
 }
 
-// All but id, op and name.
+// What follows from the attributes and the inputs' types.
+static Status Settle(Node* node, const std::vector<DType>& input_types) {
+  node->traits = node->op->traits;
+  Status status = Complete(*node, input_types);
+  if (status.ok()) status = SettleVersion(*node->op, &node->attrs);
+  return status.ok() ? Status::Ok() : std::move(status).Annotate(node->Describe());
+}
+
 Result<Node> Graph::Trial(NodeSpec spec, const std::vector<DType>& input_types) const {
   Node node;
   node.op = spec.op;
-  node.traits = spec.op->traits;
   node.name = std::move(spec.name);
   node.attrs = std::move(spec.attrs);
   node.device = std::move(spec.device);
-  if (Status status = Complete(node, input_types); !status.ok()) return std::move(status).Annotate(node.Describe());
-  TENON_RETURN_IF_ERROR(SettleVersion(*node.op, &node.attrs));
+  TENON_RETURN_IF_ERROR(Settle(&node, input_types));
   return node;
 }
 
+// All but id, op and name.
 Status Graph::Fill(NodeSpec spec, Node* node) const {
-  node->traits = node->op->traits;
   node->attrs = std::move(spec.attrs);
   node->inputs = std::move(spec.inputs);
   node->controls = std::move(spec.controls);
@@ -354,10 +359,7 @@ Status Graph::Fill(NodeSpec spec, Node* node) const {
   for (NodeId control : node->controls)
     if (!Has(control))
       return InvalidArgument(StrCat(node->Describe(), ": a control input names a node that does not exist"));
-  if (Status status = Complete(*node, types); !status.ok()) return std::move(status).Annotate(node->Describe());
-  if (Status status = SettleVersion(*node->op, &node->attrs); !status.ok())
-    return std::move(status).Annotate(node->Describe());
-  return Status::Ok();
+  return Settle(node, types);
 }
 
 Result<std::unique_ptr<Node>> Graph::Replace(NodeId id, NodeSpec spec) {

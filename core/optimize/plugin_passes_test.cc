@@ -120,6 +120,15 @@ TEST_F(Passes, AddNodesThatAreLikeOthersButForTheirInputs) {
   });
 }
 
+TEST_F(Passes, AddNodesOfTheSameVersionOfTheOp) {
+  const Edge old = g_.Add("Plus", {x_, x_}, {{std::string(graph::kVersionAttr), AttrValue::Int(0)}});
+  Call({{}, {plus_, old}, {}}, [&](const tenon_graph_pass_args& args) {
+    const int64_t same = Add(args, old.node.number(), {x_, plus_});
+    ASSERT_GE(same, 0) << why_;
+    EXPECT_NE(Node(same).FindAttr(graph::kVersionAttr), nullptr);
+  });
+}
+
 TEST_F(Passes, AreToldWhatIsWrongWithSuchANode) {
   const Edge two = Double();
   Call({{}, {plus_}, {}}, [&](const tenon_graph_pass_args& args) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tenon/sdk/device/regions.h"
+#include "tenon/sdk/op/graph_view.h"
 
 namespace tenon::cpu {
 
@@ -26,7 +27,9 @@ const Nodes::Node& Nodes::At(int64_t id) {
   if (!is_new || id < 0) return node;
   p_.With(id, [&](sdk::NodeContext& c) {
     if (p_.Runs(id)) node.op = c.op();
-    node.is_part = p_.Runs(id) && (c.Properties().flags & (TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW)) != 0;
+    const uint64_t properties = c.Properties().flags;
+    node.is_part = p_.Runs(id) && (properties & (TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW)) != 0 &&
+                   (properties & sdk::kOfMoreThanInputs) == 0;
     node.inputs.resize(static_cast<size_t>(c.input_count()), Output{-1, 0, 0});
     node.is_float = c.output_count() > 0 && c.output_type(0) == TENON_DT_FLOAT;
   });

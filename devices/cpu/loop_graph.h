@@ -27,7 +27,7 @@ class Nodes {
     std::vector<sdk::Output> inputs;
     std::vector<int64_t> controls;
     bool is_float = false;  // its first output
-    bool is_part = false;   // its op moves elements, or shows them in another shape
+    bool is_part = false;   // its op moves elements, or shows them in another shape, and does no more
   };
   explicit Nodes(sdk::PassContext& p) : p_(p) {}
   sdk::PassContext& pass() const { return p_; }

@@ -95,8 +95,9 @@ Sizes::Sizes(sdk::PassContext& p) : p_(p), ops_(static_cast<size_t>(p.node_count
 
 void Sizes::Read(int64_t id) {
   p_.With(id, [&](NodeContext& c) {
-    if (IsKnown(c) && p_.Runs(id)) ops_[static_cast<size_t>(id)] = c.op();
-    bool straight = !Steers(c.op()) && (!OpOf(id).empty() || !IsKnown(c));
+    const bool is_known = IsKnown(c);
+    if (is_known && p_.Runs(id)) ops_[static_cast<size_t>(id)] = c.op();
+    bool straight = !Steers(c.op()) && (!OpOf(id).empty() || !is_known);
     const auto look = [&](int64_t source) {
       straight = straight && (source < 0 || (source < id && IsStraight(source)));
     };

@@ -145,8 +145,7 @@ class Pass {
                                              "ReadVariableOp", "_VarHandlesOp", "VarHandleOp"};
     if (std::ranges::find(kSources, node.op) != std::end(kSources)) return 0;
     constexpr uint64_t kPassing = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW;
-    constexpr uint64_t kChanging = TENON_PROPERTY_DRAWS | TENON_PROPERTY_READS_STATE | TENON_PROPERTY_UPDATES_STATE;
-    if (!node.Is(kPassing) || node.Is(kChanging) || node.inputs.empty()) return kNoWeight;
+    if (!node.Is(kPassing) || node.Is(kOfMoreThanInputs) || node.inputs.empty()) return kNoWeight;
     int depth = 0;
     for (const Output input : node.inputs) {
       if (input.node < 0 || weight_depth_[static_cast<size_t>(input.node)] == kNoWeight) return kNoWeight;

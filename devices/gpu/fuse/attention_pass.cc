@@ -104,6 +104,7 @@ class Pass {
     p_.Explain(of.softmax, "attention: the gradients compute it again, the forward pass has its own");
     p_.Replace(of.values, {sdk::Output{added[of.values], 0, 0}});
   }
+
   sdk::PassContext& p_;
   const tenon_graph_cursor& cursor_;
   const DimsOfEdge dims_ = KnownDims(cursor_);

@@ -61,8 +61,8 @@ typedef struct tenon_graph_pass_args {
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*explain)(const struct tenon_graph_pass_args* args, int64_t id, tenon_span text);
   /* Adds a node of node `id`'s op, of other inputs [input_count: as many as it has]: declared attributes that inputs'
-   * types determine follow these, attrs [attr_count] are as given, and the others as the node has them. Name, waits
-   * and device are those of begin. */
+   * types determine follow these, attrs [attr_count] are as given, and the others as the node has them; so is the
+   * version of the op. Name, waits and device are those of begin. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*add_like)(const struct tenon_graph_pass_args* args, int64_t id, const tenon_output* inputs,
                             uint64_t input_count, const tenon_attr* attrs, uint64_t attr_count, int64_t* out_node);

@@ -127,6 +127,13 @@ class PropertyTrial {
     return "";
   }
 
+  // Nothing, too, where it gives another number of outputs than before.
+  std::optional<Tensors> Again(const Tensors& inputs) const {
+    std::optional<Tensors> outputs = run_(inputs);
+    if (outputs && outputs->size() != outputs_->size()) outputs.reset();
+    return outputs;
+  }
+
   // Which inputs an argument of the op is.
   void ReadArguments(std::string_view text) {
     size_t at = 0;
@@ -166,7 +173,9 @@ class PropertyTrial {
            tensor.dtype != TENON_DT_RESOURCE && sdk::PackedBits(tensor.dtype) == 0 && !tensor.bytes.empty();
   }
   static size_t SizeOf(const Tensor& tensor) { return static_cast<size_t>(CellSize(tensor.dtype)); }
+  // Of no place of the tensor's there are none.
   static std::string BytesAt(const Tensor& tensor, int64_t place) {
+    if (place < 0 || place >= tensor.count()) return "";
     return {tensor.bytes.data() + static_cast<size_t>(place) * SizeOf(tensor), SizeOf(tensor)};
   }
   int64_t AnyOf(int64_t count) { return std::uniform_int_distribution<int64_t>(0, count - 1)(random_); }
@@ -179,6 +188,7 @@ class PropertyTrial {
       std::memcpy(&value, BytesAt(tensor, place).data(), sizeof(value));
       return static_cast<double>(static_cast<float>(value));
     };
+    if (place < 0 || place >= tensor.count()) return std::nullopt;
     switch (tensor.dtype) {
       case TENON_DT_FLOAT: return as(float{});
       case TENON_DT_HALF: return as(sdk::Half{});
@@ -208,6 +218,7 @@ class PropertyTrial {
   }
   // Whether they are one but for as many units of the last place, of the element or of the largest one of the tensor.
   static bool Alike(const Tensor& want, const Tensor& got, int64_t place, double units, bool of_largest = false) {
+    if (want.dtype != got.dtype) return false;
     if (BytesAt(want, place) == BytesAt(got, place)) return true;
     const bool is_complex = want.dtype == TENON_DT_COMPLEX64 || want.dtype == TENON_DT_COMPLEX128;
     if (is_complex) {
@@ -272,7 +283,7 @@ class PropertyTrial {
       Tensors changed = inputs_;
       for (const size_t i : inputs)
         changed[i] = Turned(changed[i], {PlaceIn(changed[i].dims, first.dims, place)});
-      const auto outputs = run_(changed);
+      const auto outputs = Again(changed);
       if (!outputs) continue;  // other elements may be refused together
       ran = true;
       for (size_t k = 0; k < outputs->size(); ++k) {
@@ -294,7 +305,7 @@ class PropertyTrial {
       for (size_t at = 0; at < changed[i].bytes.size(); at += SizeOf(changed[i])) changed[i].bytes[at] ^= 1;
       for (int64_t place = 0; place < changed[i].count(); ++place) elements.insert(BytesAt(changed[i], place));
     }
-    const auto outputs = run_(changed);
+    const auto outputs = Again(changed);
     if (!outputs) return "it fails where each element is another";
     for (size_t k = 0; k < outputs->size(); ++k) {
       const Tensor &before = (*outputs_)[k], &after = (*outputs)[k];
@@ -313,7 +324,9 @@ class PropertyTrial {
   }
 
   std::string Views() {
-    const Tensor& input = inputs_[InputsOf("view")[0]];
+    const std::vector<size_t> inputs = InputsOf("view");
+    if (inputs.empty()) return Skip();
+    const Tensor& input = inputs_[inputs[0]];
     if (!IsPlain(input) || !IsPlain((*outputs_)[0])) return Skip();
     return input.bytes == (*outputs_)[0].bytes ? "" : "the output has other elements";
   }
@@ -336,7 +349,7 @@ class PropertyTrial {
       if (inputs_[i].dtype != TENON_DT_FLOAT) return Skip();
       Tensors changed = inputs_;
       changed[i] = twice(changed[i]);
-      const auto outputs = run_(changed);
+      const auto outputs = Again(changed);
       if (!outputs) return "it fails on twice its operand";
       for (int64_t place = 0; place < wanted.count(); ++place)
         if (!Alike(wanted, (*outputs)[0], place, 8))
@@ -358,10 +371,13 @@ class PropertyTrial {
       for (int64_t i = 0; i < axes.count(); ++i) {
         int64_t axis = 0;
         const std::string bytes = BytesAt(axes, i);
+        if (bytes.size() > sizeof(axis)) return Skip();
         std::memcpy(&axis, bytes.data(), bytes.size());
         const size_t unused = 8 * (sizeof(axis) - bytes.size());
         axis = static_cast<int64_t>(static_cast<uint64_t>(axis) << unused) >> unused;
-        gone[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.dims.size()) : axis)] = true;
+        const auto rank = static_cast<int64_t>(x.dims.size());
+        if (axis < -rank || axis >= rank) return sdk::Concat("it takes the axis ", axis, " of ", rank, " dims");
+        gone[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
       }
     }
     const bool keeps = names.size() > 2 && attr_ && attr_(names[2]).value_or(0) != 0;
@@ -386,7 +402,7 @@ class PropertyTrial {
     }
     Tensors changed = inputs_;
     changed[input] = Turned(x, own);
-    const auto outputs = run_(changed);
+    const auto outputs = Again(changed);
     if (!outputs) return Skip();
     return Alike((*outputs_)[0], (*outputs)[0], place, 8) ? "" : Difference((*outputs_)[0], (*outputs)[0], place);
   }
@@ -409,12 +425,16 @@ class PropertyTrial {
       return Tensor(tensor.dtype, dims, Bytes::From(tensor.bytes.data(), BytesOf(tensor.dtype, dims)));
     };
     Tensors changed = inputs_;
-    for (const size_t i : inputs) changed[i] = cut(changed[i]);
-    const auto outputs = run_(changed);
+    for (const size_t i : inputs) {
+      if (changed[i].dims.empty() || changed[i].dims[0] != rows) return sdk::Concat("input ", i, " has other rows");
+      changed[i] = cut(changed[i]);
+    }
+    const auto outputs = Again(changed);
     if (!outputs) return "it fails on the first of its rows";
     for (size_t k = 0; k < outputs->size(); ++k) {
       if (!IsPlain((*outputs_)[k])) continue;
-      if ((*outputs_)[k].dims.empty()) return sdk::Concat("output ", k, " has no rows");
+      if ((*outputs_)[k].dims.empty() || (*outputs_)[k].dims[0] < kept)
+        return sdk::Concat("output ", k, " has fewer rows");
       const Tensor wanted = cut((*outputs_)[k]);
       if ((*outputs)[k].dims != wanted.dims) return sdk::Concat("output ", k, " has other rows");
       for (int64_t place = 0; place < wanted.count(); ++place)
@@ -434,7 +454,7 @@ class PropertyTrial {
       changed[i] = Halved(changed[i]);
       any = true;
     }
-    const auto outputs = any ? run_(changed) : std::nullopt;
+    const auto outputs = any ? Again(changed) : std::nullopt;
     if (!outputs) return Skip();
     for (const Tensor& output : *outputs)
       if (output.dtype == TENON_DT_FLOAT && !(Halved(output).bytes == output.bytes))
@@ -456,11 +476,12 @@ class PropertyTrial {
     for (const size_t i : inputs) {
       if (inputs_[i].dtype != TENON_DT_FLOAT) continue;
       const int64_t place = AnyOf(first.count());
+      if (PlaceIn(inputs_[i].dims, first.dims, place) >= inputs_[i].count()) return "the inputs do not broadcast";
       Tensors changed = inputs_;
       std::memcpy(changed[i].bytes.data() +
                       static_cast<size_t>(PlaceIn(changed[i].dims, first.dims, place)) * sizeof(float),
                   &wanted, sizeof(wanted));
-      const auto outputs = run_(changed);
+      const auto outputs = Again(changed);
       if (!outputs) return Skip();
       const double got = NumberAt((*outputs)[0], place).value_or(0);
       if (std::isnan(wanted) ? !std::isnan(got) : !(got == 0 && std::signbit(got)))
@@ -488,7 +509,7 @@ class PropertyTrial {
       }
       halves[i] = std::move(half);
     }
-    const auto wanted = run_(rounded), got = half_(halves);
+    const auto wanted = Again(rounded), got = half_(halves);
     if (!wanted || !got) return Skip();
     for (size_t k = 0; k < wanted->size() && k < got->size(); ++k) {
       if ((*got)[k].dtype != TENON_DT_BFLOAT16 || (*wanted)[k].dtype != TENON_DT_FLOAT) continue;

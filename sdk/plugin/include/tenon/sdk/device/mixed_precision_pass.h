@@ -129,7 +129,8 @@ class MixedPrecisionPass {
       Node& node = At(id);
       if (!p_.Runs(id)) continue;
       node.is_constant = node.op == "Const";
-      if (IsHere(node) && (node.is_grouped || node.Is(TENON_PROPERTY_FITS_HALF))) Narrow(id, &node);
+      const bool may = node.is_grouped || node.Is(TENON_PROPERTY_FITS_HALF);
+      if (may && !node.Is(kOfMoreThanInputs) && IsHere(node)) Narrow(id, &node);
     }
   }
   // Which of its edges would be of 16 bits; none: it stays.
@@ -454,10 +455,11 @@ class MixedPrecisionPass {
     return node.device.find(Concat("/device:", device_.type, ":")) != std::string::npos;
   }
 
-  // The node, after those in 16 bits that it reads. No loop goes through these alone: what closes one is not among the
-  // rules.
+  // The node, after those in 16 bits that it reads. What closes a loop of ours does not fit; a stranger's that says so
+  // reads what comes round in float32.
   void BuildAll(int64_t id) {
     std::vector<std::pair<int64_t, size_t>> path = {{id, 0}};
+    begun_.insert(id);
     while (!path.empty() && p_.ok()) {
       const int64_t at = path.back().first;
       if (made_.contains(at)) {
@@ -472,7 +474,7 @@ class MixedPrecisionPass {
       }
       const size_t input = path.back().second++;
       const Output source = node.inputs[input];
-      if (source.node >= 0 && node.narrow_inputs[input] && IsChosen(source.node) && !made_.contains(source.node))
+      if (source.node >= 0 && node.narrow_inputs[input] && IsChosen(source.node) && begun_.insert(source.node).second)
         path.push_back({source.node, 0});
     }
   }
@@ -578,6 +580,7 @@ class MixedPrecisionPass {
   bool gains_ = false;  // there is a product that may
   std::vector<bool> near_;
   std::unordered_map<int64_t, std::pair<int64_t, bool>> made_;  // what stands for a node, and whether it gives float32
+  std::unordered_set<int64_t> begun_;                           // what is made, or read by what is being made
   std::unordered_set<int64_t> exact_;  // of those, what still gives the same in float32 besides
   std::map<std::pair<int64_t, int32_t>, Output> casts_;
 };

@@ -29,6 +29,10 @@ struct GraphReader {
   int input;
 };
 
+// Of an op that says one of these a copy may give something else, and so may the next run.
+inline constexpr uint64_t kOfMoreThanInputs =
+    TENON_PROPERTY_DRAWS | TENON_PROPERTY_READS_STATE | TENON_PROPERTY_UPDATES_STATE;
+
 struct NothingOfItsOwn {};
 
 template <class Own = NothingOfItsOwn>
