@@ -24,7 +24,7 @@ SOURCE = HERE.parents[2]
 MOST_BYTES = 25_000_000  # of a wheel
 MOST_BYTES_OF_GPU = 100_000_000  # of one with code for GPUs: what PyPI takes
 
-GPU = [name for name in plugin_wheels.PLUGINS if name not in plugin_wheels.NEEDED]
+GPU = plugin_wheels.GPU
 
 
 def run(*command, **options):
@@ -55,6 +55,17 @@ def fresh(folder):
     return folder
 
 
+def deflate_better(wheel):
+    """The same files, modes and dates in the same format; 3 % less, after minutes."""
+    with zipfile.ZipFile(wheel) as archive:
+        before = {info.filename: (info.external_attr, info.CRC, info.date_time) for info in archive.infolist()}
+    run("advzip", "--recompress", "--shrink-extra", "--quiet", wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        after = {info.filename: (info.external_attr, info.CRC, info.date_time) for info in archive.infolist()}
+        if before != after or archive.testzip() is not None:
+            sys.exit(f"make wheel: advzip has changed more of {wheel.name} than how it is packed")
+
+
 def finish(raw, own, work, tag):
     """A wheel that needs nothing of this machine, with the licences of what was put in; gives its path, and what
     auditwheel says of it."""
@@ -65,6 +76,7 @@ def finish(raw, own, work, tag):
     (tree,) = unpacked.iterdir()
     run(own, "-B", "-c", "import sys, notices; print(*notices.add(sys.argv[1]))", tree, cwd=HERE)
     run(own, "-m", "wheel", "pack", "--dest-dir", packed, tree)
+    deflate_better(made_wheel(packed))
     return made_wheel(packed), run(own, "-m", "auditwheel", "show", made_wheel(packed), env=path)
 
 

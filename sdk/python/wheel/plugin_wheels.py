@@ -15,10 +15,12 @@ PLUGINS = {
     "onednn": ("tenon_onednn", "oneDNN's kernels for the CPU device of Tenon", ["tenon_cpu_onednn.so"]),
     "grpc": ("tenon_grpc", "gRPC as a transport of Tenon's clusters", ["tenon_grpc.so"]),
     "unicode": ("tenon_unicode", "Ops of Tenon that need Unicode's tables (ICU)", ["tenon_ops_unicode.so"]),
+    "tpu_sim": ("tenon_tpu_sim", "Simulated accelerators as devices of Tenon", ["tenon_tpu_sim.so"]),
     "cuda": ("tenon_cuda", "NVIDIA GPUs as devices of Tenon", ["tenon_cuda.so"]),
     "rocm": ("tenon_rocm", "AMD GPUs as devices of Tenon", ["tenon_rocm.so"]),
 }
 NEEDED = ["onednn", "grpc", "unicode"]
+GPU = ["cuda", "rocm"]
 
 METADATA = """Metadata-Version: 2.4
 Name: tenon-engine-{name}

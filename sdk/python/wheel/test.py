@@ -175,7 +175,6 @@ def check_command(env):
         "tenon.ops.unicode",
         "tenon.cpu",
         "tenon.cpu_onednn",
-        "tenon.tpu_sim",
         "tenon.net.shm",
         "tenon.net.loopback",
         "tenon.net.grpc",
@@ -252,7 +251,7 @@ def use_plugin(env, warned, said):
         fail(f"tenon ops Halves: {command.stdout!r}, {command.stderr!r}")
 
 
-def check_gpu_plugins(env, dist):
+def check_other_plugins(env, dist):
     """Those whose wheels were made: found, and either with a device or with the reason why there is none. Uninstalled
     again."""
     wheels = [
@@ -326,12 +325,14 @@ def check(python, dist, work, quick):
     version = check_command(env)
     check_programs(env, version)
     check_plugin(env)
-    gpu = check_gpu_plugins(env, dist)
+    others = check_other_plugins(env, dist)
     tests = "sdk/python/tests left out (--quick)"
     if not quick:
         installed = env.files()
         check_template(env)
+        env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[tpu_sim]")  # tests have devices of it
         tests = check_tests(env)
+        env.pip("uninstall", "--yes", f"{DISTRIBUTION}-tpu_sim")
         before |= {path for path in env.files() - installed if "tenon" not in path.relative_to(env.prefix).as_posix()}
     env.pip("uninstall", "--yes", DISTRIBUTION, *(f"{DISTRIBUTION}-{name}" for name in plugin_wheels.NEEDED))
     left = sorted(
@@ -342,7 +343,7 @@ def check(python, dist, work, quick):
     if left:
         fail(f"uninstalling leaves {len(left)} files: {[str(path) for path in left[:5]]}")
     print(
-        f"Python {python.tag}: {version}, {cpu}; {'GPU wheels: ' + ' '.join(gpu) + '; ' if gpu else ''}{tests}; nothing left; {time.monotonic() - begun:.0f} s",
+        f"Python {python.tag}: {version}, {cpu}; {'other wheels: ' + ' '.join(others) + '; ' if others else ''}{tests}; nothing left; {time.monotonic() - begun:.0f} s",
         flush=True,
     )
 
