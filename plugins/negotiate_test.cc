@@ -11,7 +11,7 @@
 namespace tenon::plugins::negotiate_test {
 namespace {
 
-const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), nullptr, 0};
+const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), nullptr, 0, 0};
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage)};
 
 // What the next query answers. Longer than the host's struct, as a newer plugin's would be.

@@ -176,7 +176,13 @@ Result<Edge> Builder::ScalarInt32(int32_t value, std::string_view name) {
   return Constant(std::move(tensor), name);
 }
 
-const OutputFacts& Builder::Facts(Edge edge) {
+void Builder::Forget() {
+  inference_ = ShapeInference(graph_);
+  inference_.SetFed(fed_);
+  inferred_ = NodeId(0);
+}
+
+const ShapeInference& Builder::Inferred() {
   if (graph_->Has(inferred_)) {
     // What was added since is in topological order.
     std::vector<NodeId> order;
@@ -187,7 +193,7 @@ const OutputFacts& Builder::Facts(Edge edge) {
     (void)inference_.Run(order).ok();
     inferred_ = graph_->next_id();
   }
-  return inference_.facts(edge);
+  return inference_;
 }
 
 Status Builder::Check(NodeId node) {

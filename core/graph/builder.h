@@ -50,9 +50,12 @@ class Builder : public tenon_graph_builder_context {
   Result<Edge> ScalarInt32(int32_t value, std::string_view name = {});
 
   // Facts of an edge, inferred when asked. Errors of shape functions give unknown shapes here: the step will say them.
-  const OutputFacts& Facts(Edge edge);
+  const OutputFacts& Facts(Edge edge) { return Inferred().facts(edge); }
+  const ShapeInference& Inferred();
+  // Edges that a step is given values for, said before anything is inferred.
+  void SetFed(std::vector<Edge> edges) { fed_ = std::move(edges); Forget(); }
   // Inferring begins anew: an input was changed after the fact.
-  void Forget() { inference_ = ShapeInference(graph_); inferred_ = NodeId(0); }
+  void Forget();
   // Whether a node's inputs are such as its op allows, as far as they are known: what its shape function says.
   Status Check(NodeId node);
 
@@ -66,6 +69,7 @@ class Builder : public tenon_graph_builder_context {
   int states_ = 0;  // of the state scope's
   std::string device_;
   std::vector<NodeId> controls_;
+  std::vector<Edge> fed_;
   ShapeInference inference_;
   NodeId inferred_{0};
   tenon_graph_builder table_;

@@ -52,31 +52,48 @@ tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, 
   return nullptr;
 }
 
-tenon_status* CursorOutputShape(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape) {
+// what(inferred, edge) of an output.
+template <class What>
+tenon_status* Ask(const tenon_graph* graph, tenon_output output, What&& what, tenon_shape* out_shape) {
   const Node* node = Find(graph, output.node);
   if (node == nullptr) return NoSuch(output.node, "node");
   if (!Within(output.index, node->output_types.size())) return NoSuch(output.index, "such output");
-  *out_shape = graph->shape_of({node->id, output.index});
+  *out_shape = what(graph->inferred(), Edge{node->id, output.index}).c();
   return nullptr;
+}
+
+tenon_status* CursorOutputShape(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape) {
+  const auto shape = [](const ShapeInference& known, Edge edge) -> const Shape& { return known.facts(edge).shape; };
+  return Ask(graph, output, shape, out_shape);
+}
+
+tenon_status* CursorNamedShape(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape) {
+  const auto named = [](const ShapeInference& known, Edge edge) -> const Shape& { return known.named_shape(edge); };
+  return Ask(graph, output, named, out_shape);
+}
+
+tenon_status* CursorOutputElements(const tenon_graph* graph, tenon_output output, tenon_shape* out_elements) {
+  const auto elements = [](const ShapeInference& known, Edge edge) -> const Shape& { return known.elements(edge); };
+  return Ask(graph, output, elements, out_elements);
 }
 
 tenon_graph_cursor Table(const tenon_graph* graph) {
   return {TENON_HEAD(tenon_graph_cursor), graph, NodeServices(), NodeCount, NodeAt, CursorInput, ControlInputCount,
-          ControlInput, CursorOutputShape, nullptr};
+          ControlInput, CursorOutputShape, nullptr, CursorNamedShape, CursorOutputElements};
 }
 
 }  // namespace
 
-Cursor::Cursor(const Graph& graph, std::function<tenon_shape(Edge)> shape_of) : table_(Table(&state_)) {
+Cursor::Cursor(const Graph& graph, Inferred inferred) : table_(Table(&state_)) {
   state_.graph = &graph;
   state_.has_own_numbers = true;
-  state_.shape_of = std::move(shape_of);
+  state_.inferred = std::move(inferred);
 }
 
-Cursor::Cursor(const Graph& graph, const std::vector<NodeId>& order, std::function<tenon_shape(Edge)> shape_of)
+Cursor::Cursor(const Graph& graph, const std::vector<NodeId>& order, Inferred inferred)
     : table_(Table(&state_)) {
   state_.graph = &graph;
-  state_.shape_of = std::move(shape_of);
+  state_.inferred = std::move(inferred);
   NodeMap<bool> ordered(graph.size(), false);
   for (NodeId id : order) ordered[id] = true;
   for (const NodeId id : graph.ids())

@@ -11,6 +11,7 @@
 
 #include "core/base/checked.h"
 #include "core/graph/edge.h"
+#include "core/graph/shape_inference.h"
 #include "tenon/graph.h"
 
 // The ABI's opaque graph.
@@ -19,7 +20,7 @@ struct tenon_graph {
   bool has_own_numbers = false;           // the graph's; else those below
   std::vector<tenon::graph::NodeId> ids;  // by number
   tenon::graph::NodeMap<int64_t> numbers;
-  std::function<tenon_shape(tenon::graph::Edge)> shape_of;
+  std::function<const tenon::graph::ShapeInference&()> inferred;
 };
 
 namespace tenon::graph {
@@ -27,10 +28,11 @@ namespace tenon::graph {
 // Refers to the graph. Const use from any thread.
 class Cursor {
  public:
-  // order: topological, back edges excepted. shape_of: the dims live as long as what it refers to.
-  Cursor(const Graph& graph, const std::vector<NodeId>& order, std::function<tenon_shape(Edge)> shape_of);
+  using Inferred = std::function<const ShapeInference&()>;  // of all nodes; called when a shape is asked for
+  // order: topological, back edges excepted. Shapes live as long as what `inferred` gives.
+  Cursor(const Graph& graph, const std::vector<NodeId>& order, Inferred inferred);
   // With the graph's own numbers, in no order. It may grow meanwhile.
-  Cursor(const Graph& graph, std::function<tenon_shape(Edge)> shape_of);
+  Cursor(const Graph& graph, Inferred inferred);
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 

@@ -6,7 +6,10 @@
 namespace tenon::graph::cursor_test {
 namespace {
 
-tenon_shape NoShape(const Edge&) { return {nullptr, -1, 0}; }
+const ShapeInference& NoShape() {
+  static const ShapeInference nothing(nullptr);
+  return nothing;
+}
 
 std::string_view OpAt(const Cursor& cursor, int64_t id) {
   const tenon_node* const node = cursor.c()->node(cursor.c()->graph, id);
@@ -56,6 +59,30 @@ TEST_F(Cursors, SayWhatIsNotThere) {
   int64_t waits = -1;
   const Status of_waits(cursor.c()->control_input(cursor.c()->graph, sum_.node.number(), 1, &waits));
   EXPECT_NE(of_waits.message().find("waits for 1 nodes; 1 was asked for"), std::string::npos) << of_waits.ToString();
+}
+
+TEST_F(Cursors, AnswerForShapesWithNamesAndWithout) {
+  const Edge x = make_.Feed(TENON_DT_FLOAT, {-1, 3}), same = make_.Add("Copy", {x});
+  const Edge size = make_.ValueOf(fakes::TensorOf<int32_t>(TENON_DT_INT32, {}, {7}));
+  ShapeInference inference(&make_.graph);
+  ASSERT_TRUE(inference.Run().ok());
+  const Cursor cursor(make_.graph, [&]() -> const ShapeInference& { return inference; });
+  const tenon_graph_cursor& c = *cursor.c();
+  tenon_shape plain{}, named{}, of_same{}, elements{};
+  ASSERT_EQ(c.output_shape(c.graph, {x.node.number(), 0, 0}, &plain), nullptr);
+  ASSERT_EQ(c.named_shape(c.graph, {x.node.number(), 0, 0}, &named), nullptr);
+  ASSERT_EQ(c.named_shape(c.graph, {same.node.number(), 0, 0}, &of_same), nullptr);
+  EXPECT_EQ(Shape(plain), (Shape{-1, 3}));
+  ASSERT_EQ(named.rank, 2);
+  EXPECT_LE(named.dims[0], TENON_DIM_NAMES);
+  EXPECT_EQ(named.dims[1], 3);
+  EXPECT_EQ(Shape(named), Shape(of_same));
+  ASSERT_EQ(c.output_elements(c.graph, {size.node.number(), 0, 0}, &elements), nullptr);
+  EXPECT_EQ(Shape(elements), (Shape{7}));
+  ASSERT_EQ(c.output_elements(c.graph, {x.node.number(), 0, 0}, &elements), nullptr);
+  EXPECT_EQ(elements.rank, -1);
+  const Status status(c.named_shape(c.graph, {x.node.number(), 1, 0}, &named));
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
 }
 
 }  // namespace

@@ -343,6 +343,8 @@ Result<OpDef> ParseOpDef(const tenon_op_definition& definition) {
   if (!status.ok()) return std::move(status).Annotate(StrCat("definition of op '", op.name, "'"));
   op.traits = definition.traits;
   if (op.has(TENON_OP_WRITES_STATE)) op.properties.flags |= TENON_PROPERTY_UPDATES_STATE;
+  if (op.has(TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION))
+    op.properties.flags |= TENON_PROPERTY_STEERS;
   op.roles = SplitNames(View(definition.roles));
   op.doc = View(definition.doc);
   op.deprecation = View(definition.deprecation);

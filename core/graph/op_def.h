@@ -50,6 +50,7 @@ struct OpDef {
   std::string paths;  // inputs whose strings name files, "prefix, filename"
   int32_t deprecated_at = 0;
   int32_t version = 0;  // 0: it has none
+  bool knows_dim_names = false;  // its shape function (dim_names.h)
   std::string package;  // the id of the plugin that brought it
   std::shared_ptr<PluginInstance> plugin;  // that its functions are called in; nullptr: it has none
   const tenon_op_definition* c = nullptr;

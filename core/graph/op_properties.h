@@ -14,7 +14,7 @@
 
 namespace tenon::graph {
 
-inline constexpr uint64_t kKnownProperties = (TENON_PROPERTY_FITS_HALF << 1) - 1;
+inline constexpr uint64_t kKnownProperties = (TENON_PROPERTY_STEERS << 1) - 1;
 
 struct OpProperties {
   bool is_said = false;           // else all that is here follows from the op's traits

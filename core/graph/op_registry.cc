@@ -95,9 +95,13 @@ Status CheckRoles(const OpDef& op) {
 
 Status OpRegistry::Register(const tenon_op_package& package, const std::shared_ptr<PluginInstance>& plugin,
                             std::map<std::string, std::string>* out_refused) {
-  TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_OPS));
+  TENON_RETURN_IF_ERROR(CheckHead(&package, TENON_SIZE_UP_TO(tenon_op_package, count), TENON_CAPABILITY_OPS));
   TENON_RETURN_IF_ERROR(
       CheckArray(package.definitions, package.count, StrCat("the definitions of ", TENON_CAPABILITY_OPS)));
+  const uint64_t flags = TENON_HAS(&package, flags) ? package.flags : 0;
+  if (const uint64_t unknown = flags & ~TENON_OPS_NAMED_DIMS; unknown != 0)
+    return Unimplemented(
+        StrCat(TENON_CAPABILITY_OPS, " has the flags ", unknown, ", which this host does not know"));
   std::vector<std::unique_ptr<OpDef>> parsed;
   for (uint64_t i = 0; i < package.count; ++i) {
     TENON_ASSIGN_OR_RETURN(const tenon_op_definition* definition, AdoptDefinition(package.definitions[i]));
@@ -105,6 +109,7 @@ Status OpRegistry::Register(const tenon_op_package& package, const std::shared_p
     TENON_RETURN_IF_ERROR(CheckRoles(op));
     op.package = plugin->id();
     op.plugin = plugin;
+    op.knows_dim_names = (flags & TENON_OPS_NAMED_DIMS) != 0;
     const auto same_name = [&op](const auto& other) { return other->name == op.name; };
     if (std::any_of(parsed.begin(), parsed.end(), same_name))
       return InvalidArgument(StrCat("op '", op.name, "' stands twice in one package"));

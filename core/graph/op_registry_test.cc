@@ -83,7 +83,8 @@ TEST(OpRegistry, LeavesOutADifferentDefinitionAloneNamingBothPlugins) {
   std::map<std::string, std::string> refused;
   const tenon_op_definition* const definitions[] = {&other, &more};
   ASSERT_TRUE(
-      registry.Register({sizeof(tenon_op_package), 0, definitions, 2}, fakes::InstanceNamed("three"), &refused).ok());
+      registry.Register({sizeof(tenon_op_package), 0, definitions, 2, 0}, fakes::InstanceNamed("three"), &refused)
+          .ok());
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused["Op"],
             "op 'Op' of plugin 'three' differs in its inputs from the one of plugin 'one'; load only one of them, "

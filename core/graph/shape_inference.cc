@@ -9,15 +9,18 @@
 #include "core/graph/constraint.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
-#include "core/tensor/allowance.h"
 
 // What a shape function's context points at.
 struct tenon_shape_context {
   const tenon::graph::Node* node;
   const std::vector<const tenon::graph::OutputFacts*>* inputs;
   std::vector<tenon::graph::OutputFacts>* outputs;
+  tenon::graph::ShapeInference::Naming naming;
   std::deque<tenon::Shape> scratch;  // shapes lent to the shape function
   bool used_values = false;
+
+  // Whether it is given names, and may say some.
+  bool has_names() const { return naming.names != nullptr && node->op->knows_dim_names; }
 };
 
 namespace tenon::graph {
@@ -43,7 +46,9 @@ const tenon_node* ContextNode(tenon_shape_context* context) { return context->no
 
 tenon_shape InputShape(tenon_shape_context* context, int32_t index) {
   const OutputFacts* facts = Input(context, index);
-  return facts == nullptr ? tenon_shape{nullptr, -1, 0} : facts->shape.c();
+  if (facts == nullptr) return {nullptr, -1, 0};
+  return context->has_names() ? context->naming.known->named_shape(context->node->inputs[index]).c()
+                              : facts->shape.c();
 }
 
 tenon_status* InputValue(tenon_shape_context* context, int32_t index, tenon_tensor_view* out_value) {
@@ -51,6 +56,27 @@ tenon_status* InputValue(tenon_shape_context* context, int32_t index, tenon_tens
   if (facts == nullptr) return BadIndex(context, "input", index);
   context->used_values = true;
   *out_value = facts->value.has_value() ? facts->value.view() : tenon_tensor_view{};
+  return nullptr;
+}
+
+// Without the names, for who does not know them.
+Shape WithoutNames(Shape shape) {
+  for (int64_t& dim : shape.dims()) dim = std::max<int64_t>(dim, -1);
+  return shape;
+}
+
+// The sizes that an input holds, as far as some are known; nullptr: none is.
+const Shape* SizesIn(tenon_shape_context* context, int32_t index) {
+  if (context->naming.known == nullptr) return nullptr;
+  const Shape& sizes = context->naming.known->elements(context->node->inputs[index]);
+  if (!sizes.known_rank()) return nullptr;
+  return context->has_names() ? &sizes : &context->scratch.emplace_back(WithoutNames(sizes));
+}
+
+tenon_status* InputElements(tenon_shape_context* context, int32_t index, tenon_shape* out_elements) {
+  if (Input(context, index) == nullptr) return BadIndex(context, "input", index);
+  const Shape* const sizes = SizesIn(context, index);
+  *out_elements = sizes == nullptr ? tenon_shape{nullptr, -1, 0} : sizes->c();
   return nullptr;
 }
 
@@ -74,6 +100,8 @@ tenon_status* InputValueAsShape(tenon_shape_context* context, int32_t index, ten
       }
       shape = Shape(std::move(dims));
     }
+  } else if (const Shape* const sizes = SizesIn(context, index)) {
+    shape = *sizes;
   } else if (facts->shape.rank() == 1 && facts->shape.dim(0) >= 0) {
     if (facts->shape.dim(0) > TENON_MAX_RANK)
       return InvalidArgument(StrCat("input ", index, " is a shape of ", facts->shape.dim(0), " dims; at most ",
@@ -91,14 +119,65 @@ tenon_status* CheckDims(tenon_shape_context* context, const char* service, tenon
       .release();
 }
 
+bool HoldsNames(const Shape& shape) {
+  return std::any_of(shape.dims().begin(), shape.dims().end(), [](int64_t dim) { return dim <= TENON_DIM_NAMES; });
+}
+
+// nullptr: each name is one that the context has.
+tenon_status* CheckNames(tenon_shape_context* context, const char* service, int32_t index, const Shape& shape) {
+  for (const int64_t dim : shape.dims())
+    if (dim <= TENON_DIM_NAMES && !(context->has_names() && context->naming.names->Has(dim)))
+      return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() called ", service,
+                             " for output ", index, " with the dim ", dim,
+                             ", which is neither a size nor the name of one that it was given; with a dim that may be "
+                             "unknown it computes by dim_sum, dim_product and dim_quotient alone"))
+          .release();
+  return nullptr;
+}
+
+// Of a context that has names.
+NamedFacts& NamedOutput(tenon_shape_context* context, int32_t index) {
+  context->naming.outputs->resize(context->outputs->size());
+  return (*context->naming.outputs)[static_cast<size_t>(index)];
+}
+
+DimNames& NamesOf(tenon_shape_context* context) {
+  static thread_local DimNames none;
+  return context->has_names() ? *context->naming.names : none;
+}
+
 tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_shape shape) {
   if (!Within(index, context->outputs->size())) return BadIndex(context, "output", index);
   if (tenon_status* bad = CheckDims(context, "set_output_shape", shape)) return bad;
   Shape set(shape);
+  if (HoldsNames(set)) {
+    if (tenon_status* bad = CheckNames(context, "set_output_shape", index, set)) return bad;
+    NamedOutput(context, index).shape = set;
+    set = WithoutNames(std::move(set));
+  } else if (context->has_names() && Within(index, context->naming.outputs->size())) {
+    NamedOutput(context, index).shape = Shape::Unknown();
+  }
   if (Status status = set.Validate(); !status.ok()) return status.release();
   (*context->outputs)[index].shape = std::move(set);
   return nullptr;
 }
+
+tenon_status* SetOutputElements(tenon_shape_context* context, int32_t index, tenon_shape elements) {
+  if (!Within(index, context->outputs->size())) return BadIndex(context, "output", index);
+  if (tenon_status* bad = CheckDims(context, "set_output_elements", elements)) return bad;
+  Shape set(elements);
+  if (HoldsNames(set))
+    if (tenon_status* bad = CheckNames(context, "set_output_elements", index, set)) return bad;
+  if (context->naming.names == nullptr) return nullptr;
+  for (int64_t& dim : set.dims())
+    if (dim < -1 && dim > TENON_DIM_NAMES) dim = -1;
+  NamedOutput(context, index).elements = std::move(set);
+  return nullptr;
+}
+
+int64_t DimSum(tenon_shape_context* context, int64_t a, int64_t b) { return NamesOf(context).Sum(a, b); }
+int64_t DimProduct(tenon_shape_context* context, int64_t a, int64_t b) { return NamesOf(context).Product(a, b); }
+int64_t DimQuotient(tenon_shape_context* context, int64_t a, int64_t b) { return NamesOf(context).Quotient(a, b); }
 
 tenon_status* SetOutputValue(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value) {
   if (!Within(index, context->outputs->size())) return BadIndex(context, "output", index);
@@ -136,7 +215,7 @@ tenon_status* SetOutputHandle(tenon_shape_context* context, int32_t index, tenon
   if (!Within(index, context->outputs->size())) return BadIndex(context, "output", index);
   if (tenon_status* bad = CheckDims(context, "set_output_handle", shape)) return bad;
   OutputFacts& facts = (*context->outputs)[index];
-  facts.handle_shape = Shape(shape);
+  facts.handle_shape = WithoutNames(Shape(shape));  // what it leads to may change between two readers
   facts.handle_type = dtype;
   return nullptr;
 }
@@ -144,7 +223,8 @@ tenon_status* SetOutputHandle(tenon_shape_context* context, int32_t index, tenon
 const tenon_shape_services* ShapeServices() {
   static const tenon_shape_services services = {
       TENON_HEAD(tenon_shape_services), NodeServices(), &ContextNode,    &InputShape,  &InputValue,
-      &InputValueAsShape,               &SetOutputShape, &SetOutputValue, &InputHandle, &SetOutputHandle};
+      &InputValueAsShape,               &SetOutputShape, &SetOutputValue, &InputHandle, &SetOutputHandle,
+      &InputElements,                   &SetOutputElements, &DimSum,      &DimProduct,  &DimQuotient};
   return &services;
 }
 
@@ -195,10 +275,19 @@ Status CheckConstraints(const Node& node, const std::vector<const OutputFacts*>&
   return Status::Ok();
 }
 
+constexpr uint64_t kForward =
+    TENON_OP_IDENTITY | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION;
+
+// Of kForward: whether what is known of the value is known of the output.
+bool KeepsValue(const Node& node) {
+  const AttrValue* invariant = node.FindAttr("is_constant");
+  const bool is_invariant =
+      node.has(TENON_OP_ENTER) && invariant != nullptr && invariant->kind() == TENON_ATTR_BOOL && invariant->b();
+  return is_invariant || !node.has(TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_NO_FOLD);
+}
+
 // Switch, merge and the loop ops mean the same whoever defines them.
 bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& inputs, std::vector<OutputFacts>* outputs) {
-  constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
-                                TENON_OP_LOOP_CONDITION;
   if (node.has(TENON_OP_CONSTANT)) {
     const AttrValue* value = node.FindAttr("value");
     if (value != nullptr && value->kind() == TENON_ATTR_TENSOR && !outputs->empty())
@@ -227,15 +316,41 @@ bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& input
   if (node.has(kForward)) {
     for (size_t i = 0; i < outputs->size() && i < inputs.size(); ++i) {
       (*outputs)[i] = *inputs[i];
-      const AttrValue* invariant = node.FindAttr("is_constant");
-      const bool keeps =
-          node.has(TENON_OP_ENTER) && invariant != nullptr && invariant->kind() == TENON_ATTR_BOOL && invariant->b();
-      if (node.has(TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_NO_FOLD) && !keeps)
-        (*outputs)[i].value = (*outputs)[i].constant = Tensor();
+      if (!KeepsValue(node)) (*outputs)[i].value = (*outputs)[i].constant = Tensor();
     }
     return true;
   }
   return false;
+}
+
+bool IsFromBehind(const Graph& graph, const Edge& edge, const Node& node) {
+  return !edge.node || IsBackEdge(graph.node(edge.node), node);
+}
+
+// What the same ops, and views, say of names.
+void CarryNames(const Graph& graph, const Node& node, const ShapeInference& known, std::vector<NamedFacts>* outputs) {
+  const auto say = [&](size_t index) -> NamedFacts& {
+    outputs->resize(node.output_types.size());
+    return (*outputs)[index];
+  };
+  if (node.has(TENON_OP_SWITCH)) {
+    for (size_t i = 0; i < node.output_types.size(); ++i) say(i).shape = known.named_shape(node.inputs[0]);
+  } else if (node.has(TENON_OP_MERGE)) {
+    // What comes round has another size each time.
+    const auto comes_round = [&](const Edge& edge) { return IsFromBehind(graph, edge, node); };
+    if (node.inputs.empty() || std::any_of(node.inputs.begin(), node.inputs.end(), comes_round)) return;
+    Shape merged = known.named_shape(node.inputs[0]);
+    for (const Edge& edge : node.inputs) merged = Widen(merged, known.named_shape(edge));
+    say(0).shape = std::move(merged);
+  } else if (node.has(kForward)) {
+    for (size_t i = 0; i < node.output_types.size() && i < node.inputs.size(); ++i) {
+      say(i).shape = known.named_shape(node.inputs[i]);
+      if (KeepsValue(node)) say(i).elements = known.elements(node.inputs[i]);
+    }
+  } else if ((node.op->properties.flags & TENON_PROPERTY_VIEW) != 0) {
+    const ArgRange& viewed = node.input_ranges[node.op->properties.elements[0]];
+    if (viewed.count > 0) say(0).elements = known.elements(node.inputs[static_cast<size_t>(viewed.begin)]);
+  }
 }
 
 }  // namespace
@@ -255,7 +370,7 @@ OutputFacts FactsOf(const Tensor& tensor) {
   return facts;
 }
 
-Status ShapeInference::InferNode(const Node& node, const std::vector<const OutputFacts*>& inputs,
+Status ShapeInference::InferNode(const Node& node, const std::vector<const OutputFacts*>& inputs, const Naming& naming,
                                  std::vector<OutputFacts>* outputs, bool* used_values) {
   outputs->assign(node.output_types.size(), OutputFacts());
   *used_values = false;
@@ -265,7 +380,7 @@ Status ShapeInference::InferNode(const Node& node, const std::vector<const Outpu
         StrCat(node.Describe(), ": its predicate must be a scalar, found the shape ", inputs[1]->shape.ToString()));
   if (InferByTrait(node, inputs, outputs)) return Status::Ok();
   if (node.op->c == nullptr || node.op->c->shape == nullptr) return Status::Ok();
-  tenon_shape_context context{&node, &inputs, outputs, {}, false};
+  tenon_shape_context context{&node, &inputs, outputs, naming, {}, false};
   Status status = node.op->plugin->Call("shape", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
     return node.op->c->shape(self, ShapeServices(), &context);
   });
@@ -289,6 +404,68 @@ const OutputFacts& ShapeInference::facts(Edge edge) const {
   const NodeResult& result = results_[edge.node];
   return Within(edge.index, result.outputs.size()) ? result.outputs[edge.index]
                                                                   : UnknownFacts();
+}
+
+const NamedFacts* ShapeInference::FindNamed(Edge edge) const {
+  if (!results_.contains(edge.node)) return nullptr;
+  const std::vector<NamedFacts>& named = results_[edge.node].named;
+  return Within(edge.index, named.size()) ? &named[static_cast<size_t>(edge.index)] : nullptr;
+}
+
+const Shape& ShapeInference::named_shape(Edge edge) const {
+  const NamedFacts* const named = FindNamed(edge);
+  return named != nullptr && named->shape.known_rank() ? named->shape : facts(edge).shape;
+}
+
+const Shape& ShapeInference::elements(Edge edge) const {
+  static const Shape nothing = Shape::Unknown();
+  const NamedFacts* const named = FindNamed(edge);
+  return named == nullptr ? nothing : named->elements;
+}
+
+// Whether a value of that type and shape is a list of sizes that are kept track of.
+static bool MayHoldSizes(DType type, const Shape& shape) {
+  constexpr int64_t kMostSizes = 32;
+  return (type == TENON_DT_INT32 || type == TENON_DT_INT64) && shape.fully_known() &&
+         (shape.rank() == 0 || (shape.rank() == 1 && shape.dim(0) <= kMostSizes));
+}
+
+void ShapeInference::NameOutput(const Node& node, size_t index, NodeResult& result) {
+  const DType type = node.output_types[index];
+  OutputFacts& facts = result.outputs[index];
+  const bool is_fed = !fed_.empty() && fed_.contains({node.id, static_cast<int32_t>(index)});
+  if (is_fed) facts.value = facts.constant = Tensor();
+  const bool is_said = index < result.named.size() && !is_fed && !(index < result.fixed.size() && result.fixed[index]);
+  NamedFacts named = is_said ? std::move(result.named[index]) : NamedFacts();
+  const Shape& shape = facts.shape;
+  if (!MayHoldSizes(type, shape)) {
+    named.elements = Shape::Unknown();
+  } else if (facts.value.has_value()) {
+    const tenon_tensor_view view = facts.value.view();
+    std::vector<int64_t> sizes;
+    for (int64_t i = 0; i < NumElements(view); ++i) sizes.push_back(std::max<int64_t>(IntegerAt(view, i), -1));
+    named.elements = Shape(std::move(sizes));
+  } else if (named.elements.rank() != (shape.rank() == 0 ? 1 : shape.dim(0))) {
+    named.elements = Shape::Unknown();
+  } else if (type == TENON_DT_INT32) {
+    for (int64_t& size : named.elements.dims())
+      if (size > INT32_MAX) size = -1;
+  }
+  // Two who read a reference may see it before and after it changed.
+  if (IsRef(type) || !shape.known_rank() || shape.fully_known()) {
+    named.shape = Shape::Unknown();
+  } else {
+    const bool fits = named.shape.rank() == shape.rank();
+    std::vector<int64_t> dims = shape.dims();
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (dims[d] < 0) dims[d] = fits && named.shape.dims()[d] < -1 ? named.shape.dims()[d] : names_.New();
+    named.shape = Shape(std::move(dims));
+  }
+  if (index >= result.named.size()) {
+    if (!named.shape.known_rank() && !named.elements.known_rank()) return;
+    result.named.resize(result.outputs.size());
+  }
+  result.named[index] = std::move(named);
 }
 
 Status ShapeInference::Evaluate(const Node& node, const std::vector<const OutputFacts*>& inputs, NodeResult& result) {
@@ -328,24 +505,47 @@ Status ShapeInference::InferOne(NodeId id) {
   if (result.done) return Status::Ok();
   std::vector<const OutputFacts*> inputs;
   for (const Edge& edge : node.inputs) {
-    const bool back = !edge.node || IsBackEdge(graph_->node(edge.node), node);
-    if (!(back && node.has(TENON_OP_MERGE))) inputs.push_back(&facts(edge));
+    if (!(node.has(TENON_OP_MERGE) && IsFromBehind(*graph_, edge, node))) inputs.push_back(&facts(edge));
   }
   const bool all_fixed =
       !result.fixed.empty() && std::all_of(result.fixed.begin(), result.fixed.end(), [](bool f) { return f; });
+  const auto name = [&] {
+    for (size_t i = 0; i < result.outputs.size(); ++i) NameOutput(node, i, result);
+  };
+  result.named.clear();
   if (all_fixed) {
+    name();
     result.done = true;
     return Status::Ok();
   }
   std::vector<OutputFacts> before = std::move(result.outputs);
-  TENON_RETURN_IF_ERROR(InferNode(node, inputs, &result.outputs, &result.used_values));
+  CarryNames(*graph_, node, *this, &result.named);
+  TENON_RETURN_IF_ERROR(
+      InferNode(node, inputs, {this, &names_, &result.named}, &result.outputs, &result.used_values));
   for (size_t i = 0; i < result.fixed.size(); ++i)
     if (result.fixed[i]) result.outputs[i] = before[i];
   if (const auto it = merge_shapes_.find(id); it != merge_shapes_.end()) result.outputs[0].shape = it->second;
   // A failing evaluation is not an error here: the step will say it, if it gets there.
   (void)Evaluate(node, inputs, result).ok();
+  name();
   result.done = true;
-  return Status::Ok();
+  return Charge(result);
+}
+
+Status ShapeInference::Charge(NodeResult& result) {
+  const auto bytes_of = [](const Shape& shape) { return shape.dims().capacity() * sizeof(int64_t); };
+  uint64_t bytes = 0;
+  for (const OutputFacts& facts : result.outputs) bytes += bytes_of(facts.shape);
+  for (const NamedFacts& named : result.named) bytes += sizeof named + bytes_of(named.shape) + bytes_of(named.elements);
+  if (bytes <= result.charged) return Status::Ok();
+  Status status = charge_.Add(bytes - result.charged);
+  if (status.ok()) {
+    result.charged = bytes;
+  } else {
+    result.named.clear();
+    result.outputs.assign(result.outputs.size(), OutputFacts());
+  }
+  return status;
 }
 
 bool ShapeInference::RelaxMerges(const std::vector<NodeId>& order) {

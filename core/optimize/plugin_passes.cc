@@ -2,6 +2,7 @@
 #include "core/optimize/plugin_passes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/base/adopt.h"
@@ -37,7 +38,9 @@ class PassCall {
         request_(request),
         notes_(notes),
         builder_(graph),
-        cursor_(*graph, [this](const Edge& edge) { return builder_.Facts(edge).shape.c(); }) {}
+        cursor_(*graph, [this]() -> const graph::ShapeInference& { return builder_.Inferred(); }) {
+    builder_.SetFed(request->feeds);
+  }
 
   // False: it has no node here.
   Result<bool> Run() {
@@ -219,6 +222,20 @@ class PassCall {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string_view> NamesIn(std::string_view text) {
+  std::vector<std::string_view> names;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    names.push_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return names;
+}
+
+}  // namespace
+
 Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<PluginInstance> plugin) {
   TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_graph_pass, name), TENON_CAPABILITY_GRAPH_PASS));
   PluginPass pass;
@@ -240,6 +257,10 @@ Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<Plug
     TENON_RETURN_IF_ERROR(CheckName(pass.table->ops[i], StrCat("an op of the graph pass '", pass.name, "'")));
     pass.ops.emplace(View(pass.table->ops[i]));
   }
+  TENON_RETURN_IF_ERROR(CheckText(pass.table->after, StrCat("what the graph pass '", pass.name, "' runs after")));
+  for (const std::string_view name : NamesIn(View(pass.table->after))) pass.after.emplace(name);
+  if (pass.after.contains(pass.name))
+    return InvalidArgument(StrCat("the graph pass '", pass.name, "' wants to run after itself"));
   pass.precision = pass.table->precision;
   pass.plugin = std::move(plugin);
   return pass;
@@ -249,10 +270,7 @@ namespace {
 
 Result<std::set<std::string_view>> LeftOut(const std::vector<PluginPass>& passes, const PassQuestion& question) {
   std::set<std::string_view> left_out;
-  for (std::string_view rest = question.left_out; !rest.empty();) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view name = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  for (const std::string_view name : NamesIn(question.left_out)) {
     left_out.insert(name);
     const auto is_named = [name](const PluginPass& pass) { return pass.name == name; };
     if (!question.knows_all || std::any_of(passes.begin(), passes.end(), is_named)) continue;
@@ -269,6 +287,27 @@ Result<std::set<std::string_view>> LeftOut(const std::vector<PluginPass>& passes
 
 }  // namespace
 
+Result<std::vector<const PluginPass*>> InOrder(const std::vector<PluginPass>& passes) {
+  std::vector<const PluginPass*> order, open;
+  for (const PluginPass& pass : passes) open.push_back(&pass);
+  const auto waits = [&](const PluginPass* pass) {
+    return std::any_of(open.begin(), open.end(), [&](const auto* other) { return pass->after.contains(other->name); });
+  };
+  while (!open.empty()) {
+    const auto next = std::find_if_not(open.begin(), open.end(), waits);
+    if (next == open.end()) {
+      std::string names;
+      for (const PluginPass* pass : open)
+        names += StrCat(names.empty() ? "" : ", ", "'", pass->name, "' of plugin '", pass->plugin->id(), "'");
+      return InvalidArgument(StrCat("graph passes each want to run after another of them: ", names,
+                                    "; leave one out by the session option 'no_pass'"));
+    }
+    order.push_back(*next);
+    open.erase(next);
+  }
+  return order;
+}
+
 Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQuestion& question, Graph* graph,
                              Request* request, NodeNotes* notes) {
   TENON_ASSIGN_OR_RETURN(const std::set<std::string_view> left_out, LeftOut(passes, question));
@@ -278,11 +317,15 @@ Result<bool> RunPluginPasses(const std::vector<PluginPass>& passes, const PassQu
     return Unimplemented(StrCat("the session option 'precision' is ", question.precision,
                                 ", and no plugin that is loaded has a pass over steps for it",
                                 left_out.empty() ? "" : " that 'no_pass' leaves", "; for int8 (", TENON_PRECISION_INT8,
-                                ") it is tenon.ops.quantized"));
+                                ") it is tenon.passes.int8"));
+  std::vector<PluginPass> that_run;
+  std::copy_if(passes.begin(), passes.end(), std::back_inserter(that_run), [&](const PluginPass& pass) {
+    return runs(pass) && (pass.precision == 0 || is_for_it(pass));
+  });
+  TENON_ASSIGN_OR_RETURN(const std::vector<const PluginPass*> order, InOrder(that_run));
   bool changed = false;
-  for (const PluginPass& pass : passes) {
-    if (!runs(pass) || (pass.precision != 0 && !is_for_it(pass))) continue;
-    TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(pass, question, graph, request, notes).Run());
+  for (const PluginPass* pass : order) {
+    TENON_ASSIGN_OR_RETURN(const bool by_this, PassCall(*pass, question, graph, request, notes).Run());
     changed = changed || by_this;
   }
   return changed;

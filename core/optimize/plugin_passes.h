@@ -36,6 +36,7 @@ struct PluginPass {
   std::set<std::string, std::less<>> ops;  // that it is about
   uint64_t properties = 0;                 // of further ops that it is about
   uint32_t precision = 0;                  // of the sessions that it is for; 0: all
+  std::set<std::string, std::less<>> after;  // names of passes that run before it
 };
 // What passes are told of the session.
 struct PassQuestion {
@@ -51,6 +52,10 @@ struct PassQuestion {
 using NodeNotes = std::map<std::string, std::string, std::less<>>;
 // As a plugin gave it. INVALID_ARGUMENT says what is wrong with it.
 Result<PluginPass> AdoptPass(const tenon_graph_pass* given, std::shared_ptr<PluginInstance> plugin);
+
+// In the order in which they run: each after those that it names, the rest as they are given. INVALID_ARGUMENT names
+// those that each want to be after another.
+Result<std::vector<const PluginPass*>> InOrder(const std::vector<PluginPass>& passes);
 
 // Runs those of the passes that have a node in the graph, and are for sessions of this precision. True: the graph is
 // another now, and pruned; who gave its nodes devices looks at it again. NOT_FOUND: one that is to be left out is none

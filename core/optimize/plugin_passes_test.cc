@@ -41,7 +41,8 @@ class Passes : public testing::Test {
       body(args);
     };
     static constexpr tenon_span kOps[] = {TENON_SPAN("Plus")};
-    static const tenon_graph_pass kTable = {TENON_HEAD(tenon_graph_pass), TENON_SPAN("test"), kOps, 1, &Run, 0, 0, 0};
+    static const tenon_graph_pass kTable = {
+        TENON_HEAD(tenon_graph_pass), TENON_SPAN("test"), kOps, 1, &Run, 0, 0, 0, {}};
     auto pass = AdoptPass(&kTable, fakes::InstanceNamed("tiny"));
     ASSERT_TRUE(pass.ok()) << pass.status().ToString();
     const auto has_kernel = [this](const graph::Node& node, std::string_view device) {
@@ -181,12 +182,41 @@ TEST_F(Passes, AreToldWhatIsFed) {
   });
 }
 
+TEST_F(Passes, RunAfterThoseThatTheyName) {
+  static constexpr tenon_span kOps[] = {TENON_SPAN("Plus")};
+  const auto pass = [](tenon_span name, tenon_span after) {
+    const tenon_graph_pass table = {TENON_HEAD(tenon_graph_pass), name, kOps, 1, &Run, 0, 0, 0, after};
+    auto adopted = AdoptPass(&table, fakes::InstanceNamed("tiny"));
+    EXPECT_TRUE(adopted.ok()) << adopted.status().ToString();
+    return *adopted;
+  };
+  const auto order = [](const std::vector<PluginPass>& passes) {
+    std::string names;
+    const auto ordered = InOrder(passes);
+    if (!ordered.ok()) return Status(ordered.status()).ToString();
+    for (const PluginPass* each : *ordered) names += each->name + " ";
+    return names;
+  };
+  const auto a = pass(TENON_SPAN("a"), {nullptr, 0}), b = pass(TENON_SPAN("b"), TENON_SPAN("c,absent")),
+             c = pass(TENON_SPAN("c"), TENON_SPAN("d")), d = pass(TENON_SPAN("d"), {nullptr, 0});
+  EXPECT_EQ(order({a, b, c, d}), "a d c b ");
+  EXPECT_EQ(order({b, d, a}), "b d a ") << "what is not there is waited for by none";
+  EXPECT_EQ(order({c, b, c, d}), "d c c b ") << "of one name both go before";
+  const auto e = pass(TENON_SPAN("d"), TENON_SPAN("b"));
+  EXPECT_EQ(order({a, b, c, e}),
+            "INVALID_ARGUMENT: graph passes each want to run after another of them: 'b' of plugin 'tiny', 'c' of "
+            "plugin 'tiny', 'd' of plugin 'tiny'; leave one out by the session option 'no_pass'");
+  const tenon_graph_pass own = {TENON_HEAD(tenon_graph_pass), TENON_SPAN("x"), kOps, 1, &Run, 0, 0, 0,
+                                TENON_SPAN("y,x")};
+  EXPECT_EQ(AdoptPass(&own, fakes::InstanceNamed("tiny")).status().code(), Code::kInvalidArgument);
+}
+
 TEST_F(Passes, AreLeftOutByName) {
   static constexpr tenon_span kOps[] = {TENON_SPAN("Plus")};
   static const tenon_graph_pass kTables[] = {
-      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("one"), kOps, 1, &Run, 0, 0, 0},
-      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("two"), kOps, 1, &Run, 0, 0, 0},
-      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("eight"), kOps, 1, &Run, TENON_PRECISION_INT8, 0, 0}};
+      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("one"), kOps, 1, &Run, 0, 0, 0, {}},
+      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("two"), kOps, 1, &Run, 0, 0, 0, {}},
+      {TENON_HEAD(tenon_graph_pass), TENON_SPAN("eight"), kOps, 1, &Run, TENON_PRECISION_INT8, 0, 0, {}}};
   std::vector<PluginPass> passes;
   for (const tenon_graph_pass& table : kTables) passes.push_back(*AdoptPass(&table, fakes::InstanceNamed("tiny")));
   int calls = 0;
@@ -207,7 +237,7 @@ TEST_F(Passes, AreLeftOutByName) {
   EXPECT_EQ(run("", TENON_PRECISION_INT8), "3");
   EXPECT_EQ(run("eight", TENON_PRECISION_INT8),
             "the session option 'precision' is 4, and no plugin that is loaded has a pass over steps for it that "
-            "'no_pass' leaves; for int8 (4) it is tenon.ops.quantized");
+            "'no_pass' leaves; for int8 (4) it is tenon.passes.int8");
   EXPECT_EQ(
       run("one,three"),
       "the session option 'no_pass' names 'three', and no package that is loaded has such a pass; there are: one, "

@@ -48,7 +48,7 @@ tenon_device_driver MakeDriver() {
 Status RegisterTiny(Runtime* runtime) {
   static const tenon_device_driver kDriver = MakeDriver();
   static const tenon_op_package kOps = {sizeof(tenon_op_package), 0, fakes::TinyOpList().data(),
-                                        fakes::TinyOpList().size()};
+                                        fakes::TinyOpList().size(), 0};
   static const tenon_kernel_package kKernels = {sizeof(tenon_kernel_package), 0, fakes::TinyKernelList().data(),
                                                 fakes::TinyKernelList().size()};
   static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOps),

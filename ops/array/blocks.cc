@@ -69,7 +69,7 @@ void DepthShape(ShapeContext& c) {
   const int64_t square = c.Multiply(block, block);
   const auto divided = [&](int64_t dim, int64_t by) {
     if (dim >= 0 && dim % by != 0) c.Invalid("the dim ", dim, " of ", c.Input(0), " is not a multiple of ", by);
-    return dim < 0 ? dim : dim / by;
+    return c.Divide(dim, by);
   };
   for (int i = height; i < height + 2; ++i) out.Set(i, kToDepth ? divided(out[i], block) : c.Multiply(out[i], block));
   out.Set(channels, kToDepth ? c.Multiply(out[channels], square) : divided(out[channels], square));

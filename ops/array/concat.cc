@@ -6,11 +6,28 @@
 namespace tenon::ops {
 using namespace sdk;
 
+// The sizes that an input holds, behind those of others; false: it is not known how many.
+static bool AppendElements(ShapeContext& c, int input, std::vector<int64_t>* all) {
+  const int64_t count = c.Count(c.Input(input));
+  if (count < 0 || static_cast<int64_t>(all->size()) + count > kMostElements) return false;
+  const auto elements = c.Elements(input);
+  if (elements.has_value()) all->insert(all->end(), elements->begin(), elements->end());
+  else all->insert(all->end(), static_cast<size_t>(count), kUnknown);
+  return true;
+}
+
 // The axis is the first input of Concat, the last of ConcatV2; the values are the others.
 template <bool kAxisFirst>
 static void ConcatShape(ShapeContext& c) {
-  const int count = c.input_count() - 1;
-  c.SetOutput(0, ConcatenatedShape(c, kAxisFirst ? 0 : count, kAxisFirst ? 1 : 0, count));
+  const int count = c.input_count() - 1, first = kAxisFirst ? 1 : 0;
+  const Shape joined = ConcatenatedShape(c, kAxisFirst ? 0 : count, first, count);
+  c.SetOutput(0, joined);
+  if (joined.rank() != 1) return;
+  std::vector<int64_t> elements;
+  for (int i = 0; i < count; ++i) {
+    if (!AppendElements(c, first + i, &elements)) return;
+  }
+  c.SetElements(0, elements);
 }
 
 // The parts of a dense gradient that belong to the inputs.
@@ -97,11 +114,11 @@ static void SplitShape(ShapeContext& c) {
     const int64_t parts = c.Int("num_split");
     if (!axis.has_value()) {
       value = Shape::OfRank(value.rank());
-    } else if (value[*axis] >= 0 && parts > 0) {
-      if (value[*axis] % parts != 0) {
+    } else if (parts > 0) {
+      if (value[*axis] >= 0 && value[*axis] % parts != 0) {
         return c.Invalid("dim ", *axis, " of ", value, " does not split into ", parts, " equal parts");
       }
-      value.Set(*axis, value[*axis] / parts);
+      value.Set(*axis, c.Divide(value[*axis], parts));
     }
   }
   for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, value);
@@ -187,6 +204,12 @@ static void PackShape(ShapeContext& c) {
   const auto axis = c.CheckAxis(c.Int("axis"), element.rank() + 1);
   if (!axis.has_value()) return;
   c.SetOutput(0, Join(Join(element.Slice(0, *axis), Shape{c.input_count()}), element.Slice(*axis)));
+  if (element.rank() != 0) return;
+  std::vector<int64_t> elements;
+  for (int i = 0; i < c.input_count(); ++i) {
+    if (!AppendElements(c, i, &elements)) return;
+  }
+  c.SetElements(0, elements);
 }
 
 static void PackGradient(GradientContext& g) {
@@ -212,7 +235,11 @@ static void UnpackShape(ShapeContext& c) {
   if (!axis.has_value()) return;
   c.Merge(value[*axis], c.output_count(), "the dim at axis and num");
   const Shape element = Join(value.Slice(0, *axis), value.Slice(*axis + 1));
-  for (int i = 0; i < c.output_count(); ++i) c.SetOutput(i, element);
+  const auto elements = value.rank() == 1 ? c.Elements(0) : std::nullopt;
+  for (int i = 0; i < c.output_count(); ++i) {
+    c.SetOutput(i, element);
+    if (elements.has_value()) c.SetElements(i, {(*elements)[static_cast<size_t>(i)]});
+  }
 }
 
 static void UnpackGradient(GradientContext& g) {

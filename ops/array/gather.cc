@@ -7,7 +7,23 @@
 namespace tenon::ops {
 using namespace sdk;
 
-static void GatherShape(ShapeContext& c) { c.SetOutput(0, Join(c.Input(1), c.WithRankAtLeast(0, 1).Slice(1))); }
+// Sizes that are taken out of a list of them.
+static void TakeElements(ShapeContext& c) {
+  const auto elements = c.Input(0).rank() == 1 && c.Input(1).rank() <= 1 ? c.Elements(0) : std::nullopt;
+  const auto places = elements.has_value() ? c.Integers(1) : std::nullopt;
+  if (!places.has_value()) return;
+  std::vector<int64_t> taken;
+  for (const int64_t place : *places) {
+    if (place < 0 || place >= static_cast<int64_t>(elements->size())) return;
+    taken.push_back((*elements)[static_cast<size_t>(place)]);
+  }
+  c.SetElements(0, taken);
+}
+
+static void GatherShape(ShapeContext& c) {
+  c.SetOutput(0, Join(c.Input(1), c.WithRankAtLeast(0, 1).Slice(1)));
+  TakeElements(c);
+}
 
 // Along axis 0 only the named rows have a gradient: indexed slices.
 static void RowsGradient(GradientContext& g) {
@@ -60,6 +76,7 @@ static void GatherV2Shape(ShapeContext& c) {
   Shape front = params.Slice(0, *axis);
   for (int i = 0; i < batch; ++i) front.Set(i, c.Merge(params[i], indices[i], "the batch dims of params and indices"));
   c.SetOutput(0, Join(Join(front, indices.Slice(batch)), params.Slice(*axis + 1)));
+  if (batch == 0) TakeElements(c);
 }
 
 namespace {

@@ -11,6 +11,7 @@ static void ShapeNShape(ShapeContext& c) {
     const Shape output{input.known_rank() ? input.rank() : kUnknown};
     c.SetOutput(i, output);
     if (input.fully_known()) c.SetOutputValue(i, output, input.dims());
+    else if (input.known_rank()) c.SetElements(i, input.dims());
   }
 }
 
@@ -18,6 +19,7 @@ static void SizeShape(ShapeContext& c) {
   c.SetOutput(0, Shape::Scalar());
   const int64_t elements = c.Input(0).elements();
   if (elements >= 0) c.SetOutputValue(0, Shape::Scalar(), {elements});
+  else c.SetElements(0, {c.Count(c.Input(0))});
 }
 
 static void RankShape(ShapeContext& c) {

@@ -22,7 +22,8 @@ static void SliceShape(ShapeContext& c) {
       return c.Invalid("begin ", *begin, " is outside of the shape ", input);
     }
     if (!size.has_value()) {
-      if (partly.known_rank() && partly[i] >= 0) out.Set(i, partly[i]);
+      // An unknown one may be -1, which is none of the output's.
+      if (partly.known_rank() && partly[i] != kUnknown) out.Set(i, partly[i]);
       continue;
     }
     const int64_t count = (*size)[at];
@@ -38,6 +39,11 @@ static void SliceShape(ShapeContext& c) {
     out.Set(i, count);
   }
   c.SetOutput(0, out);
+  const auto elements = rank == 1 && begin.has_value() && out[0] >= 0 ? c.Elements(0) : std::nullopt;
+  if (elements.has_value()) {
+    const auto first = elements->begin() + (*begin)[0];
+    c.SetElements(0, {first, first + out[0]});
+  }
 }
 
 // Pad(g, [begin, shape(x) - begin - shape(y)]).

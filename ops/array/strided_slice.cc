@@ -124,7 +124,32 @@ static Shape SlicedShape(ShapeContext& c, const Shape& input, int first) {
   return out;
 }
 
-static void StridedSliceShape(ShapeContext& c) { c.SetOutput(0, SlicedShape(c, c.Input(0), 1)); }
+// Of a list of sizes: those that are taken.
+static void SliceElements(ShapeContext& c, const Shape& sliced) {
+  const auto elements = c.Elements(0);
+  const auto begin = c.Integers(1), strides = c.Integers(3);
+  const Masks masks = ReadMasks(c);
+  if (!elements.has_value() || c.Input(0).rank() != 1 || !begin.has_value() || !strides.has_value() ||
+      begin->size() != 1 || strides->size() != 1 || (masks.ellipsis | masks.new_axis) != 0)
+    return;
+  const int64_t count = sliced.elements(), size = static_cast<int64_t>(elements->size()), stride = (*strides)[0];
+  const int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? size : size - 1;
+  const bool from_end = Masks::Has(masks.begin, 0) && !Masks::Has(masks.shrink, 0);
+  const int64_t wrapped = (*begin)[0] < 0 ? ((*begin)[0] < -size ? low : (*begin)[0] + size) : (*begin)[0];
+  const int64_t first = from_end ? (stride > 0 ? low : high) : std::clamp(wrapped, low, high);
+  std::vector<int64_t> taken;
+  for (int64_t i = 0, at = first; i < count; ++i, at += stride) {
+    if (at < 0 || at >= size) return;
+    taken.push_back((*elements)[static_cast<size_t>(at)]);
+  }
+  c.SetElements(0, taken);
+}
+
+static void StridedSliceShape(ShapeContext& c) {
+  const Shape sliced = SlicedShape(c, c.Input(0), 1);
+  c.SetOutput(0, sliced);
+  if (sliced.fully_known()) SliceElements(c, sliced);
+}
 
 static std::vector<Attribute> SameMasks(GradientContext& g) {
   std::vector<Attribute> attributes;

@@ -4,7 +4,7 @@
 
 #include "crossing.h"
 
-TENON_OP_PACKAGE(kOpPackage, tenon_ops);
+TENON_OP_PACKAGE(kOpPackage, tenon_ops, TENON_OPS_NAMED_DIMS);
 TENON_KERNEL_PACKAGE(kKernelPackage, tenon_kernels);
 static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),
                                                  TENON_PROVIDES(KERNELS, &kKernelPackage),

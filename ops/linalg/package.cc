@@ -3,4 +3,5 @@
 #include "tenon/sdk/package.h"
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.linalg", "0.1.0",
-                           "Linear algebra: factorizations, eigenvalues, solvers, functions of matrices, diagonals.")
+                           "Linear algebra: factorizations, eigenvalues, solvers, functions of matrices, diagonals.",
+                           TENON_OPS_NAMED_DIMS)

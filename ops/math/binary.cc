@@ -14,9 +14,29 @@ constexpr std::string_view kNumbers =
 consteval tenon_op_definition Binary(OpDefinition op) {
   op.inputs = "x: T, y: T";
   op.outputs = "z: T";
-  op.shape = ShapeFunction<BroadcastShape>;
+  if (op.shape == nullptr) op.shape = ShapeFunction<BroadcastShape>;
   return DefineOp(op);
 }
+
+// Of sizes: combine(c, x, y) of two, of which none may be negative; unknown where there is none.
+template <int64_t (*combine)(ShapeContext&, int64_t, int64_t)>
+void SizesShape(ShapeContext& c) {
+  BroadcastShape(c);
+  const auto x = c.Elements(0), y = x.has_value() ? c.Elements(1) : std::nullopt;
+  if (!y.has_value() || (x->size() != y->size() && x->size() != 1 && y->size() != 1)) return;
+  std::vector<int64_t> sizes;
+  for (size_t i = 0, count = x->size() == 1 ? y->size() : x->size(); i < count; ++i)
+    sizes.push_back(combine(c, (*x)[x->size() == 1 ? 0 : i], (*y)[y->size() == 1 ? 0 : i]));
+  c.SetElements(0, sizes);
+}
+
+int64_t SumOfSizes(ShapeContext& c, int64_t x, int64_t y) {
+  int64_t sum = 0;
+  if (x < 0 || y < 0) return c.Add(x, y);
+  return __builtin_add_overflow(x, y, &sum) ? kUnknown : sum;
+}
+int64_t ProductOfSizes(ShapeContext& c, int64_t x, int64_t y) { return c.Count({x, y}); }
+int64_t QuotientOfSizes(ShapeContext& c, int64_t x, int64_t y) { return x >= 0 && y > 0 ? x / y : c.Divide(x, y); }
 
 // Each input's gradient, given in the broadcast shape.
 void SetBoth(GradientContext& g, Output dx, Output dy) {
@@ -42,6 +62,7 @@ TENON_OP(kAddV2) = Binary({
     .doc = "x + y.",
     .properties = "elementwise, broadcasts, keeps_nan, fits_half",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_AGGREGATE,
+    .shape = ShapeFunction<SizesShape<SumOfSizes>>,
     .gradient = GradientFunction<AddGradient>,
 });
 
@@ -68,6 +89,7 @@ TENON_OP(kMul) = Binary({
     .doc = "x * y.",
     .properties = "elementwise, broadcasts, keeps_nan, fits_half",
     .traits = TENON_OP_COMMUTATIVE,
+    .shape = ShapeFunction<SizesShape<ProductOfSizes>>,
     .gradient = GradientFunction<MulGradient>,
 });
 
@@ -96,6 +118,7 @@ TENON_OP(kFloorDiv) = Binary({
     .doc = "x / y rounded down; division by the integer 0 is an error.",
     .properties = "elementwise, broadcasts",
     .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<SizesShape<QuotientOfSizes>>,
 });
 
 static void FloorModGradient(GradientContext& g) {

@@ -11,6 +11,11 @@ static void CastGradient(GradientContext& g) {
   if (IsDifferentiable(from) && IsDifferentiable(g.Type("DstT"))) g.SetDx(0, g.Cast(g.dy(0), from));
 }
 
+static void CastShape(ShapeContext& c) {
+  SameShape(c);
+  if (const auto sizes = c.Elements(0)) c.SetElements(0, *sizes);
+}
+
 TENON_OP(kCast) = DefineOp({
     .name = "Cast",
     .inputs = "x: SrcT",
@@ -19,7 +24,7 @@ TENON_OP(kCast) = DefineOp({
     .roles = "cast",
     .doc = "The same numbers in another type; real numbers become integers towards zero.",
     .properties = "elementwise",
-    .shape = ShapeFunction<SameShape>,
+    .shape = ShapeFunction<CastShape>,
     .gradient = GradientFunction<CastGradient>,
 });
 

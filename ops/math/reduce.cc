@@ -47,7 +47,7 @@ consteval tenon_op_definition Reduction(OpDefinition op) {
   op.outputs = op.outputs.empty() ? "output: T" : op.outputs;
   op.constraints =
       "rank(reduction_indices) <= 1; value(reduction_indices) >= -rank(input); value(reduction_indices) < rank(input)";
-  op.shape = ShapeFunction<ReduceShape>;
+  if (op.shape == nullptr) op.shape = ShapeFunction<ReduceShape>;
   return DefineOp(op);
 }
 
@@ -182,11 +182,19 @@ static void ProdGradient(GradientContext& g) {
   const Output elsewhere = g.Select(g.Op("Equal", {zeros, zero}), g.Div(rest, safe), zero);
   g.SetDx(0, g.Mul(g.Select(is_zero, at_zero, elsewhere), KeepDims(g, g.dy(0))));
 }
+// Of a list of sizes: their product.
+static void ProdShape(ShapeContext& c) {
+  ReduceShape(c);
+  const auto sizes = c.Input(0).rank() == 1 ? c.Elements(0) : std::nullopt;
+  const auto axes = sizes.has_value() ? c.Integers(1) : std::nullopt;
+  if (axes.has_value() && axes->size() == 1) c.SetElements(0, {c.Count(Shape(*sizes))});
+}
 TENON_OP(kProd) = Reduction({
     .name = "Prod",
     .attrs = kNumberAttrs,
     .doc = "The product along the axes; 1 of nothing.",
     .properties = "reduces(input, reduction_indices, keep_dims)",
+    .shape = ShapeFunction<ProdShape>,
     .gradient = GradientFunction<ProdGradient>,
 });
 

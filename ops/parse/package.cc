@@ -3,4 +3,4 @@
 #include "tenon/sdk/package.h"
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.parse", "0.1.0",
-                           "Tensors out of serialized Examples, CSV, JSON, bytes and texts.")
+                           "Tensors out of serialized Examples, CSV, JSON, bytes and texts.", TENON_OPS_NAMED_DIMS)

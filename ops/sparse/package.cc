@@ -4,4 +4,5 @@
 
 TENON_OP_AND_KERNEL_PLUGIN(
     "tenon.ops.sparse", "0.1.0",
-    "Sparse and ragged tensors: packed into texts and variants, together and apart, sums, counts, sets.")
+    "Sparse and ragged tensors: packed into texts and variants, together and apart, sums, counts, sets.",
+    TENON_OPS_NAMED_DIMS)

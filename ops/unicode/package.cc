@@ -3,4 +3,5 @@
 #include "tenon/sdk/package.h"
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.unicode", "0.1.0",
-                           "Texts of any encoding as characters and back; letters small and capital; scripts.")
+                           "Texts of any encoding as characters and back; letters small and capital; scripts.",
+                           TENON_OPS_NAMED_DIMS)

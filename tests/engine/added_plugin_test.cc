@@ -58,7 +58,7 @@ struct Own {
   }
   tenon_op_definition op = Headed<tenon_op_definition>();
   const tenon_op_definition* ops[1] = {&op};
-  tenon_op_package op_package = {TENON_HEAD(tenon_op_package), ops, 1};
+  tenon_op_package op_package = {TENON_HEAD(tenon_op_package), ops, 1, 0};
   tenon_kernel_registration kernel = Headed<tenon_kernel_registration>();
   const tenon_kernel_registration* kernels[1] = {&kernel};
   tenon_kernel_package kernel_package = {TENON_HEAD(tenon_kernel_package), kernels, 1};

@@ -213,7 +213,7 @@ const tenon_op_definition kLongOp = [] {
   return op;
 }();
 const tenon_op_definition* const kOps[] = {&kHold, &kGrow, &kNow, &kRefuse, &kMeet, &kMeetBlocking, &kLongOp};
-const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, TENON_PLUGIN_COUNT(kOps)};
+const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, TENON_PLUGIN_COUNT(kOps), 0};
 
 using RunAsync = tenon_status* (*)(tenon_kernel*, const tenon_prepared*, tenon_frame*, tenon_done_function, void*);
 tenon_kernel_registration Async(tenon_span op, RunAsync run, uint64_t dynamic_outputs = 0) {

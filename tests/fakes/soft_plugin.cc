@@ -39,7 +39,7 @@ constinit const tenon_op_definition kFits = Soft("Test>FitsHalf", "elementwise, 
                                     kHasNone = Soft("Test>HasNoHalf", "elementwise, fits_half"),
                                     kSaysNothing = Soft("Test>SaysNothing", "elementwise");
 const tenon_op_definition* const kDefinitions[] = {&kFits, &kHasNone, &kSaysNothing};
-const tenon_op_package kOps = {TENON_HEAD(tenon_op_package), kDefinitions, TENON_PLUGIN_COUNT(kDefinitions)};
+const tenon_op_package kOps = {TENON_HEAD(tenon_op_package), kDefinitions, TENON_PLUGIN_COUNT(kDefinitions), 0};
 
 template <class T, uint32_t kDtype>
 consteval tenon_kernel_registration Of(std::string_view op) {

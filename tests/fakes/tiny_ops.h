@@ -47,8 +47,8 @@ inline std::shared_ptr<PluginInstance> InstanceNamed(std::string_view plugin) {
 inline Status RegisterOps(graph::OpRegistry* registry, const std::vector<const tenon_op_definition*>& ops,
                           std::string_view plugin = "tiny") {
   std::map<std::string, std::string> refused;
-  Status status =
-      registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size()}, InstanceNamed(plugin), &refused);
+  Status status = registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size(), TENON_OPS_NAMED_DIMS},
+                                     InstanceNamed(plugin), &refused);
   return status.ok() && !refused.empty() ? AlreadyExists(refused.begin()->second) : std::move(status);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/graph/op_registry.h"
+#include "core/session/runtime.h"
 #include "tenon/abi.h"
 
 namespace tenon::golden {
@@ -76,6 +77,20 @@ inline const graph::OpRegistry& Registry() {
     return all;
   }();
   return *registry;
+}
+
+// Shape functions are called after load() only.
+inline void LoadAll() {
+  static const bool loaded = [] {
+    std::istringstream names(TENON_OPS_PACKAGES);
+    for (std::string name; std::getline(names, name, ',');) {
+      tenon_load_args args = {TENON_HEAD(tenon_load_args), session::HostTable(), nullptr, 0};
+      tenon_plugin_self* self = nullptr;
+      if (Open(name)->load(&args, &self) != nullptr) throw std::runtime_error(name + " was not loaded");
+    }
+    return true;
+  }();
+  (void)loaded;
 }
 
 }  // namespace tenon::golden

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keras's recurrent layers as it exports them, and TensorFlow 1's cells under dynamic_rnn, against what TensorFlow
-// computed: those that devices/cpu knows are one node (recurrent_pass.cc), the others the loops that they are. Covers
+// computed: those that passes/recurrent knows are one node, the others the loops that they are. Covers
 // N8.
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,6 @@
 
 #include "core/graph/graph.h"
 #include "core/graph/shape_inference.h"
-#include "core/session/runtime.h"
 #include "tests/golden/packages.h"
 
 namespace tenon::golden {
@@ -17,20 +16,6 @@ using graph::Edge;
 using graph::Graph;
 using graph::OutputFacts;
 using graph::ShapeInference;
-
-// Shape functions are called after load() only.
-void LoadAll() {
-  static const bool loaded = [] {
-    std::istringstream names(TENON_OPS_PACKAGES);
-    for (std::string name; std::getline(names, name, ',');) {
-      tenon_load_args args = {TENON_HEAD(tenon_load_args), session::HostTable(), nullptr, 0};
-      tenon_plugin_self* self = nullptr;
-      EXPECT_EQ(Open(name)->load(&args, &self), nullptr);
-    }
-    return true;
-  }();
-  (void)loaded;
-}
 
 Shape ShapeOf(const Json& json) { return json.is_null() ? Shape::Unknown() : Shape(json.get<std::vector<int64_t>>()); }
 

@@ -15,13 +15,6 @@ using host::Tensor;
 
 namespace {
 
-int SixBits(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
 // Infinities and NaN are strings in JSON.
 float FloatFrom(const Json& json) {
   if (json.is_number()) return json.get<float>();
@@ -40,24 +33,6 @@ std::vector<T> ListOf(const Json& json, T (*from)(const Json&)) {
   for (const Json& one : json) list.push_back(from(one));
   return list;
 }
-
-}  // namespace
-
-std::string FromBase64(std::string_view text) {
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int six = SixBits(c);
-    if (six < 0) break;  // padding
-    bits = bits << 6 | static_cast<uint32_t>(six);
-    count += 6;
-    if (count >= 8) bytes += static_cast<char>(bits >> (count -= 8));
-  }
-  return bytes;
-}
-
-namespace {
 
 // Numbers as a tensor's bytes.
 Result<std::string> BytesOf(DType dtype, const Json& numbers) {

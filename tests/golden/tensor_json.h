@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 
 #include "tenon/tenon.h"
+#include "tests/golden/base64.h"
 
 namespace tenon::golden {
 
@@ -20,7 +20,6 @@ using Json = nlohmann::json;
 // A tensor, or why the text is none.
 host::Result<host::Tensor> TensorFrom(const Json& json);
 host::Result<host::Attr> AttrFrom(const std::string& name, const Json& json);
-std::string FromBase64(std::string_view text);
 
 }  // namespace tenon::golden
 

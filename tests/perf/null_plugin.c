@@ -25,7 +25,7 @@ static const tenon_op_definition kNull2 = {.struct_size = sizeof(tenon_op_defini
                                            .traits = TENON_OP_STATEFUL,
                                            .shape = scalar_shape};
 static const tenon_op_definition* const kOps[] = {&kNull, &kNull2};
-static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 2};
+static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 2, 0};
 
 static tenon_status* run_null(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame) {
   (void)kernel;

@@ -328,7 +328,7 @@ const tenon_op_package* Ops() {
   static tenon_op_definition wrong = OpOf(Text("Wrong"), Text("y: T")),
                              text = OpOf(Text("WrongText"), Text("y: string"));
   static const tenon_op_definition* ops[] = {&wrong, &text};
-  static tenon_op_package package = {TENON_HEAD(tenon_op_package), ops, 2};
+  static tenon_op_package package = {TENON_HEAD(tenon_op_package), ops, 2, 0};
   wrong.shape = &SameShape;
   wrong.gradient = &Gradient;
   wrong.cost = &Cost;

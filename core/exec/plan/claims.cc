@@ -62,13 +62,15 @@ static void LeaveToKernels(const Status& failure) {
 Claims::Claims(const Plan& plan)
     : plan_(plan),
       inference_(&plan.graph()),
-      cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
+      cursor_(plan.graph(), plan.order(), [this]() -> const graph::ShapeInference& { return Inferred(); }),
       claim_of_(plan.graph().size(), -1) {}
 
-tenon_shape Claims::ShapeOf(Edge edge) {
+const graph::ShapeInference& Claims::Inferred() {
+  if (std::exchange(inferred_, true)) return inference_;
+  inference_.SetFed(plan_.feeds());
   // What cannot be inferred is unknown here; who binds the plan says why.
-  if (!std::exchange(inferred_, true)) static_cast<void>(inference_.Run());
-  return inference_.facts(edge).shape.c();
+  static_cast<void>(inference_.Run());
+  return inference_;
 }
 
 Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {

@@ -78,7 +78,7 @@ class Claims {
   void Forget(int64_t first);
   void GiveUp(int32_t claim, const char* why);
   std::vector<int32_t> InCircles() const;
-  tenon_shape ShapeOf(graph::Edge edge);
+  const graph::ShapeInference& Inferred();
 
   const Plan& plan_;
   graph::ShapeInference inference_;  // without the feeds' shapes, once a compiler has asked for one

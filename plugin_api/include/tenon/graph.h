@@ -65,6 +65,8 @@ typedef struct tenon_node tenon_node; /* opaque */
 #define TENON_PROPERTY_KEEPS_NAN (UINT64_C(1) << 12)       /* of ELEMENTWISE: of a NaN it makes NaN */
 #define TENON_PROPERTY_KEEPS_ZERO_SIGN (UINT64_C(1) << 13) /* of ELEMENTWISE: of -0 it makes -0 */
 #define TENON_PROPERTY_FITS_HALF (UINT64_C(1) << 14)       /* may be computed in bfloat16 or float16 */
+#define TENON_PROPERTY_STEERS (UINT64_C(1) << 15) /* control flow: outputs are missing in some steps, or come more than
+                                                   * once; follows from the traits */
 
 typedef struct tenon_node_properties {
   uint32_t struct_size;
@@ -132,6 +134,13 @@ typedef struct tenon_graph_cursor {
   /* The graph (or function, by name; "" is the graph) as serialized GraphDef; borrowed for the call. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*graph_def)(const tenon_graph* graph, tenon_span function, tenon_span* out_bytes);
+  /* As output_shape, with names for unknown dims (tenon_shape), of this graph alone. An output that is fed has names of
+   * its own. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*named_shape)(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape);
+  /* The sizes that an int32 or int64 scalar or vector output holds (tenon_shape_services.input_elements). */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*output_elements)(const tenon_graph* graph, tenon_output output, tenon_shape* out_elements);
 } tenon_graph_cursor;
 
 /* A node to add. Attributes that the inputs' types determine (T, N, type lists) may be left out. */

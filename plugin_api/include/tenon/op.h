@@ -115,6 +115,19 @@ typedef struct tenon_shape_services {
                                 uint32_t* out_dtype);
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*set_output_handle)(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype);
+  /* The sizes that an int32 or int64 scalar or vector input holds, as far as they are known before the step: one dim an
+   * element, -1 where nothing or no size is known of it; rank -1: nothing is known, or it has more than 32. For
+   * set_output_elements: of a shape that hangs on them input_value_as_shape says more. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*input_elements)(tenon_shape_context* context, int32_t index, tenon_shape* out_elements);
+  /* The same of an output: for ops that compute sizes (Shape, Pack). Copied; what set_output_value says goes before. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*set_output_elements)(tenon_shape_context* context, int32_t index, tenon_shape elements);
+  /* Of dims, names among them: the sum, the product, the quotient where it is whole whatever the names stand for and
+   * has none of b's left. -1: of one of them nothing is known, or no size is the result. */
+  TENON_THREAD(any) TENON_OWN(borrow) int64_t (*dim_sum)(tenon_shape_context* context, int64_t a, int64_t b);
+  TENON_THREAD(any) TENON_OWN(borrow) int64_t (*dim_product)(tenon_shape_context* context, int64_t a, int64_t b);
+  TENON_THREAD(any) TENON_OWN(borrow) int64_t (*dim_quotient)(tenon_shape_context* context, int64_t a, int64_t b);
 } tenon_shape_services;
 
 /* self: the instance of the plugin that brought the op (what its load() made), here and in all functions of an op. */
@@ -233,12 +246,17 @@ typedef struct tenon_gradient_package {
   uint64_t count;
 } tenon_gradient_package;
 
+/* Of a package: its shape functions know names of dims (tenon_shape). They take any negative dim for an unknown one,
+ * copy it where it goes, compute with it by dim_sum and its like alone, and make none of their own. */
+#define TENON_OPS_NAMED_DIMS (UINT64_C(1) << 0)
+
 /* Capability "tenon.ops/1". */
 typedef struct tenon_op_package {
   uint32_t struct_size;
   uint32_t must_understand;
   const tenon_op_definition* const* definitions; /* [count] */
   uint64_t count;
+  uint64_t flags; /* TENON_OPS_*; 0: none */
 } tenon_op_package;
 
 #ifdef __cplusplus

@@ -61,6 +61,11 @@ typedef struct tenon_string_cell {
   uint64_t size;
 } tenon_string_cell;
 
+/* A dim of a shape at or below it is unknown, but has a name: dims of one graph that have the same name are of one size
+ * in every step. Names are given only to who says that it knows them (TENON_OPS_NAMED_DIMS), or asks for them. Nothing
+ * is computed with them but by the host's own functions. */
+#define TENON_DIM_NAMES (-(INT64_C(1) << 40))
+
 /* Frozen value: a shape, perhaps partly unknown. rank -1: unknown rank; a dim of -1: unknown. */
 typedef struct tenon_shape {
   const int64_t* dims; /* [rank] */

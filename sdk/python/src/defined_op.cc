@@ -169,7 +169,7 @@ void Describe(DefinedOp* op) {
   if (!op->shape.is_none()) op->definition.shape = &InferShapes;
   if (!op->gradient.empty()) op->definition.gradient = &Differentiate;
   op->definitions[0] = &op->definition;
-  op->op_package = {TENON_HEAD(tenon_op_package), op->definitions, 1};
+  op->op_package = {TENON_HEAD(tenon_op_package), op->definitions, 1, 0};
 
   op->kernel = Headed<tenon_kernel_registration>();
   op->kernel.op = Span(op->name);

@@ -111,7 +111,7 @@ static const tenon_kernel_registration kCubeOnCpu = {TENON_HEAD(tenon_kernel_reg
 /* ---- The package ---- */
 
 static const tenon_op_definition* const kOps[] = {&kCube};
-static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
+static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 1, 0};
 static const tenon_kernel_registration* const kKernels[] = {&kCubeOnCpu};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 1};
 static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),

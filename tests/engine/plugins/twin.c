@@ -16,7 +16,7 @@ static const tenon_op_definition kTwin = {
     .struct_size = sizeof(tenon_op_definition), .name = TENON_SPAN(TWIN_OP), .outputs = TENON_SPAN("y: int32"),
     .doc = TENON_SPAN("What the plugin's library answers."), .traits = TENON_OP_STATEFUL, .shape = scalar_shape};
 static const tenon_op_definition* const kOps[] = {&kTwin};
-static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
+static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 1, 0};
 
 static tenon_status* run(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame) {
   (void)kernel;

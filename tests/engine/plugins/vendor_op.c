@@ -40,7 +40,7 @@ static const tenon_op_definition kTripled = {TENON_HEAD(tenon_op_definition),
                                              .shape = same_shape,
                                              .version = OP_VERSION};
 static const tenon_op_definition* const kOps[] = {&kTripled};
-static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
+static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1, 0};
 
 struct tenon_kernel {
   float scale;

@@ -32,7 +32,7 @@ __attribute__((constructor)) static void trap(void) { __builtin_trap(); }
 #define tenon_plugin_query tenon_plugin_query_by_another_name
 #endif
 
-__attribute__((unused)) static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), NULL, 0};
+__attribute__((unused)) static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), NULL, 0, 0};
 static const tenon_capability kCapabilities[] = {
 #ifdef FIXTURE_UNKNOWN_CAPABILITY
     {TENON_SPAN("vendor.future/3"), &kPackage, 0}, {TENON_SPAN("tenon.ops/2"), &kPackage, 0}

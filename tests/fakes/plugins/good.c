@@ -8,7 +8,7 @@ static const tenon_op_definition kGood = {TENON_HEAD(tenon_op_definition), .name
                                           .inputs = TENON_SPAN("x: T"), .outputs = TENON_SPAN("y: T"),
                                           .attrs = TENON_SPAN("T: {float, double}")};
 static const tenon_op_definition* const kOps[] = {&kGood};
-static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
+static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1, 0};
 
 static const uint32_t kTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE};
 static const tenon_type_constraint kConstraints[] = {{TENON_SPAN("T"), kTypes, 2}};

@@ -9,6 +9,6 @@ __attribute__((constructor)) static void trap(void) { __builtin_trap(); }
 
 static const tenon_op_definition kVaried = {TENON_HEAD(tenon_op_definition), .name = TENON_SPAN("Varied")};
 static const tenon_op_definition* const kOps[] = {&kVaried};
-static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
+static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1, 0};
 static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage)};
 TENON_PLUGIN("test.variant", FIXTURE_VERSION, "A variant.", kCapabilities)

@@ -2,7 +2,7 @@
 /* What every plugin includes, in C or C++: the handshake as one macro, and short forms for statuses.
  *
  *   static const tenon_op_definition* const kOps[] = {&kSquare};
- *   static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
+ *   static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1, 0};
  *   static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage)};
  *   TENON_PLUGIN("example.square", "1.0.0", "An op that squares.", kCapabilities)
  *

@@ -7,9 +7,10 @@
  * other nodes, and puts their outputs in the nodes' place. What has its nodes in other processes goes there with them:
  * transfers, failures, time lines and cancellation are those of any node.
  *
- * A package may provide several. Passes run in the order of their packages' ids, those of one in its order, each once
- * for every step that is planned. A pass is given what those before it have added, never what it adds itself; what it
- * adds is planned near the node that it was begun for. */
+ * A package may provide several. A pass says which others it runs after; what these leave open, the order of the
+ * packages' ids says, and of one package its own. Each runs once for every step that is planned. A pass is given what
+ * those before it have added, never what it adds itself; what it adds is planned near the node that it was begun for.
+ */
 #ifndef TENON_EXT_DRAFT_GRAPH_PASS_H_
 #define TENON_EXT_DRAFT_GRAPH_PASS_H_
 
@@ -94,6 +95,8 @@ typedef struct tenon_graph_pass {
   /* Nodes whose ops have one of these properties (TENON_PROPERTY_*) are among its nodes too. It is called for graphs
    * that have a node of `ops`; where that is empty, for graphs that have one of these. */
   uint64_t properties;
+  /* Names of passes, with commas, that run before it where they are loaded; empty: none. */
+  tenon_span after;
 } tenon_graph_pass;
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A shape as a value: dims, of which each, and the rank itself, may be unknown.
 //
-// -1 is an unknown dim. Questions about an unknown rank answer -1, so that code needs no special case.
+// A dim below 0 is unknown. -1: nothing is known of it; below, it is a name (tenon_shape): dims of one graph that have
+// the same name are of one size. Questions about an unknown rank answer -1, so that code needs no special case.
 #ifndef TENON_SDK_SHAPE_H_
 #define TENON_SDK_SHAPE_H_
 

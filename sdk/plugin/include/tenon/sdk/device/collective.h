@@ -11,7 +11,7 @@
 // - A node that comes again in the same step takes part in the next meeting of that name: its turns meet the other
 //   nodes' turns in the order in which they come.
 // - All members of a group are of one session and one process, and their kernels of one plugin. (Those of several
-//   processes are other nodes by then, and timeout_seconds is watched by others: ops/collective/pass.cc.)
+//   processes are other nodes by then, and timeout_seconds is watched by others: passes/collectives.)
 // - A meeting that failed is remembered for a while, so that who comes late fails with it.
 // Threads. A table may be used from any thread. A member belongs to the table from Add() until it is given back, which
 // happens once.

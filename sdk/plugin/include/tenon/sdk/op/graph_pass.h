@@ -8,8 +8,8 @@
 //     }
 //   }
 //   constexpr tenon_span kOps[] = {TENON_SPAN("Vendor>Op")};
-//   constexpr tenon_graph_pass kPass = sdk::DefinePass<Fuse>("fused-ops", kOps);
-//   const tenon_capability kCapabilities[] = {..., TENON_PROVIDES(GRAPH_PASS, &kPass)};
+//   constexpr tenon_graph_pass kPass = sdk::DefinePass<Fuse>("fused-ops", kOps);  // 5th: after which passes it runs
+//   TENON_PASS_PLUGIN("vendor.fuse", "1.0.0", "Vendor>Op fused.", kPass)          // package.h: a package of that alone
 //
 // A failure sticks (node.h), and is the step's.
 #ifndef TENON_SDK_OP_GRAPH_PASS_H_
@@ -63,6 +63,19 @@ class PassContext : public NodeBuilder {
     Output source{-1, 0, 0};
     if (ok()) Check(cursor().input(cursor().graph, id, index, &source));
     return source;
+  }
+
+  // The output's shape with names for unknown dims: equal ones are of one size in every step (tenon_shape).
+  Shape NamedShape(const Output& output) {
+    tenon_shape shape{nullptr, -1, 0};
+    if (ok() && output.node >= 0) Check(cursor().named_shape(cursor().graph, output, &shape));
+    return Shape(shape);
+  }
+  // The sizes that an int32 or int64 scalar or vector output holds, one dim an element; unknown rank: none is known.
+  Shape Elements(const Output& output) {
+    tenon_shape elements{nullptr, -1, 0};
+    if (ok() && output.node >= 0) Check(cursor().output_elements(cursor().graph, output, &elements));
+    return Shape(elements);
   }
 
   // Whether the input is a variable by reference, which is read when the node runs.
@@ -150,9 +163,9 @@ tenon_status* PassFunction(tenon_plugin_self* self, const tenon_graph_pass_args*
 
 template <void (*Function)(PassContext&)>
 consteval tenon_graph_pass DefinePass(std::string_view name, std::span<const tenon_span> ops, uint32_t precision = 0,
-                                      uint64_t properties = 0) {
-  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(), ops.size(),
-          &PassFunction<Function>,      precision,    0,          properties};
+                                      uint64_t properties = 0, std::string_view after = {}) {
+  return {TENON_HEAD(tenon_graph_pass), ToSpan(name), ops.data(),    ops.size(), &PassFunction<Function>, precision, 0,
+          properties,                   ToSpan(after)};
 }
 
 }  // namespace tenon::sdk

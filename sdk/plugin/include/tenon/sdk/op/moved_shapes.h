@@ -7,15 +7,25 @@
 
 namespace tenon::sdk {
 
+// The same where dims are known by name alone: [rows, 4, 3] reshaped to [-1, 12], to [rows, -1].
+inline void InferByNames(ShapeContext& c, Shape* target, const Shape& input) {
+  const auto& dims = target->dims();
+  if (std::count(dims.begin(), dims.end(), kUnknown) != 1 || std::count(dims.begin(), dims.end(), 0) != 0) return;
+  const auto at = static_cast<int>(std::find(dims.begin(), dims.end(), kUnknown) - dims.begin());
+  const int64_t known = c.Count(Join(target->Slice(0, at), target->Slice(at + 1)));
+  target->Set(at, c.Divide(c.Count(input), known));
+}
+
 // Replaces the one unknown dim of `target` by what is left of the input's elements. Where the target
 // has a 0, the dims other than 0 are compared, so that [0, 6] reshaped to [0, -1] keeps its 6.
 inline Shape InferOneDim(ShapeContext& c, Shape target, const Shape& input) {
+  if (!target.fully_known() && !input.fully_known()) InferByNames(c, &target, input);
   int unknown = -1;
   int64_t known = 1;
   bool has_zero = false;
   for (int i = 0; i < target.rank(); ++i) {
     if (target[i] < 0) {
-      if (unknown >= 0) return target;  // two unknown dims cannot be told apart
+      if (unknown >= 0) return target;  // of two unknown dims nothing is checked
       unknown = i;
     } else if (target[i] == 0) {
       has_zero = true;
@@ -49,6 +59,7 @@ inline Shape InferOneDim(ShapeContext& c, Shape target, const Shape& input) {
     c.Invalid("a tensor of shape ", input, " cannot take the shape ", target);
     return target;
   }
+  // What is known of the target's dim by its name alone is this number.
   if (unknown >= 0) target.Set(unknown, elements / known);
   return target;
 }

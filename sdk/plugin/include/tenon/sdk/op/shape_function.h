@@ -10,6 +10,9 @@
 //
 // ShapeFunction<MatMulShape> is the C function. Rules: the first failure sticks (node.h); an output
 // that is never set has unknown rank; products that do not fit into int64 are refused by SetOutput.
+//
+// A dim below 0 is unknown, and may be a name (shape.h) where the package says TENON_OPS_NAMED_DIMS (package.h): then
+// a function asks `dim < 0`, never `dim == -1`, and computes with what may be unknown by Add, Multiply and Divide.
 #ifndef TENON_SDK_OP_SHAPE_FUNCTION_H_
 #define TENON_SDK_OP_SHAPE_FUNCTION_H_
 
@@ -23,6 +26,8 @@
 #include "tenon/sdk/number.h"
 
 namespace tenon::sdk {
+
+inline constexpr int kMostElements = 32;  // of a tensor, that ShapeContext::Elements tells
 
 class ShapeContext : public NodeContext {
  public:
@@ -108,6 +113,16 @@ class ShapeContext : public NodeContext {
     return Shape(shape);
   }
 
+  // The sizes that an int32 or int64 scalar or vector input holds, one dim an element, below 0 where one is not known;
+  // nothing: none is. For SetElements.
+  std::optional<std::vector<int64_t>> Elements(int index) {
+    tenon_shape elements{nullptr, -1, 0};
+    if (!ok() || !TENON_HAS(services_, input_elements) ||
+        !Check(services_->input_elements(context_, index, &elements)) || elements.rank < 0)
+      return std::nullopt;
+    return std::vector<int64_t>(elements.dims, elements.dims + elements.rank);
+  }
+
   // The same for a shape that is asked for (Fill, random numbers): a vector without negative dims.
   Shape WantedShape(int index) {
     const Shape vector = WithRank(index, 1);
@@ -139,7 +154,7 @@ class ShapeContext : public NodeContext {
   // What both say. what: for the message, "inner dims".
   int64_t Merge(int64_t a, int64_t b, std::string_view what) {
     if (a >= 0 && b >= 0 && a != b) Invalid(what, " differ: ", a, " and ", b);
-    return a < 0 ? b : a;
+    return Known(a, b);
   }
   Shape Merge(const Shape& a, const Shape& b, std::string_view what) {
     if (!a.known_rank()) return b;
@@ -151,13 +166,14 @@ class ShapeContext : public NodeContext {
     Shape out = a;
     for (int i = 0; i < a.rank(); ++i) {
       if (a[i] >= 0 && b[i] >= 0 && a[i] != b[i]) Invalid(what, " differ: ", a, " and ", b);
-      if (a[i] < 0) out.Set(i, b[i]);
+      out.Set(i, Known(a[i], b[i]));
     }
     return out;
   }
   // INVALID_ARGUMENT where int64 does not hold the result.
   int64_t Add(int64_t a, int64_t b) {
-    if (a < 0 || b < 0) return kUnknown;
+    if (a < 0 || b < 0)
+      return TENON_HAS(services_, dim_sum) ? services_->dim_sum(context_, a, b) : kUnknown;
     int64_t sum = 0;
     if (__builtin_add_overflow(a, b, &sum)) {
       Invalid("the dim ", a, " + ", b, " is too large");
@@ -166,11 +182,29 @@ class ShapeContext : public NodeContext {
     return sum;
   }
   int64_t Multiply(int64_t a, int64_t b) {
-    if (a < 0 || b < 0) return kUnknown;
+    if (a < 0 || b < 0)
+      return TENON_HAS(services_, dim_product) ? services_->dim_product(context_, a, b) : kUnknown;
     int64_t product = 0;
     if (!MultiplyFits(a, b, &product)) {
       Invalid("the dim ", a, " * ", b, " is too large");
       return kUnknown;
+    }
+    return product;
+  }
+
+  // a / b where it is whole, whatever is not known of them; else unknown.
+  int64_t Divide(int64_t a, int64_t b) {
+    if (a < 0 || b < 0)
+      return TENON_HAS(services_, dim_quotient) ? services_->dim_quotient(context_, a, b) : kUnknown;
+    return b != 0 && a % b == 0 ? a / b : kUnknown;
+  }
+  // The product of a shape's dims; unknown where its rank is, or where int64 does not hold it.
+  int64_t Count(const Shape& shape) {
+    int64_t product = shape.known_rank() ? 1 : kUnknown;
+    for (const int64_t dim : shape.dims()) {
+      const bool is_number = product >= 0 && dim >= 0;
+      if (is_number && !MultiplyFits(product, dim, &product)) return kUnknown;
+      if (!is_number) product = Multiply(product, dim);
     }
     return product;
   }
@@ -191,7 +225,7 @@ class ShapeContext : public NodeContext {
         return std::nullopt;
       } else {
         // The unknown one is 1 or equal to the other, which is not 1 if it is known.
-        out.Set(-i, std::max(x, y));
+        out.Set(-i, x >= 0 ? x : y >= 0 ? y : kUnknown);
       }
     }
     return out;
@@ -211,7 +245,8 @@ class ShapeContext : public NodeContext {
   void SetOutput(int index, const Shape& shape) {
     if (!ok()) return;
     for (int64_t dim : shape.dims()) {
-      if (dim < kUnknown) return Invalid("output ", index, " would have the negative dim ", dim);
+      if (dim < kUnknown && dim > TENON_DIM_NAMES)
+        return Invalid("output ", index, " would have the negative dim ", dim);
     }
     if (shape.rank() > TENON_MAX_RANK) {
       return Invalid("output ", index, " would have rank ", shape.rank(), "; the largest is ", TENON_MAX_RANK);
@@ -251,6 +286,12 @@ class ShapeContext : public NodeContext {
     }
     Check(services_->set_output_value(context_, index, &view));
   }
+  // Says the sizes that an int32 or int64 scalar or vector output holds, one an element, below 0 where one is not
+  // known. The output's shape says the same count.
+  void SetElements(int index, const std::vector<int64_t>& elements) {
+    if (!ok() || !TENON_HAS(services_, set_output_elements)) return;
+    Check(services_->set_output_elements(context_, index, Shape(elements).view()));
+  }
   // The output is the input, so that a resource also keeps what is known of what it refers to.
   void PassOn(int output, int input) {
     SetOutput(output, Input(input));
@@ -262,6 +303,12 @@ class ShapeContext : public NodeContext {
   }
 
  private:
+  // Of what two say of one dim the one that says more: a number, a name, nothing.
+  static int64_t Known(int64_t a, int64_t b) {
+    if (a >= 0 || b >= 0) return a >= 0 ? a : b;
+    return std::min(a, b);
+  }
+
   const tenon_shape_services* services_;
   tenon_shape_context* context_;
 };

@@ -111,7 +111,10 @@ inline int64_t WindowedSize(ShapeContext& c, const Window& window, size_t i, int
     return kUnknown;
   }
   const int64_t stride = window.strides[i];
-  if (window.padding == Padding::kSame) return input <= 0 ? input : (input - 1) / stride + 1;
+  if (window.padding == Padding::kSame) {
+    if (input == 0 || stride == 1) return input;
+    return input < 0 ? kUnknown : (input - 1) / stride + 1;
+  }
   if (input < 0 || size < 0) return kUnknown;
   const int64_t covered = c.Add(c.Multiply(size - 1, window.dilations[i]), 1);
   const int64_t padded = c.Add(c.Add(input, window.pad_before[i]), window.pad_after[i]);
