@@ -45,6 +45,7 @@ class Reader {
     return texts;
   }
 
+  bool Has(const char* key) const { return object_.Find(key) != nullptr; }
   const std::vector<JsonValue>& Items(const char* key) const { return Child(key, FieldKind::kList, "a list").items; }
   const JsonValue& Object(const char* key) const { return Child(key, FieldKind::kObject, "an object"); }
 
@@ -125,6 +126,7 @@ Result<Manifest> ParseManifest(std::string_view text) {
   const Reader provides(reader.Object("provides"), "provides", &error);
   manifest.ops = provides.Texts("ops");
   manifest.kernels = provides.Texts("kernels");
+  if (provides.Has("pass_ops")) manifest.pass_ops = provides.Texts("pass_ops");
   manifest.devices = provides.Texts("devices");
   manifest.gradients = provides.Texts("gradients");
   for (const JsonValue& each : provides.Items("capabilities")) {

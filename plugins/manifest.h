@@ -46,6 +46,8 @@ struct Manifest {
   std::vector<std::string> gradients;  // ops of others that it brings gradients for
   std::vector<std::string> kernels;  // the ops that it has kernels of
   std::vector<std::string> devices;
+  // The ops whose graphs want a pass of it, "*" for all graphs; nullopt: it has no pass, or does not say.
+  std::optional<std::vector<std::string>> pass_ops;
   std::vector<ManifestCapability> capabilities;
 };
 

@@ -105,6 +105,16 @@ std::string Changed(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
+TEST(Manifest, SaysWhichGraphsItsPassesAreFor) {
+  EXPECT_EQ(ParseManifest(kLeast)->pass_ops, std::nullopt);
+  const auto with = [](const std::string& provides) {
+    return Changed("\"abi\"", "\"provides\": " + provides + ", \"abi\"");
+  };
+  EXPECT_EQ(ParseManifest(with(R"({"pass_ops": []})"))->pass_ops, std::vector<std::string>());
+  EXPECT_EQ(ParseManifest(with(R"({"pass_ops": ["Sum", "*"]})"))->pass_ops, (std::vector<std::string>{"Sum", "*"}));
+  EXPECT_EQ(ErrorOf(with(R"({"pass_ops": 3})")), "'provides.pass_ops' must be a list");
+}
+
 TEST(Manifest, NamesTheMemberThatIsWrong) {
   EXPECT_EQ(ErrorOf(kLeast), "ok");
   EXPECT_EQ(ErrorOf(""), "it is not JSON");

@@ -59,6 +59,7 @@ struct Runtime::State {
   // Every plugin that was loaded, for ever: graphs have its ops still, and one that comes back is the same.
   std::map<std::string, std::shared_ptr<PluginInstance>, std::less<>> instances;
   std::map<std::string, Placer, std::less<>> placers;  // by plugin
+  PassOpener pass_opener;
   std::multimap<std::string, optimize::PluginPass, std::less<>> passes;  // by plugin, those of one in its order
   struct TransportEntry {
     std::string plugin;
@@ -301,6 +302,17 @@ std::vector<optimize::PluginPass> Runtime::graph_passes() const {
   for (const auto& [id, pass] : state_->passes) passes.push_back(pass);
   return passes;
 }
+
+std::vector<optimize::PluginPass> Runtime::PassesFor(const graph::Graph& graph) const {
+  if (state_->pass_opener) {
+    std::set<std::string_view> ops;
+    for (const graph::NodeId id : graph.ids()) ops.insert(graph.node(id).op->name);
+    state_->pass_opener(ops);
+  }
+  return graph_passes();
+}
+
+void Runtime::SetPassOpener(PassOpener opener) { state_->pass_opener = std::move(opener); }
 
 Result<exec::CapabilityEntry> Runtime::FindCapability(std::string_view id, std::string_view device_type) const {
   std::lock_guard lock(state_->mutex);

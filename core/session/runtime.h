@@ -4,9 +4,12 @@
 #define TENON_CORE_SESSION_RUNTIME_H_
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/status.h"
@@ -31,6 +34,7 @@ struct Device;
 struct DeviceCopy;
 }  // namespace exec
 namespace graph {
+class Graph;
 class OpRegistry;
 }
 namespace optimize {
@@ -93,6 +97,11 @@ class Runtime {
   std::vector<std::shared_ptr<const exec::DeviceCopy>> device_copies() const;
   // Passes over the graphs of steps, by the ids of their plugins.
   std::vector<optimize::PluginPass> graph_passes() const;
+  // Those, once what is about the graph's ops has been opened.
+  std::vector<optimize::PluginPass> PassesFor(const graph::Graph& graph) const;
+  // Who opens packages whose passes are about one of these ops, said before the first session.
+  using PassOpener = std::function<void(const std::set<std::string_view>& ops)>;
+  void SetPassOpener(PassOpener opener);
   // Types of variants that may leave their process.
   variant::Types& variant_types() const;
   // What a plugin brought for a device type under a capability id of its own; NOT_FOUND says which there are.

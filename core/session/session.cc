@@ -480,7 +480,7 @@ Result<exec::PlanOptions> Session::MakeReady(graph::Graph* graph, optimize::Requ
                                            options_.no_pass, !options_.one_task,    has_kernel};
   TENON_ASSIGN_OR_RETURN(
       const bool changed,
-      optimize::RunPluginPasses(runtime_->graph_passes(), question, graph, request, notes.get()));
+      optimize::RunPluginPasses(runtime_->PassesFor(*graph), question, graph, request, notes.get()));
   if (changed) {
     if (options_.optimize && optimize::PassUnread(graph, *request) != 0) {  // what the passes made needless
       TENON_ASSIGN_OR_RETURN(*graph, optimize::Prune(*graph, request));

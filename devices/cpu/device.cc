@@ -126,19 +126,13 @@ struct Driver {
 constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
     {TENON_SPAN("devices"), TENON_SPAN("1"),
      TENON_SPAN("how many CPU devices there are, 1 to 64; all are this machine, and nothing is faster by them"),
-     TENON_OPTION_INT, 0},
-    {TENON_SPAN("recurrent"), TENON_SPAN("true"), TENON_SPAN("whether loops of LSTM and GRU cells become one node"),
-     TENON_OPTION_BOOL, 0}};
+     TENON_OPTION_INT, 0}};
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
   return sdk::Guard([&]() -> tenon_status* {
     auto self = std::make_unique<tenon_plugin_self>();
     for (uint64_t i = 0; i < args->option_count; ++i) {
       const std::string_view value(args->options[i].value.data, args->options[i].value.size);
-      if (sdk::ToText(args->options[i].key) == "recurrent") {
-        self->recurrent = value == "true" || value == "1";
-        continue;
-      }
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), self->devices);
       if (error != std::errc() || end != value.data() + value.size() || self->devices < 1 || self->devices > 64)
         return sdk::Failure(TENON_INVALID_ARGUMENT, "option devices is '", value,

@@ -14,7 +14,6 @@
 // What load() keeps of the options.
 struct tenon_plugin_self {
   uint32_t devices = 1;
-  bool recurrent = true;
 };
 
 namespace tenon::cpu {
@@ -25,7 +24,7 @@ inline constexpr uint64_t kLargeBlock = UINT64_C(2) << 20;
 extern const tenon_device_driver kDeviceDriver;
 extern const tenon_kernel_package kKernelPackage;
 
-inline constexpr uint64_t kOptionCount = 2;
+inline constexpr uint64_t kOptionCount = 1;
 extern const tenon_option_declaration kOptionDeclarations[kOptionCount];
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self);
 void OnUnload(tenon_plugin_self* self);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin tenon.cpu: the device type "CPU" and its kernels.
 #include "device.h"
-#include "recurrent_pass.h"
 
 namespace {
 const tenon_capability kCapabilities[] = {
     TENON_PROVIDES(DEVICE, &tenon::cpu::kDeviceDriver),
     TENON_PROVIDES(KERNELS, &tenon::cpu::kKernelPackage),
-    TENON_PROVIDES(GRAPH_PASS, &tenon::cpu::kRecurrentPass),
 };
 }  // namespace
 

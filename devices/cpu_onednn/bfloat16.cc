@@ -27,6 +27,7 @@ void Run(sdk::PassContext& p) { sdk::RunMixedPrecisionPass(p, kDevice); }
 }  // namespace
 
 const tenon_graph_pass kBfloat16Pass =
-    sdk::DefinePass<Run>("bfloat16", {}, TENON_PRECISION_ALLOW_BFLOAT16, sdk::kMixedPrecisionProperties);
+    sdk::DefinePass<Run>("bfloat16", {}, TENON_PRECISION_ALLOW_BFLOAT16, sdk::kMixedPrecisionProperties,
+                         "known-axes,collectives,recurrent-loops");
 
 }  // namespace tenon::cpu_onednn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions of precision int8 run (int8_pass.cc puts it there): numbers as bytes, and products and convolutions of
+// What sessions of precision int8 run (passes/int8 puts it there): numbers as bytes, and products and convolutions of
 // bytes with weights, to which biases, normalisations, another image and an activation belong. tenon/sdk/kernel/int8.h
 // says what each number is.
 #include "tenon/sdk/op/op.h"

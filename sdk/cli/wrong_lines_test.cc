@@ -109,7 +109,7 @@ TEST_F(WrongLines, Flags) {
 TEST_F(WrongLines, OptionsOfPlugins) {
   for (const char* command : {"plugins", "devices", "ops", "run g", "place g", "inspect g"})
     Check({(std::string(command) + " --option tenon.cpu.device=1").c_str(), 2,
-           "it has no option 'device'; known options: devices, recurrent; did you mean 'devices'?"});
+           "it has no option 'device'; known options: devices; did you mean 'devices'?"});
   Check({"plugins --option tenon.cpi.devices=1", 2,
          "there is no package 'tenon.cpi'; did you mean 'tenon.cpu'? (found: "});
   Check({"plugins --option tenon.cpu.devices=some", 2, "option 'devices' is 'some', not a whole number"});

@@ -58,6 +58,10 @@ struct tenon_runtime {
   void OpenForOp(std::string_view op);
   void OpenForKernels(std::string_view op);
   void OpenDevices();
+  // Whether the package has devices, and kernels of them, only if its option "devices" says so, which nobody set.
+  bool IsIdle(const tenon::plugins::Manifest& manifest) const;
+  // Packages of passes that are about one of these ops.
+  void OpenForPasses(const std::set<std::string_view>& ops);
   // What a device that is not there may be missing for: " (refused: ...)" of packages that bring devices; empty: none
   // was.
   std::string RefusedDevices() const;

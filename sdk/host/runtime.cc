@@ -189,6 +189,15 @@ void tenon_runtime::OpenForOp(std::string_view op) {
   if (!op.empty() && there) WarnOfRefused(has);
 }
 
+bool tenon_runtime::IsIdle(const plugins::Manifest& manifest) const {
+  const auto is_none = [](const plugins::ManifestOption& option) {
+    return option.key == "devices" && option.default_value == "0";
+  };
+  const auto is_set = [&](const auto& option) { return option[0] == manifest.id && option[1] == "devices"; };
+  return !manifest.devices.empty() && std::any_of(manifest.options.begin(), manifest.options.end(), is_none) &&
+         std::none_of(options.begin(), options.end(), is_set);
+}
+
 void tenon_runtime::OpenForKernels(std::string_view op) {
   std::lock_guard lock(mutex);
   if (!opened_kernels.insert(std::string(op)).second) return;
@@ -197,7 +206,7 @@ void tenon_runtime::OpenForKernels(std::string_view op) {
       return std::find(manifest.kernels.begin(), manifest.kernels.end(), op) != manifest.kernels.end();
     });
   for (const auto& package : loader.packages()) {
-    if (!package->manifest) continue;
+    if (!package->manifest || IsIdle(*package->manifest)) continue;
     const std::vector<std::string>& kernels = package->manifest->kernels;
     if (op.empty() ? !kernels.empty() : std::find(kernels.begin(), kernels.end(), op) != kernels.end())
       OpenPackage(package->manifest->id);
@@ -207,17 +216,28 @@ void tenon_runtime::OpenForKernels(std::string_view op) {
 void tenon_runtime::OpenDevices() {
   std::lock_guard lock(mutex);
   WarnOfRefused([](const plugins::Manifest& manifest) { return !manifest.devices.empty(); });
-  // A compiler comes with its package's device or kernels, a pass with these or with the package's ops; one without any
-  // is for what other packages bring.
+  // A compiler comes with its package's device or kernels; one without any is for what other packages bring. A pass
+  // comes with the graphs that it is for (OpenForPasses), if its package says which.
   const auto only_compiles = [](const plugins::Manifest& manifest) {
     const auto is_for_others = [&](const plugins::ManifestCapability& each) {
-      return each.id == TENON_CAPABILITY_COMPILER || (each.id == TENON_CAPABILITY_GRAPH_PASS && manifest.ops.empty());
+      return each.id == TENON_CAPABILITY_COMPILER ||
+             (each.id == TENON_CAPABILITY_GRAPH_PASS && manifest.ops.empty() && !manifest.pass_ops);
     };
     return manifest.kernels.empty() &&
            std::any_of(manifest.capabilities.begin(), manifest.capabilities.end(), is_for_others);
   };
   for (const auto& package : loader.packages())
-    if (package->manifest && (!package->manifest->devices.empty() || only_compiles(*package->manifest)))
+    if (package->manifest && !IsIdle(*package->manifest) &&
+        (!package->manifest->devices.empty() || only_compiles(*package->manifest)))
+      OpenPackage(package->manifest->id);
+}
+
+void tenon_runtime::OpenForPasses(const std::set<std::string_view>& ops) {
+  std::lock_guard lock(mutex);
+  const auto is_there = [&](const std::string& op) { return op == "*" || ops.contains(op); };
+  for (const auto& package : loader.packages())
+    if (package->manifest && package->manifest->pass_ops && !opened.contains(package->manifest->id) &&
+        std::any_of(package->manifest->pass_ops->begin(), package->manifest->pass_ops->end(), is_there))
       OpenPackage(package->manifest->id);
 }
 
@@ -382,6 +402,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   tenon_runtime* raw = runtime.get();
   runtime->runtime.ops().SetOpener([raw](std::string_view op) { raw->OpenForOp(op); });
   runtime->runtime.kernels().SetOpener([raw](std::string_view op) { raw->OpenForKernels(op); });
+  runtime->runtime.SetPassOpener([raw](const std::set<std::string_view>& ops) { raw->OpenForPasses(ops); });
   runtime->runtime.variant_types().SetOpener([raw] { raw->OpenThoseWith(TENON_CAPABILITY_VARIANTS); });
   files::Mounts::The().AddOpener(raw, [raw](std::string_view scheme) { raw->OpenForFilesystem(scheme); });
   // What the caller names is opened at once, so that a mistake shows.

@@ -124,7 +124,8 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     TENON_RETURN_IF_ERROR(session::CheckOptions(options));  // before anybody is connected to
     runtime->OpenDevices();
     if (!options.placer.empty()) runtime->OpenById(options.placer);
-    if (options.precision > TENON_PRECISION_ALLOW_TF32) runtime->OpenThoseWith(TENON_CAPABILITY_GRAPH_PASS);
+    if (options.precision > TENON_PRECISION_ALLOW_TF32 || !options.no_pass.empty())
+      runtime->OpenThoseWith(TENON_CAPABILITY_GRAPH_PASS);
     std::shared_ptr<cluster::Master> master;
     if (!options.master.empty()) {
       TENON_RETURN_IF_ERROR(session::PlacementOptions::Of(options).status());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a weight that every step of a sequence uses: one product over all steps (ops/axes/products.cc), with
-// the numbers of the products one by one; and sums that stay as they are. Covers K1.
+// The gradient of a weight that every step of a sequence uses: one product over all steps
+// (passes/known_axes/products.cc), with the numbers of the products one by one; and sums that stay as they are. Covers
+// K1.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -263,6 +264,48 @@ TEST(JoinedProducts, OfANetworksGradientHaveItsNumbers) {
     EXPECT_NEAR((loss_with(at, kStep) - loss_with(at, -kStep)) / (2 * kStep), answer.values[at],
                 2e-2 * std::max(1.0, std::fabs(answer.values[at])));
   }
+}
+
+// Passes that say which ops they are about cost the others nothing.
+TEST(Passes, AreOpenedForTheGraphsThatTheyAreAbout) {
+  auto runtime = Runtime::Create({});
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  const auto is_open = [&](std::string_view id) {
+    const auto reports = runtime->Reports();
+    return std::any_of(reports.begin(), reports.end(), [&](const tenon_load_report& report) {
+      return host::Text(report.id) == id && report.outcome == TENON_LOAD_LOADED;
+    });
+  };
+  const auto sum_of = [&](const char* op, SessionOptions options = {}) {
+    Graph g(*runtime);
+    const Output x = g.Const<float>({1, 2}), sum = g.Op(op, {x, x});
+    auto session = Session::Create(*runtime, g, options);
+    EXPECT_TRUE(session.ok()) << session.status();
+    auto values = session->Run({}, {sum});
+    EXPECT_TRUE(values.ok()) << values.status();
+    return values.ok() ? DoublesOf((*values)[0]) : std::vector<double>();
+  };
+  EXPECT_EQ(sum_of("AddV2"), (std::vector<double>{2, 4}));
+  EXPECT_FALSE(is_open("tenon.passes.known_axes"));
+  EXPECT_FALSE(is_open("tenon.passes.recurrent"));
+  SessionOptions without;
+  without.no_pass = "recurrent-loops";
+  EXPECT_EQ(sum_of("AddV2", without), (std::vector<double>{2, 4})) << "the name is known, though nothing needs it";
+  EXPECT_TRUE(is_open("tenon.passes.recurrent"));
+}
+
+TEST(Passes, ComeWithAnOpThatTheyAreAbout) {
+  auto runtime = Runtime::Create({});
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  Graph g(*runtime);
+  const Output x = g.Const<float>({1, 2}), sum = g.Op("AddN", {std::vector<Output>{x, x, x}});
+  auto session = Session::Create(*runtime, g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(session->Run({}, {sum}).ok());
+  const auto reports = runtime->Reports();
+  EXPECT_TRUE(std::any_of(reports.begin(), reports.end(), [](const tenon_load_report& report) {
+    return host::Text(report.id) == "tenon.passes.known_axes" && report.outcome == TENON_LOAD_LOADED;
+  }));
 }
 
 }  // namespace

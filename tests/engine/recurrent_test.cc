@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of recurrent cells that become one node (devices/cpu/recurrent_pass.cc): the same numbers as the loop's, and
+// Loops of recurrent cells that become one node (passes/recurrent): the same numbers as the loop's, and
 // loops that differ in anything stay loops. Covers N8.
 #include <cmath>
 
@@ -8,17 +8,8 @@
 namespace tenon::engine::recurrent_test {
 namespace {
 
-// Without the pass.
-Runtime& LoopRuntime() {
-  static Runtime* const runtime = [] {
-    RuntimeOptions options;
-    options.plugin_options = {{"tenon.cpu", "recurrent", "false"}};
-    auto made = Runtime::Create(options);
-    if (!made.ok()) ADD_FAILURE() << made.status().message();
-    return new Runtime(std::move(*made));
-  }();
-  return *runtime;
-}
+// How the step is planned: with the pass, or without.
+enum class Kept { kOneNode, kLoops };
 
 struct Sizes {
   int64_t time, batch, inputs, cells;
@@ -239,10 +230,12 @@ struct Found {
   std::string failure;
 };
 
-Found RunLayer(Runtime& runtime, const Layer& layer) {
+Found RunLayer(const Layer& layer, Kept kept = Kept::kOneNode) {
   Found found;
   if (!layer.g.status().ok()) return found.failure = layer.g.status().message(), found;
-  auto session = Session::Create(runtime, layer.g);
+  SessionOptions options;
+  if (kept == Kept::kLoops) options.no_pass = "recurrent-loops";
+  auto session = Session::Create(TheRuntime(), layer.g, options);
   if (!session.ok()) return found.failure = session.status().message(), found;
   std::vector<Feed> feeds;
   std::vector<Name> names;
@@ -275,8 +268,8 @@ void ExpectNear(const Tensor& want, const Tensor& got) {
 
 // What both find.
 void ExpectAlike(const Sizes& sizes, const Form& form, bool becomes_one, uint64_t seed) {
-  const Found loop = RunLayer(LoopRuntime(), Layer(LoopRuntime(), sizes, form, seed)),
-              found = RunLayer(TheRuntime(), Layer(TheRuntime(), sizes, form, seed));
+  const Found loop = RunLayer(Layer(TheRuntime(), sizes, form, seed), Kept::kLoops),
+              found = RunLayer(Layer(TheRuntime(), sizes, form, seed));
   ASSERT_EQ(loop.failure, "");
   ASSERT_EQ(found.failure, "");
   EXPECT_FALSE(loop.is_one_node);
@@ -338,9 +331,9 @@ TEST(Recurrent, LayersWaitForWhatTheirLoopsWaitFor) {
 // The loop then runs beside, or the step is refused; what leaves it is the same.
 TEST(Recurrent, WhatIsFetchedFromInsideChangesNothingOutside) {
   for (const Cell cell : kCells) {
-    const Found want = RunLayer(LoopRuntime(), Layer(LoopRuntime(), {4, 3, 5, 6}, {.cell = cell}, 22));
+    const Found want = RunLayer(Layer(TheRuntime(), {4, 3, 5, 6}, {.cell = cell}, 22), Kept::kLoops);
     const Found found =
-        RunLayer(TheRuntime(), Layer(TheRuntime(), {4, 3, 5, 6}, {.cell = cell, .shows_inside = true}, 22));
+        RunLayer(Layer(TheRuntime(), {4, 3, 5, 6}, {.cell = cell, .shows_inside = true}, 22));
     ASSERT_EQ(want.failure, "");
     if (found.failure.empty())
       for (size_t i = 0; i < want.values.size(); ++i) ExpectNear(want.values[i], found.values[i]);
@@ -352,8 +345,8 @@ TEST(Recurrent, FeedsAreWhatIsComputedWith) {
     for (const Form::Fed fed : {Form::Fed::kInput, Form::Fed::kKernel})
       ExpectAlike({4, 3, 5, 6}, {.cell = cell, .fed = fed}, true, 23);
     const Form inside{.cell = cell, .fed = Form::Fed::kInside};
-    const Found loop = RunLayer(LoopRuntime(), Layer(LoopRuntime(), {4, 3, 5, 6}, inside, 24)),
-                found = RunLayer(TheRuntime(), Layer(TheRuntime(), {4, 3, 5, 6}, inside, 24));
+    const Found loop = RunLayer(Layer(TheRuntime(), {4, 3, 5, 6}, inside, 24), Kept::kLoops),
+                found = RunLayer(Layer(TheRuntime(), {4, 3, 5, 6}, inside, 24));
     EXPECT_EQ(loop.failure, found.failure);
     EXPECT_FALSE(found.is_one_node);
     ASSERT_EQ(loop.values.size(), found.values.size());
@@ -364,7 +357,7 @@ TEST(Recurrent, FeedsAreWhatIsComputedWith) {
 TEST(Recurrent, WithoutStepsStatesStay) {
   for (const Cell cell : kCells) {
     const Layer layer(TheRuntime(), {0, 3, 5, 4}, {.cell = cell, .knows_sizes = false}, 14);
-    const Found found = RunLayer(TheRuntime(), layer);
+    const Found found = RunLayer(layer);
     ASSERT_EQ(found.failure, "");
     EXPECT_TRUE(found.is_one_node);
     EXPECT_TRUE(found.values[0].shape() == Shape({0, 3, 4}));
@@ -397,8 +390,8 @@ TEST(Recurrent, WhatFailsInALoopFails) {
       for (const Form& form :
            {Form{.cell = cell, .knows_sizes = known, .more_columns = 6}, Form{.cell = cell, .less = -1},
             Form{.cell = cell, .more_stacked = 1}, Form{.cell = Cell::kGru, .reset_to = 3}})
-        for (Runtime* runtime : {&LoopRuntime(), &TheRuntime()})
-          EXPECT_NE(RunLayer(*runtime, Layer(*runtime, sizes, form, 9)).failure, "");
+        for (const Kept kept : {Kept::kLoops, Kept::kOneNode})
+          EXPECT_NE(RunLayer(Layer(TheRuntime(), sizes, form, 9), kept).failure, "");
 }
 
 }  // namespace

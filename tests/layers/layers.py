@@ -15,7 +15,7 @@ from pathlib import Path
 import equal_names
 import known_ops
 
-ROOMS = ("plugin_api", "core", "plugins", "ops", "devices", "net", "files", "sdk", "tests")
+ROOMS = ("plugin_api", "core", "plugins", "ops", "passes", "devices", "net", "files", "sdk", "tests")
 SOURCE_ENDINGS = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".inc")
 
 # What each unit may include: folders of the tree, and outside libraries. "*" is any library but
@@ -53,7 +53,7 @@ RULES = {
     "devices/cuda": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
     "devices/rocm": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
 }
-PACKAGE_ROOMS = ("ops", "devices", "net", "files")
+PACKAGE_ROOMS = ("ops", "passes", "devices", "net", "files")
 # Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests
 # in plugins, what `--json` prints in the command line, credentials, and what an op parses.
 PRIVATE_LIBRARIES = {
@@ -392,11 +392,6 @@ def defined_ops(tree):
     return names
 
 
-def brings_a_pass_alone(tree, package):
-    offered = tree.sources.get(f"ops/{package}/package.cc", "")
-    return "(GRAPH_PASS," in offered and "(OPS," not in offered
-
-
 def check_op_extraction(tree):
     """Each package that offers ops defines one; else op_names() no longer knows how they are written."""
     packages = {}
@@ -404,7 +399,7 @@ def check_op_extraction(tree):
         if source.startswith("ops/") and source.count("/") >= 2 and not is_test(source):
             packages.setdefault(source.split("/")[1], set()).update(op_names(text))
     return [f"ops/{package}: no op name found; teach op_names() in tests/layers/layers.py how it is written"
-            for package, names in packages.items() if not names and not brings_a_pass_alone(tree, package)]
+            for package, names in packages.items() if not names]
 
 
 def check_names(tree):

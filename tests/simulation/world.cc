@@ -57,7 +57,8 @@ host::RuntimeOptions OptionsOf(const std::string& task) {
   options.task = task;
   options.threads = 1;
   options.search = false;
-  for (const char* name : {"ops_array", "ops_collective", "ops_control", "ops_io", "ops_math", "ops_state", "cpu"})
+  for (const char* name : {"ops_array", "ops_collective", "ops_control", "ops_io", "ops_math", "ops_state",
+                           "passes_collectives", "cpu"})
     options.plugins.push_back(std::string(TENON_SIMULATION_PLUGINS) + "/tenon_" + name + ".so");
   options.plugins.push_back(TENON_SIMULATION_TRANSPORT);
   options.log_level = 5;  // errors are what is simulated

@@ -128,7 +128,8 @@ constexpr tenon_span kOps[] = {TENON_SPAN("Softmax")};
 }  // namespace
 
 constinit const tenon_graph_pass kAttentionPass = {
-    TENON_HEAD(tenon_graph_pass), TENON_SPAN("attention-and-gradients"), kOps, std::size(kOps), &RunPass, 0, 0, 0};
+    TENON_HEAD(tenon_graph_pass), TENON_SPAN("attention-and-gradients"), kOps, std::size(kOps), &RunPass, 0, 0, 0,
+    TENON_SPAN("known-axes,collectives,recurrent-loops")};
 
 std::vector<std::vector<int64_t>> FindAttentions(sdk::PassContext& p, const tenon_graph_pass_args& args) {
   return Compiles(args) ? Pass(p, args).Find() : std::vector<std::vector<int64_t>>();

@@ -53,9 +53,11 @@ tenon_status* RunPass(tenon_plugin_self* self, const tenon_graph_pass_args* args
 
 constinit const tenon_graph_pass kBfloat16Pass = {
     TENON_HEAD(tenon_graph_pass), TENON_SPAN("bfloat16"),         nullptr, 0,
-    &RunPass<TENON_DT_BFLOAT16>,  TENON_PRECISION_ALLOW_BFLOAT16, 0,       sdk::kMixedPrecisionProperties};
+    &RunPass<TENON_DT_BFLOAT16>,  TENON_PRECISION_ALLOW_BFLOAT16, 0,       sdk::kMixedPrecisionProperties,
+    TENON_SPAN("known-axes,collectives,recurrent-loops")};
 constinit const tenon_graph_pass kFloat16Pass = {
     TENON_HEAD(tenon_graph_pass), TENON_SPAN("float16"),         nullptr, 0,
-    &RunPass<TENON_DT_HALF>,      TENON_PRECISION_ALLOW_FLOAT16, 0,       sdk::kMixedPrecisionProperties};
+    &RunPass<TENON_DT_HALF>,      TENON_PRECISION_ALLOW_FLOAT16, 0,       sdk::kMixedPrecisionProperties,
+    TENON_SPAN("known-axes,collectives,recurrent-loops")};
 
 }  // namespace tenon::gpu

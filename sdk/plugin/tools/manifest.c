@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tenon/ext/draft/graph_pass.h"
 #include "tenon/plugin.h"
 
 #define NOTE_NAME "Tenon"
@@ -218,6 +219,27 @@ static void write_devices(FILE* out, const tenon_plugin* plugin) {
   fputs("],\n", out);
 }
 
+/* The ops whose graphs want a pass of it, so that it is opened for these alone; "*": all graphs may. Passes of a
+ * precision are opened for its sessions. Nothing is written of a package without passes. */
+static void write_passes(FILE* out, const tenon_plugin* plugin) {
+  uint64_t written = 0, passes = 0;
+  for (uint64_t c = 0; c < plugin->capability_count; ++c) {
+    if (!is_id(plugin->capabilities[c].id, TENON_CAPABILITY_GRAPH_PASS)) continue;
+    const tenon_graph_pass* pass = plugin->capabilities[c].table;
+    if (passes++ == 0) fputs("    \"pass_ops\": [", out);
+    if (pass->precision != 0) continue;
+    if (pass->op_count == 0) {
+      separate_names(out, &written);
+      write_text(out, "*");
+    }
+    for (uint64_t i = 0; i < pass->op_count; ++i) {
+      separate_names(out, &written);
+      write_bytes(out, pass->ops[i].data, pass->ops[i].size);
+    }
+  }
+  if (passes > 0) fputs("],\n", out);
+}
+
 static void write_capabilities(FILE* out, const tenon_plugin* plugin) {
   uint64_t written = 0;
   fputs("    \"capabilities\": [", out);
@@ -266,6 +288,7 @@ static void write_descriptor(FILE* out, const tenon_plugin* plugin) {
   write_gradients(out, plugin);
   write_kernels(out, plugin);
   write_devices(out, plugin);
+  write_passes(out, plugin);
   write_capabilities(out, plugin);
   fputs("  }", out);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recurrent_weights.h"
+#include "weights.h"
 
 #include <cstdint>
 
-namespace tenon::cpu {
+namespace tenon::passes {
 namespace {
 
 using sdk::Output;
@@ -67,4 +67,4 @@ std::vector<Output> LayerWeights(LoopGraph& loop, const RecurrentCell& cell) {
   return weights;
 }
 
-}  // namespace tenon::cpu
+}  // namespace tenon::passes

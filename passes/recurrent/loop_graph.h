@@ -5,8 +5,8 @@
 // Edges are those of who stands in the loop, unless their name says outside. A question that has no answer (another
 // shape of graph, a step too many) is answered with "made inside, by nobody known": then nothing matches. One thread,
 // one call of the pass.
-#ifndef TENON_DEVICES_CPU_LOOP_GRAPH_H_
-#define TENON_DEVICES_CPU_LOOP_GRAPH_H_
+#ifndef TENON_PASSES_RECURRENT_LOOP_GRAPH_H_
+#define TENON_PASSES_RECURRENT_LOOP_GRAPH_H_
 
 #include <map>
 #include <optional>
@@ -17,7 +17,7 @@
 
 #include "tenon/sdk/op/graph_pass.h"
 
-namespace tenon::cpu {
+namespace tenon::passes {
 
 // The graph's nodes, each read once. One that is fed has no op here, and nothing is seen through it.
 class Nodes {
@@ -136,6 +136,6 @@ class LoopGraph {
   std::set<int64_t> passed_, enters_;  // what values come by
 };
 
-}  // namespace tenon::cpu
+}  // namespace tenon::passes
 
-#endif  // TENON_DEVICES_CPU_LOOP_GRAPH_H_
+#endif  // TENON_PASSES_RECURRENT_LOOP_GRAPH_H_

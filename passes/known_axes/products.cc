@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "sizes.h"
+#include "straight.h"
 
-namespace tenon::ops {
+namespace tenon::passes {
 namespace {
 
 using sdk::Output;
@@ -52,9 +52,9 @@ class Products {
       if (std::vector<Chain> chains = ChainsOf(sum); !chains.empty()) all.emplace_back(sum, std::move(chains));
     if (all.empty()) return;
     // Constants of loops are others.
-    const Sizes sizes(p_);
+    const std::vector<bool> straight = StraightNodes(p_);
     for (const auto& [sum, chains] : all)
-      if (sizes.IsStraight(sum)) Replace(sum, chains);
+      if (straight[static_cast<size_t>(sum)]) Replace(sum, chains);
   }
 
  private:
@@ -195,4 +195,4 @@ class Products {
 
 void JoinProducts(sdk::PassContext& p) { Products(p).Join(); }
 
-}  // namespace tenon::ops
+}  // namespace tenon::passes

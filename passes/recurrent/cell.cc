@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recurrent_cell.h"
+#include "cell.h"
 
-namespace tenon::cpu {
+namespace tenon::passes {
 namespace {
 
 using sdk::NodeContext;
@@ -429,4 +429,4 @@ std::optional<RecurrentCell> FindCell(LoopGraph& loop, Output h) {
   return std::nullopt;
 }
 
-}  // namespace tenon::cpu
+}  // namespace tenon::passes

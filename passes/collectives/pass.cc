@@ -2,7 +2,7 @@
 // The package's pass over the graphs of steps, when each node has its device. Collectives whose members stand in
 // several tasks become ordinary nodes and edges between those tasks, so that transports, failures, time lines and
 // cancellation are those of any value that goes from task to task. Those of one task stay as they are. What has
-// timeout_seconds is watched (patience.cc).
+// timeout_seconds is watched (ops/collective/patience.cc).
 //
 // Ways of a reduction over N tasks; values of a task's own members are reduced within the task first. All give the same
 // bits every time.
@@ -22,10 +22,11 @@
 #include <string>
 #include <vector>
 
-#include "pass.h"
 #include "tenon/sdk/device/collective.h"
+#include "tenon/sdk/op/graph_pass.h"
+#include "tenon/sdk/package.h"
 
-namespace tenon::ops {
+namespace tenon::passes {
 using namespace sdk;
 
 namespace {
@@ -416,8 +417,11 @@ constexpr tenon_span kOps[] = {
     TENON_SPAN("CollectiveBcastSendV2"), TENON_SPAN("CollectiveBcastRecv"),       TENON_SPAN("CollectiveBcastRecvV2"),
     TENON_SPAN("CollectiveAllToAllV2"),  TENON_SPAN("CollectiveReduceScatterV2"), TENON_SPAN("NcclAllReduce")};
 
+constexpr tenon_graph_pass kPass = DefinePass<Connect>("collectives", kOps, 0, 0, "known-axes");
+
 }  // namespace
+}  // namespace tenon::passes
 
-constinit const tenon_graph_pass kCollectivePass = DefinePass<Connect>("collectives", kOps);
-
-}  // namespace tenon::ops
+TENON_PASS_PLUGIN("tenon.passes.collectives", "0.1.0",
+                  "Collectives whose members stand in several tasks as nodes and edges between those.",
+                  tenon::passes::kPass)

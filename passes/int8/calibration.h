@@ -7,8 +7,8 @@
 //
 // the tensor's name with its output's number, the op that made it (- where that is not known), the least and the
 // largest element (or inf, -inf, nan). `tenon run --calibrate` and the C++ API (tenon/host/calibration.h) write it.
-#ifndef TENON_OPS_QUANTIZED_CALIBRATION_H_
-#define TENON_OPS_QUANTIZED_CALIBRATION_H_
+#ifndef TENON_PASSES_INT8_CALIBRATION_H_
+#define TENON_PASSES_INT8_CALIBRATION_H_
 
 #include <charconv>
 #include <cmath>
@@ -19,7 +19,7 @@
 
 #include "tenon/sdk/op/graph_pass.h"
 
-namespace tenon::ops {
+namespace tenon::passes {
 
 struct CalibratedRange {
   std::string op;
@@ -75,6 +75,6 @@ class Calibration {
   std::map<std::string, CalibratedRange, std::less<>> ranges_;
 };
 
-}  // namespace tenon::ops
+}  // namespace tenon::passes
 
-#endif  // TENON_OPS_QUANTIZED_CALIBRATION_H_
+#endif  // TENON_PASSES_INT8_CALIBRATION_H_

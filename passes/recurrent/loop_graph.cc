@@ -7,7 +7,7 @@
 #include "tenon/sdk/device/regions.h"
 #include "tenon/sdk/op/graph_view.h"
 
-namespace tenon::cpu {
+namespace tenon::passes {
 
 namespace {
 
@@ -295,4 +295,4 @@ bool LoopGraph::HasNoOtherEffects(int64_t enter) {
   return std::all_of(enters_.begin(), enters_.end(), [&](int64_t id) { return At(id).controls == waits; });
 }
 
-}  // namespace tenon::cpu
+}  // namespace tenon::passes

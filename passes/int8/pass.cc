@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The package's pass over the steps of sessions of precision int8: products and convolutions with weights become those
-// of bytes (int8.cc), by the ranges of the session's calibration.
+// of bytes (ops/quantized/int8.cc), by the ranges of the session's calibration.
 //
 // A chain is Conv2D, DepthwiseConv2dNative or MatMul, then what may follow it (biases, normalisations of inference, one
 // other image that is added, Relu or Relu6), each the only reader of the one before: one node of bytes takes its place.
 // Where another chain reads what it makes, or a pooling or reshaping between the two, it makes bytes, and between the
 // two nothing is a float; whoever else reads it gets the floats that the bytes stand for. So images stay bytes through
 // a row of layers and the sums around them. All else, and every chain for which a reason is given, stays as it was.
-#include "int8_pass.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,9 +18,10 @@
 
 #include "calibration.h"
 #include "tenon/sdk/op/graph_view.h"
+#include "tenon/sdk/package.h"
 #include "tenon/session_options.h"
 
-namespace tenon::ops {
+namespace tenon::passes {
 using namespace sdk;
 
 namespace {
@@ -497,8 +496,11 @@ void RunPass(PassContext& p) { Pass(p).Run(); }
 
 constexpr tenon_span kOps[] = {TENON_SPAN("Conv2D"), TENON_SPAN("DepthwiseConv2dNative"), TENON_SPAN("MatMul")};
 
+constexpr tenon_graph_pass kPass =
+    DefinePass<RunPass>("int8", kOps, TENON_PRECISION_INT8, 0, "known-axes,recurrent-loops");
+
 }  // namespace
+}  // namespace tenon::passes
 
-const tenon_graph_pass kInt8Pass = DefinePass<RunPass>("int8", kOps, TENON_PRECISION_INT8);
-
-}  // namespace tenon::ops
+TENON_PASS_PLUGIN("tenon.passes.int8", "0.1.0", "Products and convolutions of sessions of precision int8 in bytes.",
+                  tenon::passes::kPass)

@@ -13,15 +13,15 @@
 //
 // x is an element of a list or of a tensor array, of a tensor's first dim, at the place that a counter says. Weights
 // are the same in each turn (LoopGraph::IsInvariant). A cell may have no bias.
-#ifndef TENON_DEVICES_CPU_RECURRENT_CELL_H_
-#define TENON_DEVICES_CPU_RECURRENT_CELL_H_
+#ifndef TENON_PASSES_RECURRENT_CELL_H_
+#define TENON_PASSES_RECURRENT_CELL_H_
 
 #include <optional>
 #include <vector>
 
 #include "loop_graph.h"
 
-namespace tenon::cpu {
+namespace tenon::passes {
 
 inline constexpr sdk::Output kNothing{-1, 0, 0};
 
@@ -50,6 +50,6 @@ struct RecurrentCell {
 // The cell whose h, after a turn, this is. nullopt: none is recognised.
 std::optional<RecurrentCell> FindCell(LoopGraph& loop, sdk::Output h);
 
-}  // namespace tenon::cpu
+}  // namespace tenon::passes
 
-#endif  // TENON_DEVICES_CPU_RECURRENT_CELL_H_
+#endif  // TENON_PASSES_RECURRENT_CELL_H_

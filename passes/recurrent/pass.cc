@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is looked for, by ops that steer, identities left out (the cells stand in recurrent_cell.h):
+// What is looked for, by ops that steer, identities left out (the cells stand in cell.h):
 //
 //   t = 0, states = initial ones, list = TensorListReserve(shape, length)
 //   while (t < length [and n < length, n counting too])
@@ -11,8 +11,6 @@
 // the loop must be one of those above, or a counter's last: then nothing of the loop runs any more. Anything else, what
 // does not fit together by what is known of its shapes, and a loop whose gradient keeps what its turns made, stays as
 // it is.
-#include "recurrent_pass.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -20,13 +18,13 @@
 #include <utility>
 #include <vector>
 
-#include "device.h"
+#include "cell.h"
 #include "loop_graph.h"
-#include "recurrent_cell.h"
-#include "recurrent_weights.h"
 #include "tenon/sdk/op/graph_pass.h"
+#include "tenon/sdk/package.h"
+#include "weights.h"
 
-namespace tenon::cpu {
+namespace tenon::passes {
 namespace {
 
 using sdk::NodeContext;
@@ -339,14 +337,13 @@ class Pass {
 constexpr tenon_span kOps[] = {TENON_SPAN("Exit"), TENON_SPAN("TensorListStack"), TENON_SPAN("TensorArrayGatherV3")};
 
 void RunPass(PassContext& p) {
-  const auto* self = p.self<tenon_plugin_self>();
   // Other precisions are passes' over the products.
-  if ((self != nullptr && !self->recurrent) || p.precision() != TENON_PRECISION_STRICT) return;
-  Pass(p).Run();
+  if (p.precision() == TENON_PRECISION_STRICT) Pass(p).Run();
 }
 
+constexpr tenon_graph_pass kPass = sdk::DefinePass<RunPass>("recurrent-loops", kOps, 0, 0, "known-axes,collectives");
+
 }  // namespace
+}  // namespace tenon::passes
 
-constinit const tenon_graph_pass kRecurrentPass = sdk::DefinePass<RunPass>("recurrent-loops", kOps);
-
-}  // namespace tenon::cpu
+TENON_PASS_PLUGIN("tenon.passes.recurrent", "0.1.0", "Loops of LSTM and GRU cells as one node.", tenon::passes::kPass)
