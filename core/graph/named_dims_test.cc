@@ -56,6 +56,15 @@ tenon_op_definition With(tenon_op_definition op, tenon_shape_function shape) {
   return op;
 }
 
+tenon_op_definition Saying(std::string_view properties, tenon_op_definition op) {
+  op.properties = Span(properties);
+  return op;
+}
+tenon_status* UnknownMatrix(tenon_plugin_self*, Services* s, tenon_shape_context* context) {
+  const int64_t dims[] = {-1, -1};
+  return s->set_output_shape(context, 0, {dims, 2, 0});
+}
+
 class NamedDims : public ::testing::Test {
  protected:
   NamedDims() {
@@ -75,13 +84,17 @@ class NamedDims : public ::testing::Test {
         DefineOp("Join", "inputs: N * T", "output: T, index: int32", "N: int >= 1; T: type", TENON_OP_MERGE),
         DefineOp("Value", "", "x: dtype", "dtype: type; value: tensor", TENON_OP_CONSTANT, "constant")};
     static const tenon_op_definition blind = With(DefineOp("Blind", "x: T", "y: T", "T: type"), ShapeOfFirst);
-    static const tenon_op_definition* const kBlind[] = {&blind};
+    static const tenon_op_definition one_by_one =
+        Saying("elementwise(x)", With(DefineOp("OneByOne", "x: float, how: float", "y: float"), ShapeOfFirst));
+    static const tenon_op_definition both =
+        Saying("elementwise, broadcasts", With(DefineOp("Both", "x: float, y: float", "z: float"), UnknownMatrix));
+    static const tenon_op_definition* const kBlind[] = {&blind, &one_by_one, &both};
     std::vector<const tenon_op_definition*> list;
     for (const tenon_op_definition& op : ops) list.push_back(&op);
     std::map<std::string, std::string> refused;
     EXPECT_TRUE(registry_.Register({TENON_HEAD(tenon_op_package), list.data(), list.size(), TENON_OPS_NAMED_DIMS},
                                    fakes::InstanceNamed("named"), &refused).ok());
-    EXPECT_TRUE(registry_.Register({TENON_HEAD(tenon_op_package), kBlind, 1, 0}, fakes::InstanceNamed("blind"),
+    EXPECT_TRUE(registry_.Register({TENON_HEAD(tenon_op_package), kBlind, 3, 0}, fakes::InstanceNamed("blind"),
                                    &refused).ok());
   }
   Edge Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs = {}) {
@@ -121,6 +134,19 @@ TEST_F(NamedDims, AreCopiedByWhoKnowsThem) {
       EXPECT_NE(known.named_shape(other).dim(d), named.dim(d));
     }
   }
+}
+
+TEST_F(NamedDims, GoThroughWhatSaysThatItIsElementWise) {
+  const Edge x = Feed({-1, 3}), y = Feed({-1, 3}), row = Feed({-1}), one = Add("OneByOne", {x, y}),
+             both = Add("Both", {one, x}), rows = Add("Both", {x, row}), other = Add("Both", {x, y}),
+             number = Add("Both", {x, Feed({1, 1})});
+  const ShapeInference known = Infer();
+  EXPECT_EQ(known.named_shape(one), known.named_shape(x));
+  EXPECT_EQ(known.named_shape(both).dim(0), known.named_shape(x).dim(0));
+  EXPECT_EQ(known.named_shape(rows).dim(0), known.named_shape(x).dim(0));
+  EXPECT_EQ(known.named_shape(number).dim(0), known.named_shape(x).dim(0));
+  EXPECT_NE(known.named_shape(other).dim(0), known.named_shape(x).dim(0)) << "it may be y's";
+  EXPECT_NE(known.named_shape(other).dim(0), known.named_shape(y).dim(0));
 }
 
 TEST_F(NamedDims, GoThroughSizesThatTheGraphComputes) {

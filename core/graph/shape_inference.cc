@@ -327,7 +327,44 @@ bool IsFromBehind(const Graph& graph, const Edge& edge, const Node& node) {
   return !edge.node || IsBackEdge(graph.node(edge.node), node);
 }
 
-// What the same ops, and views, say of names.
+// The inputs of which the op says that it takes their elements.
+std::vector<Edge> ElementInputs(const Node& node) {
+  std::vector<Edge> inputs;
+  for (const size_t argument : node.op->properties.elements) {
+    const ArgRange& range = node.input_ranges[argument];
+    for (int32_t i = 0; i < range.count; ++i) inputs.push_back(node.inputs[static_cast<size_t>(range.begin + i)]);
+  }
+  return inputs;
+}
+
+// Of dims that broadcast against each other: -1 where it is not known which of two it is.
+int64_t Broadcast(int64_t x, int64_t y) {
+  if (x == y || y == 1) return x;
+  if (x == 1) return y;
+  return x > 1 && y < 0 ? x : y > 1 && x < 0 ? y : -1;
+}
+Shape Broadcast(const Shape& a, const Shape& b) {
+  if (!a.known_rank() || !b.known_rank()) return Shape::Unknown();
+  std::vector<int64_t> dims;
+  for (int from_end = std::max(a.rank(), b.rank()); from_end > 0; --from_end)
+    dims.push_back(Broadcast(from_end <= a.rank() ? a.dim(a.rank() - from_end) : 1,
+                             from_end <= b.rank() ? b.dim(b.rank() - from_end) : 1));
+  return Shape(std::move(dims));
+}
+
+// The shape that the outputs of a node have by what its op says of itself; of unknown rank: it says nothing of it.
+Shape ShapeBySaying(const Node& node, const ShapeInference& known) {
+  constexpr uint64_t kOfOneShape = TENON_PROPERTY_ELEMENTWISE | TENON_PROPERTY_NORMALIZES;
+  const uint64_t said = node.op->properties.flags;
+  const std::vector<Edge> inputs = (said & kOfOneShape) == 0 ? std::vector<Edge>() : ElementInputs(node);
+  if (inputs.empty()) return Shape::Unknown();
+  Shape shape = known.named_shape(inputs[0]);
+  if ((said & TENON_PROPERTY_BROADCASTS) != 0)
+    for (const Edge& edge : inputs) shape = Broadcast(shape, known.named_shape(edge));
+  return shape;
+}
+
+// What the same ops say of names; views; and of the others those that do not know names, by their properties.
 void CarryNames(const Graph& graph, const Node& node, const ShapeInference& known, std::vector<NamedFacts>* outputs) {
   const auto say = [&](size_t index) -> NamedFacts& {
     outputs->resize(node.output_types.size());
@@ -350,6 +387,10 @@ void CarryNames(const Graph& graph, const Node& node, const ShapeInference& know
   } else if ((node.op->properties.flags & TENON_PROPERTY_VIEW) != 0) {
     const ArgRange& viewed = node.input_ranges[node.op->properties.elements[0]];
     if (viewed.count > 0) say(0).elements = known.elements(node.inputs[static_cast<size_t>(viewed.begin)]);
+  } else if (!node.op->knows_dim_names) {
+    const Shape shape = ShapeBySaying(node, known);
+    const bool of_all = (node.op->properties.flags & TENON_PROPERTY_ELEMENTWISE) != 0;
+    for (size_t i = 0; shape.known_rank() && i < (of_all ? node.output_types.size() : 1); ++i) say(i).shape = shape;
   }
 }
 
