@@ -33,9 +33,12 @@ struct Value {
   DType dtype = TENON_DT_INVALID;
   Shape shape;
   std::optional<std::vector<int64_t>> numbers;
+  // Whether the numbers may be the shape of something.
   bool holds_sizes() const {
-    return numbers && shape.rank() <= 1 && numbers->size() <= 6 &&
-           std::ranges::all_of(*numbers, [](int64_t n) { return n >= 0 && n <= 1 << 20; });
+    double elements = 1;
+    for (const int64_t n : numbers.value_or(std::vector<int64_t>{-1}))
+      elements *= n < 0 ? 1e30 : static_cast<double>(n + 1);
+    return shape.rank() <= 1 && elements < 1e18;
   }
 };
 
