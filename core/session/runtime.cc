@@ -17,6 +17,8 @@
 #include "core/exec/threads/event_loop.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/files/mounts.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/graph/op_registry.h"
 #include "core/optimize/plugin_passes.h"
 #include "core/session/device_list.h"
