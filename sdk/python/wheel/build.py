@@ -76,7 +76,6 @@ def finish(raw, own, work, tag):
     (tree,) = unpacked.iterdir()
     run(own, "-B", "-c", "import sys, notices; print(*notices.add(sys.argv[1]))", tree, cwd=HERE)
     run(own, "-m", "wheel", "pack", "--dest-dir", packed, tree)
-    deflate_better(made_wheel(packed))
     return made_wheel(packed), run(own, "-m", "auditwheel", "show", made_wheel(packed), env=path)
 
 
@@ -100,7 +99,9 @@ def build(python, prefix, work):
         *(f"--config-settings={key}={value}" for key, value in settings.items()),
         HERE.parent,
     )
-    return finish(made_wheel(raw), own, work, python.tag)
+    wheel, shown = finish(made_wheel(raw), own, work, python.tag)
+    deflate_better(wheel)
+    return wheel, shown
 
 
 def build_plugin(name, python, prefix, work):
