@@ -261,7 +261,7 @@ def check_other_plugins(env, dist):
     ]
     names = [wheel.name.split("-")[0].removeprefix("tenon_engine_") for wheel in wheels]
     for name in names:
-        env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[{name}]")
+        env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[{name.replace('_', '-')}]")
         shown = env.run("tenon", "plugins").stdout
         if not re.search(rf"^tenon\.{name} +\S+ +(loaded|not opened) ", shown, re.M):
             fail(f"tenon plugins does not know tenon.{name}:\n{shown}")
@@ -330,7 +330,7 @@ def check(python, dist, work, quick):
     if not quick:
         installed = env.files()
         check_template(env)
-        env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[tpu_sim]")  # tests have devices of it
+        env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[tpu-sim]")  # tests have devices of it
         tests = check_tests(env)
         env.pip("uninstall", "--yes", f"{DISTRIBUTION}-tpu_sim")
         before |= {path for path in env.files() - installed if "tenon" not in path.relative_to(env.prefix).as_posix()}
