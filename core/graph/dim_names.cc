@@ -10,7 +10,7 @@ namespace tenon::graph {
 namespace {
 
 constexpr size_t kMostTerms = 16, kMostFactors = 16;
-constexpr size_t kMostComputed = 1 << 20;  // names, so that no plugin takes all memory by asking for ever more
+constexpr size_t kMostComputed = 1 << 14;  // names of some KB at most: they are charged to no limit
 constexpr int kSpread = 20;                // bits between two names
 
 // Some bits that hang on all of the index's.

@@ -40,7 +40,9 @@ static void SliceShape(ShapeContext& c) {
   }
   c.SetOutput(0, out);
   const auto elements = rank == 1 && begin.has_value() && out[0] >= 0 ? c.Elements(0) : std::nullopt;
-  if (elements.has_value()) {
+  // A size that the graph computes may be known, and reach too far: the step says so.
+  const auto count = elements.has_value() ? static_cast<int64_t>(elements->size()) : 0;
+  if (elements.has_value() && (*begin)[0] <= count && out[0] <= count - (*begin)[0]) {
     const auto first = elements->begin() + (*begin)[0];
     c.SetElements(0, {first, first + out[0]});
   }

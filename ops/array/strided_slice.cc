@@ -138,8 +138,10 @@ static void SliceElements(ShapeContext& c, const Shape& sliced) {
   const int64_t wrapped = (*begin)[0] < 0 ? ((*begin)[0] < -size ? low : (*begin)[0] + size) : (*begin)[0];
   const int64_t first = from_end ? (stride > 0 ? low : high) : std::clamp(wrapped, low, high);
   std::vector<int64_t> taken;
-  for (int64_t i = 0, at = first; i < count; ++i, at += stride) {
-    if (at < 0 || at >= size) return;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = 0;  // a stride may be any number
+    if (__builtin_mul_overflow(i, stride, &at) || __builtin_add_overflow(at, first, &at) || at < 0 || at >= size)
+      return;
     taken.push_back((*elements)[static_cast<size_t>(at)]);
   }
   c.SetElements(0, taken);

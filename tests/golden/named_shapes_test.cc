@@ -234,5 +234,33 @@ TEST(NamedShapes, AreWhatTensorFlowComputes) {
   EXPECT_GT(with_names.size(), 400u);
 }
 
+// What a stranger's graph computes may be known before the step, and reach beyond the list that it is taken from.
+TEST(NamedShapes, OfASliceThatReachesTooFarHoldNoSizes) {
+  LoadAll();
+  Graph graph(&Registry());
+  const auto add = [&](const char* op, std::vector<Edge> inputs, AttrMap attrs) -> Edge {
+    NodeSpec spec{Registry().FindOrNull(op), graph.UniqueName(op), std::move(inputs), {}, std::move(attrs), {}};
+    return {*graph.Add(std::move(spec)), 0};
+  };
+  const auto list = [&](std::vector<int32_t> numbers, Shape shape) {
+    auto tensor = *Tensor::Allocate(GlobalPool(), TENON_DT_INT32, shape);
+    std::copy(numbers.begin(), numbers.end(), tensor.as<int32_t>());
+    return add("Const", {}, {{"dtype", AttrValue::Type(TENON_DT_INT32)}, {"value", AttrValue::OfTensor(tensor)}});
+  };
+  const AttrMap ints = {{"T", AttrValue::Type(TENON_DT_INT32)}};
+  const Edge x = add("Placeholder", {}, {{"dtype", AttrValue::Type(TENON_DT_FLOAT)},
+                                         {"shape", AttrValue::OfShape({-1, -1, -1})}});
+  const Edge sizes = add("Shape", {x}, {{"T", AttrValue::Type(TENON_DT_FLOAT)}});
+  const Edge count = add("Size", {x}, {{"T", AttrValue::Type(TENON_DT_FLOAT)}});
+  const Edge million = add("FloorDiv", {add("Mul", {count, list({1000000}, {})}, ints), count}, ints);
+  const Edge reach = add("Pack", {million}, {{"T", AttrValue::Type(TENON_DT_INT32)}, {"N", AttrValue::Int(1)}});
+  const Edge slice = add("Slice", {sizes, list({1}, {1}), reach},
+                         {{"T", AttrValue::Type(TENON_DT_INT32)}, {"Index", AttrValue::Type(TENON_DT_INT32)}});
+  ShapeInference known(&graph);
+  ASSERT_TRUE(known.Run().ok());
+  EXPECT_EQ(known.elements(reach), (Shape{1000000}));
+  EXPECT_FALSE(known.elements(slice).known_rank());
+}
+
 }  // namespace
 }  // namespace tenon::golden::named_shapes_test
