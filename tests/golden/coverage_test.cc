@@ -157,8 +157,8 @@ TEST(Coverage, ThePageNamesWhatIsNotHere) {
 // Whose kernels only say why they do not run.
 TEST(Coverage, ThePageNamesWhatIsRefused) {
   std::set<std::string> refused;
-  for (const char* file : {"refused.cc", "python.cc"}) {
-    const std::string text = Read(std::string(TENON_TEST_SOURCE_DIR) + "/ops/dataset/" + file);
+  for (const char* file : {"datasets.cc", "python.cc"}) {
+    const std::string text = Read(std::string(TENON_TEST_SOURCE_DIR) + "/ops/dataset/refused/" + file);
     const std::regex registration("Registration<\\w+>\\(\"(\\w+)\"");
     for (auto it = std::sregex_iterator(text.begin(), text.end(), registration); it != std::sregex_iterator(); ++it)
       refused.insert((*it)[1]);
