@@ -5,10 +5,10 @@
 #include <charconv>
 #include <iterator>
 
-#include "claiming.h"
-#include "code.h"
-#include "executable.h"
-#include "loop.h"
+#include "code/code.h"
+#include "loop/loop.h"
+#include "region/claiming.h"
+#include "run/executable.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 // What the options say.

@@ -269,7 +269,7 @@ class Planted(unittest.TestCase):
 
     def test_ops_that_a_pass_knows_by_name_become_no_more(self):
         op = {"ops/math/neg.cc": 'TENON_OP(kNeg) = DefineOp({.name = "Neg"});'}
-        source = "devices/cpu_codegen/claiming.cc"
+        source = "devices/cpu_codegen/region/claiming.cc"
         knows = {**op, source: 'bool Takes(std::string_view op) { return op == "Neg" || op == "Neg"; }'}
         for most, count in (("", 1), ("1 " + source, 1), ("2 " + source, 0), ("3 " + source, 0)):
             with self.subTest(most):
