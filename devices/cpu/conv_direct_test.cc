@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "kernels/conv_direct.h"
+#include "kernels/windows/conv_direct.h"
 #include "testing/kernel.h"
 
 namespace tenon::cpu::conv_direct_test {

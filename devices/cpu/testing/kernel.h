@@ -4,7 +4,7 @@
 #define TENON_DEVICES_CPU_TESTING_KERNEL_H_
 
 #include "device.h"
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 

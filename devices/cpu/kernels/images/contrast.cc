@@ -4,7 +4,7 @@
 // Pixels have few channels: so many of them are taken as one row that a row fills the vectors.
 #include <algorithm>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 
 namespace tenon::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 
 namespace tenon::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/random.h"
 
 namespace tenon::cpu {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {

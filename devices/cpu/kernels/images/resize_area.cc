@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 
 namespace tenon::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/kept_tensor.h"
 
 namespace tenon::cpu {

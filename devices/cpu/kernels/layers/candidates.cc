@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/random.h"
 #include "tenon/sdk/kernel/step_memory.h"
 

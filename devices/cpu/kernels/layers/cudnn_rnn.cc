@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/math.h"
-#include "kernels/product.h"
-#include "kernels/types.h"
+#include "kernels/common/math.h"
+#include "kernels/common/types.h"
+#include "kernels/products/product.h"
 #include "tenon/sdk/kernel/random.h"
 
 namespace tenon::cpu {

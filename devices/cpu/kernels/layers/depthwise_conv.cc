@@ -5,8 +5,8 @@
 // depend on threads. Halves are summed as floats.
 #include <algorithm>
 
-#include "kernels/vector.h"
-#include "kernels/window.h"
+#include "kernels/common/vector.h"
+#include "kernels/windows/window.h"
 
 namespace tenon::cpu {
 namespace {

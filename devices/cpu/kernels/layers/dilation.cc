@@ -3,7 +3,7 @@
 // largest.
 #include <algorithm>
 
-#include "kernels/window.h"
+#include "kernels/windows/window.h"
 #include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/walk/pool.h"
 

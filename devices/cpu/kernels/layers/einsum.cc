@@ -10,10 +10,10 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/fold.h"
-#include "kernels/product.h"
-#include "kernels/strided_copy.h"
-#include "kernels/types.h"
+#include "kernels/common/fold.h"
+#include "kernels/common/types.h"
+#include "kernels/moves/strided_copy.h"
+#include "kernels/products/product.h"
 #include "tenon/sdk/kernel/elementwise.h"
 
 namespace tenon::cpu {

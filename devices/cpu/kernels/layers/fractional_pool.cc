@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/window.h"
+#include "kernels/windows/window.h"
 #include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/kernel/random.h"
 #include "tenon/sdk/walk/pool.h"

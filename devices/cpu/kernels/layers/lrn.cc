@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/math.h"
-#include "kernels/types.h"
+#include "kernels/common/math.h"
+#include "kernels/common/types.h"
 
 namespace tenon::cpu {
 namespace {

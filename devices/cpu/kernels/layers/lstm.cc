@@ -11,9 +11,9 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/math.h"
-#include "kernels/product.h"
-#include "kernels/types.h"
+#include "kernels/common/math.h"
+#include "kernels/common/types.h"
+#include "kernels/products/product.h"
 
 namespace tenon::cpu {
 namespace {

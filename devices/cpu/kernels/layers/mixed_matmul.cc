@@ -3,7 +3,7 @@
 // Tile by tile of the output, which stands in sums on the stack.
 #include <algorithm>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu {

@@ -3,9 +3,9 @@
 // gates for each.
 #include <algorithm>
 
-#include "kernels/math.h"
-#include "kernels/product.h"
-#include "kernels/types.h"
+#include "kernels/common/math.h"
+#include "kernels/common/types.h"
+#include "kernels/products/product.h"
 #include "tenon/sdk/kernel/recurrent.h"
 
 namespace tenon::cpu {

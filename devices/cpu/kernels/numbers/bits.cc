@@ -2,7 +2,7 @@
 // The bits of integers.
 #include <bit>
 
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Complex numbers and their parts.
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

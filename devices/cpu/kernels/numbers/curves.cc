@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Angles, and the hyperbolic functions.
-#include "kernels/elementwise.h"
-#include "kernels/math.h"
+#include "kernels/common/math.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/random.h"
 
 namespace tenon::cpu {

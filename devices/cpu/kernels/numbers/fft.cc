@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/transpose_tile.h"
+#include "kernels/moves/transpose_tile.h"
 
 namespace tenon::cpu {
 namespace {

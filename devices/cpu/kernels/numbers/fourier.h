@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/types.h"
-#include "kernels/vector.h"
+#include "kernels/common/types.h"
+#include "kernels/common/vector.h"
 
 namespace tenon::cpu {
 

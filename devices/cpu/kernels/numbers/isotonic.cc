@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IsotonicRegression: adjacent segments are pooled as long as the second one's mean is larger.
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 
 namespace tenon::cpu {
 namespace {

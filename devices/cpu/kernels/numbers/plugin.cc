@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/family.h"
+#include "kernels/common/family.h"
 
 TENON_CPU_FAMILY(
     "tenon.cpu_numbers",

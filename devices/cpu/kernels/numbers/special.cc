@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 #include "tenon/sdk/kernel/integrals.h"
 
 namespace tenon::cpu {

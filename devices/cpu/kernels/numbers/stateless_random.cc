@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/string_copy.h"
-#include "kernels/types.h"
+#include "kernels/common/string_copy.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/random.h"
 #include "tenon/sdk/kernel/update.h"
 

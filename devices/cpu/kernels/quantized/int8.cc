@@ -6,7 +6,7 @@
 
 #include <bit>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/walk/window.h"
 
 namespace tenon::cpu {

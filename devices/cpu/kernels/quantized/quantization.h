@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/quantization.h"
 
 namespace tenon::cpu {

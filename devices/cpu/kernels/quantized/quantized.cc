@@ -2,9 +2,9 @@
 // Arithmetic of quantized tensors: products and sums of 8-bit integers in 32 bits, and those as 8 bits again.
 #include <cstring>
 
-#include "kernels/product.h"
+#include "kernels/products/product.h"
 #include "kernels/quantized/quantization.h"
-#include "kernels/window.h"
+#include "kernels/windows/window.h"
 
 namespace tenon::cpu {
 namespace {

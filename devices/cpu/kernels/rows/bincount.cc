@@ -4,7 +4,7 @@
 #include <memory_resource>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/walk/slices.h"
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "kernels/strided_copy.h"
-#include "kernels/string_copy.h"
+#include "kernels/common/string_copy.h"
+#include "kernels/moves/strided_copy.h"
 #include "tenon/sdk/walk/slices.h"
 
 namespace tenon::cpu {

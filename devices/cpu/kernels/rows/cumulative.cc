@@ -6,7 +6,7 @@
 #include <complex>
 #include <limits>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/elementwise.h"
 
 namespace tenon::cpu {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/strided_copy.h"
+#include "kernels/moves/strided_copy.h"
 #include "tenon/sdk/kernel/shape_kernels.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/update.h"

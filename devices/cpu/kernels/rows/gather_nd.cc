@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/string_copy.h"
-#include "kernels/string_update.h"
-#include "kernels/types.h"
+#include "kernels/common/string_copy.h"
+#include "kernels/common/types.h"
+#include "kernels/state/string_update.h"
 #include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/update.h"
 

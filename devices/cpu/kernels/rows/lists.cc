@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/shape_kernels.h"
 #include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <complex>
 
-#include "kernels/strided_copy.h"
-#include "kernels/string_copy.h"
+#include "kernels/common/string_copy.h"
+#include "kernels/moves/strided_copy.h"
 #include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/string_copy.h"
-#include "kernels/types.h"
+#include "kernels/common/string_copy.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/walk/slices.h"
 
 namespace tenon::cpu {

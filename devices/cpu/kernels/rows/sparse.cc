@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/kept_tensor.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/update.h"

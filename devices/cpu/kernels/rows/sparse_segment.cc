@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/segment.h"
 #include "tenon/sdk/kernel/update.h"
 #include "tenon/sdk/walk/row_shape.h"

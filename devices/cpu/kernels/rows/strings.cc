@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/types.h"
+#include "kernels/common/types.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/walk/broadcast.h"
 

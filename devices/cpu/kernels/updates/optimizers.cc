@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of the optimizers that few graphs have, and of rows by all.
-#include "kernels/apply.h"
+#include "kernels/state/apply.h"
 
 namespace tenon::cpu {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/string_update.h"
-#include "kernels/types.h"
+#include "kernels/common/types.h"
+#include "kernels/state/string_update.h"
 #include "tenon/sdk/kernel/elementwise.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/update.h"

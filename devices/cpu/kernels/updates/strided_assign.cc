@@ -4,7 +4,7 @@
 #include <memory_resource>
 #include <vector>
 
-#include "kernels/strided_copy.h"
+#include "kernels/moves/strided_copy.h"
 #include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/update.h"
 #include "tenon/sdk/walk/slices.h"
