@@ -3,8 +3,8 @@
 //
 // Values that go through While() are dead where the step does not count; what is made of them does not run, and what it
 // would change stays.
-#ifndef TENON_SDK_TRAIN_GATE_H_
-#define TENON_SDK_TRAIN_GATE_H_
+#ifndef TENON_SDK_TRAIN_OPTIMIZERS_GATE_H_
+#define TENON_SDK_TRAIN_OPTIMIZERS_GATE_H_
 
 #include <vector>
 
@@ -37,4 +37,4 @@ class Gate {
 
 }  // namespace tenon::train
 
-#endif  // TENON_SDK_TRAIN_GATE_H_
+#endif  // TENON_SDK_TRAIN_OPTIMIZERS_GATE_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/embedding.h"
 
-#include "sdk/train/row_shards.h"
+#include "sdk/train/shards/row_shards.h"
 
 namespace tenon::train {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applier: the nodes that apply one gradient to one variable, by the formulas of optimizer.h.
-#ifndef TENON_SDK_TRAIN_APPLIER_H_
-#define TENON_SDK_TRAIN_APPLIER_H_
+#ifndef TENON_SDK_TRAIN_OPTIMIZERS_APPLIER_H_
+#define TENON_SDK_TRAIN_OPTIMIZERS_APPLIER_H_
 
 #include <string>
 #include <vector>
@@ -91,4 +91,4 @@ class Applier {
 
 }  // namespace tenon::train
 
-#endif  // TENON_SDK_TRAIN_APPLIER_H_
+#endif  // TENON_SDK_TRAIN_OPTIMIZERS_APPLIER_H_

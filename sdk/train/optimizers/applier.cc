@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/train/applier.h"
+#include "sdk/train/optimizers/applier.h"
 
 namespace tenon::train {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sdk/train/image_input.h"
+#include "sdk/train/jobs/image_input.h"
 #include "tenon/train/learning_rate.h"
 
 namespace tenon::train {

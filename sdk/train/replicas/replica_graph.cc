@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "sdk/train/applier.h"
+#include "sdk/train/optimizers/applier.h"
 
 namespace tenon::train {
 namespace {

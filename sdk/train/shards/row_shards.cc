@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/train/row_shards.h"
+#include "sdk/train/shards/row_shards.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/train/image_input.h"
+#include "sdk/train/jobs/image_input.h"
 
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of `tenon train images` as nodes.
-#ifndef TENON_TRAIN_IMAGE_INPUT_H_
-#define TENON_TRAIN_IMAGE_INPUT_H_
+#ifndef TENON_SDK_TRAIN_JOBS_IMAGE_INPUT_H_
+#define TENON_SDK_TRAIN_JOBS_IMAGE_INPUT_H_
 
 #include "tenon/train/images.h"
 
@@ -22,4 +22,4 @@ Output ScaledPixels(Graph& graph, Output pictures);
 
 }  // namespace tenon::train
 
-#endif  // TENON_TRAIN_IMAGE_INPUT_H_
+#endif  // TENON_SDK_TRAIN_JOBS_IMAGE_INPUT_H_

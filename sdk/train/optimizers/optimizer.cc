@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "sdk/train/accumulator.h"
-#include "sdk/train/applier.h"
+#include "sdk/train/optimizers/accumulator.h"
+#include "sdk/train/optimizers/applier.h"
 #include "tenon/train/saver_nodes.h"
 
 namespace tenon::train {

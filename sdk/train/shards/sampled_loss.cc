@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sdk/train/row_shards.h"
+#include "sdk/train/shards/row_shards.h"
 
 namespace tenon::train {
 namespace {

@@ -3,14 +3,14 @@
 //
 // Each trainable variable has a sum ("<variable>/accumulated") and the model one count ("accumulated_steps"), which are
 // variables too, so that a checkpoint between two updates holds what a run needs to go on.
-#ifndef TENON_SDK_TRAIN_ACCUMULATOR_H_
-#define TENON_SDK_TRAIN_ACCUMULATOR_H_
+#ifndef TENON_SDK_TRAIN_OPTIMIZERS_ACCUMULATOR_H_
+#define TENON_SDK_TRAIN_OPTIMIZERS_ACCUMULATOR_H_
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "sdk/train/gate.h"
+#include "sdk/train/optimizers/gate.h"
 #include "tenon/train/model.h"
 
 namespace tenon::train {
@@ -41,4 +41,4 @@ class Accumulator {
 
 }  // namespace tenon::train
 
-#endif  // TENON_SDK_TRAIN_ACCUMULATOR_H_
+#endif  // TENON_SDK_TRAIN_OPTIMIZERS_ACCUMULATOR_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that are spread over shards: how many each has, and looking them up by id.
-#ifndef TENON_SDK_TRAIN_ROW_SHARDS_H_
-#define TENON_SDK_TRAIN_ROW_SHARDS_H_
+#ifndef TENON_SDK_TRAIN_SHARDS_ROW_SHARDS_H_
+#define TENON_SDK_TRAIN_SHARDS_ROW_SHARDS_H_
 
 #include <cstdint>
 #include <string>
@@ -36,4 +36,4 @@ Output CheckedLabels(Graph& graph, const Output& labels, int64_t classes, const 
 
 }  // namespace tenon::train
 
-#endif  // TENON_SDK_TRAIN_ROW_SHARDS_H_
+#endif  // TENON_SDK_TRAIN_SHARDS_ROW_SHARDS_H_

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "sdk/train/gate.h"
+#include "sdk/train/optimizers/gate.h"
 
 namespace tenon::train {
 

@@ -6,8 +6,8 @@
 //   f(a) <= f(0) + c1 a f'(0)   (sufficient decrease)   and   |f'(a)| <= c2 |f'(0)|   (curvature)
 // The first half tries longer steps until an interval must hold such a step; the second takes it apart, at the minimum
 // of the cubic through both ends (their formula 3.59) where that lies well inside, else in the middle.
-#ifndef TENON_SDK_TRAIN_LINE_SEARCH_H_
-#define TENON_SDK_TRAIN_LINE_SEARCH_H_
+#ifndef TENON_SDK_TRAIN_LBFGS_LINE_SEARCH_H_
+#define TENON_SDK_TRAIN_LBFGS_LINE_SEARCH_H_
 
 #include <cstdint>
 #include <functional>
@@ -35,4 +35,4 @@ struct LineSearch {
 
 }  // namespace tenon::train
 
-#endif  // TENON_SDK_TRAIN_LINE_SEARCH_H_
+#endif  // TENON_SDK_TRAIN_LBFGS_LINE_SEARCH_H_

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "sdk/train/line_search.h"
+#include "sdk/train/lbfgs/line_search.h"
 #include "tenon/train/embedding.h"
 #include "tests/fakes/training_golden.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "sdk/train/line_search.h"
+#include "sdk/train/lbfgs/line_search.h"
 #include "tenon/train/optimizer.h"
 
 namespace tenon::train {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sdk/train/function_name.h"
-#include "sdk/train/row_shards.h"
+#include "sdk/train/shards/row_shards.h"
 
 namespace tenon::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/train/line_search.h"
+#include "sdk/train/lbfgs/line_search.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/train/accumulator.h"
+#include "sdk/train/optimizers/accumulator.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "sdk/train/row_shards.h"
+#include "sdk/train/shards/row_shards.h"
 
 namespace tenon::train {
 
