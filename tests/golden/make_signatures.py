@@ -20,7 +20,7 @@ NAME = re.compile(r'\.name\s*=\s*"(\w+)"')
 
 
 def names():
-    for path in sorted(OPS.glob("*/*.cc")):
+    for path in sorted(OPS.rglob("*.cc")):
         if not path.name.endswith("_test.cc"):
             yield from NAME.findall(path.read_text(encoding="utf-8"))
 
