@@ -99,7 +99,7 @@ WHEEL := build/wheel
 PYTHONS ?=
 
 wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python at hand (PYTHONS="python3.12 /path/of/python3.13"; GPU=1: those of CUDA and ROCm too).
-	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)" $(if $(GPU),--gpu)
+	python3 -B sdk/app/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)" $(if $(GPU),--gpu)
 
 wheel-tree: packages
 	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=$(if $(GPU),ON,OFF) -DTENON_PYTHON_PACKAGE=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 \
@@ -109,7 +109,7 @@ wheel-tree: packages
 	cmake --install $(WHEEL)/tree --strip --prefix $(WHEEL)/prefix >/dev/null
 
 wheel-test: ## Install the wheels of build/wheel/dist into fresh environments, use all that they bring, and uninstall them (PYTHONS as for wheel).
-	python3 -B sdk/python/wheel/test.py --dist $(WHEEL)/dist --work $(WHEEL)/test --pythons "$(PYTHONS)"
+	python3 -B sdk/app/python/wheel/test.py --dist $(WHEEL)/dist --work $(WHEEL)/test --pythons "$(PYTHONS)"
 
 # A folder keeps what it has of GPUs, but for what `make test` asks. CMAKE_OPTIONS=-DTENON_GRPC=OFF, and the like, are said again each time.
 WITH_GPU = $(if $(GPU),-DTENON_GPU=ON)

@@ -158,8 +158,8 @@ bool Loader::CheckBeforeOpening(const Package& package, LoadReport* report) cons
     refuse(Reason::kForbiddenLibrary,
            StrCat("it needs ", library, ", so it is a part of that framework",
                   package.has_entry ? "" : " and no plugin of Tenon"),
-           "write its ops and kernels against tenon/plugin.h (sdk/templates/op_plugin), without that library; or run "
-           "graphs that need it in the framework itself",
+           "write its ops and kernels against tenon/plugin.h (sdk/author/templates/op_plugin), without that library; "
+           "or run graphs that need it in the framework itself",
            library);
     good = false;
   } else if (const std::string library = FullProtobuf(package.needed); !library.empty() && !options_.allow_protobuf) {

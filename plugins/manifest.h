@@ -2,8 +2,8 @@
 // Manifest: what a plugin library is, needs and provides, read without opening it.
 //
 // It is JSON, in the library's ELF note or in a file `<library>.json` beside it, which wins, but must be of the same
-// package. The format is what sdk/plugin/tools/manifest.c writes; members that are not known are ignored, members of a
-// wrong type are an error.
+// package. The format is what sdk/author/plugin/tools/manifest.c writes; members that are not known are ignored,
+// members of a wrong type are an error.
 #ifndef TENON_PLUGINS_MANIFEST_H_
 #define TENON_PLUGINS_MANIFEST_H_
 

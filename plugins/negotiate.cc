@@ -16,7 +16,7 @@
 #include "tenon/ext/draft/variant.h"
 #include "tenon/kernel.h"
 #include "tenon/op.h"
-#include "tenon/sdk/near_miss.h"
+#include "tenon/bytes/near_miss.h"
 
 namespace tenon::plugins {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tenon/sdk/near_miss.h"
+#include "tenon/bytes/near_miss.h"
 
 namespace tenon::files {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/base/checked.h"
 #include "core/graph/function/function_def.h"
 #include "core/graph/node_name.h"
-#include "tenon/sdk/near_miss.h"
+#include "tenon/bytes/near_miss.h"
 
 namespace tenon::graph {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/base/adopt.h"
 #include "core/base/table_check.h"
-#include "tenon/sdk/near_miss.h"
+#include "tenon/bytes/near_miss.h"
 
 namespace tenon::graph {
 namespace {

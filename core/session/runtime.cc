@@ -25,7 +25,7 @@
 #include "core/session/plugin_tables.h"
 #include "core/tensor/variant_types.h"
 #include "tenon/ext/draft/graph_pass.h"
-#include "tenon/sdk/near_miss.h"
+#include "tenon/bytes/near_miss.h"
 
 namespace tenon::session {
 namespace {

@@ -14,7 +14,7 @@
 //                                    sends is plain or strings and as long as it says (net/cluster/packet.cc
 //                                    DecodeHead, worker_values.cc MakeRoom)
 //   feeds, of functions' calls too   core/session/callable.cc CheckFeed; of partial runs, before they meet the receives
-//   above the application's tensors        sdk/host (tensor.cc, dlpack.cc), before they are feeds what plugins keep
+//   above the application's tensors        sdk/app/host (tensor.cc, dlpack.cc), before they are feeds what plugins keep
 //   queues, tables, iterators, lists, captured arguments: it comes back through set_output
 #ifndef TENON_CORE_TENSOR_ENTRY_H_
 #define TENON_CORE_TENSOR_ENTRY_H_

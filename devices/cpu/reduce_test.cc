@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "tenon/sdk/walk/pool.h"
+#include "tenon/extras/walk/pool.h"
 #include "testing/kernel.h"
 
 namespace tenon::cpu::reduce_test {

@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "kernels/numbers/fourier.h"
-#include "tenon/sdk/kernel/integrals.h"
+#include "tenon/extras/kernel/integrals.h"
 
 namespace tenon::cpu::special_test {
 namespace {

@@ -3,7 +3,7 @@
 // Covers P5.
 #include <cmath>
 
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 #include "testing/kernel.h"
 
 namespace tenon::cpu::state_test {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU gains by bfloat16 (tenon/sdk/device/mixed_precision_pass.h says what becomes of it).
+// What the CPU gains by bfloat16 (tenon/extras/device/mixed_precision_pass.h says what becomes of it).
 #include "bfloat16.h"
 
 #include "program.h"
-#include "tenon/sdk/device/mixed_precision_pass.h"
+#include "tenon/extras/device/mixed_precision_pass.h"
 
 namespace tenon::cpu_onednn {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "program.h"
-#include "tenon/sdk/walk/window.h"
+#include "tenon/extras/walk/window.h"
 
 namespace tenon::cpu_onednn {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tenon>Int8Conv2D and Tenon>Int8MatMul (tenon/sdk/kernel/int8.h) as convolutions of oneDNN, whose sums are of 8-bit
+// Tenon>Int8Conv2D and Tenon>Int8MatMul (tenon/extras/kernel/int8.h) as convolutions of oneDNN, whose sums are of 8-bit
 // integers: factor, shift, addend and activation are done to a result before it is stored. A product of matrices is a
 // convolution over a row of pixels.
 //
 // Only where the machine multiplies bytes without saturating in between (VNNI): elsewhere oneDNN's sums would not be
 // the sums. Constant weights become integers, and are packed, once; others in every run.
-#include "tenon/sdk/kernel/int8.h"
+#include "tenon/extras/kernel/int8.h"
 
 #include <array>
 #include <cmath>

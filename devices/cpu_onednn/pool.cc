@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "program.h"
-#include "tenon/sdk/walk/window.h"
+#include "tenon/extras/walk/window.h"
 
 namespace tenon::cpu_onednn {
 namespace {

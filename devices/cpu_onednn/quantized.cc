@@ -5,7 +5,7 @@
 // With b' = b - 128, which is signed, and whatever the zeros are (they need not be bytes):
 //   sum (a - az)(b - bz) = sum a b' + (128 - bz) sum a - az sum (b - bz)
 // where the sums go over what lies inside of the image: outside is a = 0. The last two are of rows and of columns.
-#include "tenon/sdk/kernel/quantization.h"
+#include "tenon/extras/kernel/quantization.h"
 
 #include <array>
 #include <cstring>

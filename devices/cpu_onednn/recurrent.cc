@@ -2,7 +2,7 @@
 // Tenon>LSTMLayer and Tenon>GRULayer through oneDNN's recurrent primitives: sequences are shared, each share goes
 // through all steps by itself. Gates stand in the same order, and the update gate keeps what was there as the op's
 // does.
-#include "tenon/sdk/kernel/recurrent.h"
+#include "tenon/extras/kernel/recurrent.h"
 
 #include <vector>
 

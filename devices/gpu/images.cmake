@@ -15,10 +15,13 @@ function(tenon_gpu_headers target)
   set(table "")
   set(files "")
   set(count 0)
-  foreach(name code/apply.h code/fault.h code/functions.h code/fused.h code/fused_pack.h code/fused_row.h code/grid.h code/group.h tenon/sdk/kernel/half.h
-               tenon/sdk/kernel/elementwise.h bit cmath complex cstdint type_traits)
-    if(name MATCHES "^tenon/")
-      set(file "${PROJECT_SOURCE_DIR}/sdk/plugin/include/${name}")
+  foreach(name code/apply.h code/fault.h code/functions.h code/fused.h code/fused_pack.h code/fused_row.h code/grid.h
+               code/group.h tenon/sdk/kernel/half.h tenon/extras/kernel/elementwise.h bit cmath complex
+               cstdint type_traits)
+    if(name MATCHES "^tenon/extras/")
+      set(file "${PROJECT_SOURCE_DIR}/sdk/author/extras/include/${name}")
+    elseif(name MATCHES "^tenon/")
+      set(file "${PROJECT_SOURCE_DIR}/sdk/author/plugin/include/${name}")
     elseif(name MATCHES "^code/")
       set(file "${TENON_GPU_FOLDER}/${name}")
     else()
@@ -43,6 +46,10 @@ function(tenon_gpu_images vendor)
   file(GLOB sources CONFIGURE_DEPENDS "${TENON_GPU_FOLDER}/code/*.cu")
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/images")
   file(MAKE_DIRECTORY "${folder}")
+  set(includes "-I'${TENON_GPU_FOLDER}'")
+  foreach(room sdk/author/plugin sdk/author/extras plugin_api)
+    string(APPEND includes " -I'${PROJECT_SOURCE_DIR}/${room}/include'")
+  endforeach()
   set(images "")
   set(text "/* Made by images.cmake. */\n#include <stdint.h>\n")
   set(table "")
@@ -54,7 +61,7 @@ function(tenon_gpu_images vendor)
       string(APPEND command " ${arg_EXACT}")
     endif()
     add_custom_command(OUTPUT "${image}"
-      COMMAND sh -c "${command} -I'${TENON_GPU_FOLDER}' -I'${PROJECT_SOURCE_DIR}/sdk/plugin/include' -I'${PROJECT_SOURCE_DIR}/plugin_api/include' -MD -MF '${image}.d' '${source}' -o '${image}' >'${image}.log' 2>&1 || { cat '${image}.log'; exit 1; }"
+      COMMAND sh -c "${command} ${includes} -MD -MF '${image}.d' '${source}' -o '${image}' >'${image}.log' 2>&1 || { cat '${image}.log'; exit 1; }"
       DEPENDS "${source}" DEPFILE "${image}.d" COMMENT "Device code ${name}.${arg_OUTPUT_SUFFIX}" VERBATIM)
     # The kernels in it, a line each, as far as the compiler says (ptxas does).
     add_custom_command(OUTPUT "${image}.names"

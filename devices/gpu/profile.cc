@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tenon/sdk/device/label.h"
+#include "tenon/extras/device/label.h"
 
 namespace tenon::gpu {
 namespace {

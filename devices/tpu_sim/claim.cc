@@ -8,7 +8,7 @@
 
 #include "compiler.h"
 #include "kernels/kernel.h"
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 
 namespace tenon::tpu_sim {
 namespace {

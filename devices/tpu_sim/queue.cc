@@ -9,7 +9,7 @@
 
 #include "device.h"
 #include "driver.h"
-#include "tenon/sdk/device/label.h"
+#include "tenon/extras/device/label.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::tpu_sim {

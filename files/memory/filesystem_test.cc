@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite of sdk/testing for file systems, over the built plugin.
+// The suite of sdk/author/testing for file systems, over the built plugin.
 #include "tenon/testing/filesystem_suite.h"
 
 #include "tenon/testing/googletest.h"

@@ -13,7 +13,7 @@
 
 #include "pipe.h"
 #include "security.h"
-#include "tenon/sdk/transport/endpoint.h"
+#include "tenon/extras/transport/endpoint.h"
 
 namespace tenon::grpc_net {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/sdk/transport/pipe.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/extras/transport/pipe.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::grpc_net {
 

@@ -20,7 +20,7 @@
 
 #include "framing.h"
 #include "stream.h"
-#include "tenon/sdk/transport/pipe.h"
+#include "tenon/extras/transport/pipe.h"
 
 namespace tenon::grpc_net {
 

@@ -3,7 +3,7 @@
 #include <grpc/support/log.h>
 
 #include "door.h"
-#include "tenon/sdk/transport/endpoint.h"
+#include "tenon/extras/transport/endpoint.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services.h"
 
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::grpc_net {
 namespace {

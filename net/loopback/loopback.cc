@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "pipe.h"
-#include "tenon/sdk/transport/endpoint.h"
+#include "tenon/extras/transport/endpoint.h"
 
 namespace tenon::loopback {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tenon/sdk/transport/pipe.h"
+#include "tenon/extras/transport/pipe.h"
 
 namespace tenon::loopback {
 

@@ -17,7 +17,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "tenon/sdk/transport/keeper.h"
+#include "tenon/extras/transport/keeper.h"
 
 namespace tenon::shm {
 namespace {

@@ -20,7 +20,7 @@
 #include "handshake.h"
 #include "reader.h"
 #include "record.h"
-#include "tenon/sdk/transport/pipe.h"
+#include "tenon/extras/transport/pipe.h"
 
 namespace tenon::shm {
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "tenon/sdk/transport/keeper.h"
+#include "tenon/extras/transport/keeper.h"
 
 namespace tenon::shm {
 namespace {

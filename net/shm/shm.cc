@@ -10,7 +10,7 @@
 
 #include "greeter.h"
 #include "pipe.h"
-#include "tenon/sdk/transport/endpoint.h"
+#include "tenon/extras/transport/endpoint.h"
 
 namespace tenon::shm {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concat, ConcatV2, ConcatOffset, Split, SplitV, Pack, Unpack: tensors put side by side and taken apart.
-#include "tenon/sdk/op/moved_shapes.h"
+#include "tenon/extras/op/moved_shapes.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

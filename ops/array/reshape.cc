@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reshape, ExpandDims, Squeeze: the same elements under another shape.
-#include "tenon/sdk/op/moved_shapes.h"
+#include "tenon/extras/op/moved_shapes.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

@@ -9,7 +9,7 @@
 
 #include "tenon/sdk/device/collective.h"
 #include "tenon/sdk/kernel/element.h"
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 #include "tenon/sdk/kernel/half.h"
 
 namespace tenon::ops {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "queue.h"
-#include "tenon/sdk/kernel/charge.h"
+#include "tenon/extras/kernel/charge.h"
 
 namespace tenon::ops {
 

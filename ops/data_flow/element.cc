@@ -6,7 +6,7 @@
 
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tenon/sdk/kernel/kept_tensor.h"
-#include "tenon/sdk/kernel/rows.h"
+#include "tenon/extras/kernel/rows.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {

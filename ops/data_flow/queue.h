@@ -23,8 +23,8 @@
 
 #include "element.h"
 #include "place.h"
-#include "tenon/sdk/kernel/random.h"
-#include "tenon/sdk/kernel/shared_queue.h"
+#include "tenon/extras/kernel/random.h"
+#include "tenon/extras/kernel/shared_queue.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {

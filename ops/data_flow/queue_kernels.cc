@@ -6,7 +6,7 @@
 
 #include "handle.h"
 #include "tenon/sdk/kernel/resource.h"
-#include "tenon/sdk/kernel/shared_queue.h"
+#include "tenon/extras/kernel/shared_queue.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tenon/sdk/kernel/shared_queue.h"
+#include "tenon/extras/kernel/shared_queue.h"
 #include "testing/steps.h"
 #include "tenon/testing/linked.h"
 
@@ -18,7 +18,7 @@ extern const tenon_kernel_registration kFIFOQueueV2Kernel, kPaddingFIFOQueueV2Ke
 namespace tenon::ops::queue_test {
 namespace {
 
-// A kernel of another package, which knows the queue by its handle alone (tenon/sdk/kernel/shared_queue.h).
+// A kernel of another package, which knows the queue by its handle alone (tenon/extras/kernel/shared_queue.h).
 struct TakesOne {
   void RunAsync(sdk::RunContext c, sdk::Done done) const {
     sdk::TakeOne(sdk::QueueIn(c, 0), c, [c, done](sdk::Outcome failure, std::span<const tenon_tensor_view> components) {

@@ -22,7 +22,7 @@
 
 #include "element.h"
 #include "place.h"
-#include "tenon/sdk/kernel/charge.h"
+#include "tenon/extras/kernel/charge.h"
 
 namespace tenon::ops {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "element.h"
-#include "tenon/sdk/kernel/charge.h"
+#include "tenon/extras/kernel/charge.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {

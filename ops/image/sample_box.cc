@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

@@ -2,8 +2,8 @@
 // ReadFile, WriteFile, MatchingFiles: whole files, and names of files.
 #include <algorithm>
 
-#include "tenon/sdk/file/glob.h"
-#include "tenon/sdk/file/stream.h"
+#include "tenon/extras/file/glob.h"
+#include "tenon/extras/file/stream.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 

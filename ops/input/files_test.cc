@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "tenon/sdk/file/glob.h"
+#include "tenon/extras/file/glob.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 #include "tenon/testing/memory_files.h"

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "tenon/sdk/file/compressed_stream.h"
-#include "tenon/sdk/file/records.h"
+#include "tenon/extras/file/compressed_stream.h"
+#include "tenon/extras/file/records.h"
 #include "tenon/sdk/kernel/kept_tensor.h"
 
 namespace tenon::ops::input {

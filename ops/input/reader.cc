@@ -5,7 +5,7 @@
 
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/work.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops::input {
 using namespace sdk;

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "format.h"
-#include "tenon/sdk/kernel/shared_queue.h"
+#include "tenon/extras/kernel/shared_queue.h"
 
 namespace tenon::ops::input {
 

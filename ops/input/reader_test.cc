@@ -7,8 +7,8 @@
 #include <list>
 #include <random>
 
-#include "tenon/sdk/file/records.h"
-#include "tenon/sdk/kernel/shared_queue.h"
+#include "tenon/extras/file/records.h"
+#include "tenon/extras/kernel/shared_queue.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 #include "tenon/testing/memory_files.h"

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/step_memory.h"
 
 namespace tenon::ops::io {
 

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <optional>
 
-#include "tenon/sdk/crc32c.h"
+#include "tenon/bytes/crc32c.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops::io {
 

@@ -6,7 +6,7 @@
 
 #include "checkpoints_for_test.h"
 #include "snappy.h"
-#include "tenon/sdk/crc32c.h"
+#include "tenon/bytes/crc32c.h"
 #include "tenon/testing/kernel_case.h"
 
 namespace tenon::ops {

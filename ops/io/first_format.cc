@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "tenon/sdk/file/glob.h"
+#include "tenon/extras/file/glob.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/kernel/tensor_proto.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/extras/kernel/tensor_proto.h"
+#include "tenon/bytes/wire.h"
 #include "write_lock.h"
 
 namespace tenon::ops::io {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "bundle.h"
-#include "tenon/sdk/crc32c.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/crc32c.h"
+#include "tenon/bytes/wire.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 #include "tenon/testing/memory_files.h"

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops::io {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops::io {
 

@@ -5,9 +5,9 @@
 #include <array>
 
 #include "snappy.h"
-#include "tenon/sdk/crc32c.h"
+#include "tenon/bytes/crc32c.h"
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops::io {
 namespace {

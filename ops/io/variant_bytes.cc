@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tenon/sdk/kernel/tensor_proto.h"
+#include "tenon/extras/kernel/tensor_proto.h"
 #include "tenon/sdk/kernel/variant.h"
 
 namespace tenon::ops::io {

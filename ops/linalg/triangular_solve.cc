@@ -2,7 +2,7 @@
 // MatrixTriangularSolve and BandedTriangularSolve, whose batch dims broadcast.
 #include "matrix.h"
 #include "nodes.h"
-#include "tenon/sdk/op/batch_gradient.h"
+#include "tenon/extras/op/batch_gradient.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -20,10 +20,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tenon/sdk/kernel/charge.h"
+#include "tenon/extras/kernel/charge.h"
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/kernel/shared_table.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/shared_table.h"
+#include "tenon/extras/kernel/step_memory.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {

@@ -7,7 +7,7 @@
 #include "table.h"
 #include "text_file.h"
 #include "tenon/sdk/kernel/resource.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::ops {

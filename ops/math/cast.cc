@@ -32,7 +32,7 @@ static void CastNShape(ShapeContext& c) {
   for (int i = 0; i < c.input_count(); ++i) c.SetOutput(i, c.Input(i));
 }
 
-// What steps of precision bfloat16 and float16 cast their variables by (tenon/sdk/device/mixed_precision_pass.h): a
+// What steps of precision bfloat16 and float16 cast their variables by (tenon/extras/device/mixed_precision_pass.h): a
 // device may do it in one go.
 TENON_OP(kCastN) = DefineOp({
     .name = "Tenon>CastN",

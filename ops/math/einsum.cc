@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Einsum: products and sums over labelled dims.
-#include "tenon/sdk/op/einsum.h"
+#include "tenon/extras/op/einsum.h"
 
 #include <map>
 

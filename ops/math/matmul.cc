@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: MatMul of two matrices, BatchMatMul of stacks of them, in three versions.
-#include "tenon/sdk/op/batch_gradient.h"
+#include "tenon/extras/op/batch_gradient.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

@@ -180,7 +180,7 @@ TENON_OP(kConv2DBackpropFilter) = DefineOp({
     .cost = CostFunction<BackpropFilterCost>,
 });
 
-// What steps of precision bfloat16 and float16 run instead (tenon/sdk/device/mixed_precision_pass.h), so that what
+// What steps of precision bfloat16 and float16 run instead (tenon/extras/device/mixed_precision_pass.h), so that what
 // weights are updated by is rounded nowhere.
 TENON_OP(kConv2DBackpropFilterSums) = DefineOp({
     .name = "Tenon>Conv2DBackpropFilterSums",

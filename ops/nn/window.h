@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over images (tenon/sdk/op/window.h), and the shape functions that the fused forms share.
+// Windows over images (tenon/extras/op/window.h), and the shape functions that the fused forms share.
 #ifndef TENON_OPS_NN_WINDOW_H_
 #define TENON_OPS_NN_WINDOW_H_
 
-#include "tenon/sdk/op/window.h"
+#include "tenon/extras/op/window.h"
 
 namespace tenon::ops {
 

@@ -2,11 +2,11 @@
 // DecodeCSV: lines of CSV as columns.
 #include <algorithm>
 
-#include "tenon/sdk/example/columns.h"
+#include "tenon/extras/example/columns.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
-#include "tenon/sdk/text/csv.h"
-#include "tenon/sdk/text/number_text.h"
+#include "tenon/extras/text/csv.h"
+#include "tenon/extras/text/number_text.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tenon/sdk/example/parse_definitions.h"
+#include "tenon/extras/example/parse_definitions.h"

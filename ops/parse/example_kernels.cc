@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of Examples: the same columns, whose names are inputs of one string each, vectors, or attributes.
-#include "tenon/sdk/example/parse.h"
+#include "tenon/extras/example/parse.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 

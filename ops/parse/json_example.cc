@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/sdk/text/number_text.h"
+#include "tenon/extras/text/number_text.h"
 #include "tenon/sdk/span.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops::parse {
 using namespace sdk;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/sdk/example/columns.h"
+#include "tenon/extras/example/columns.h"
 
 namespace tenon::ops::parse {
 using namespace sdk::example;  // what both kinds of messages become

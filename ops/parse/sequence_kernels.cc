@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sequence.h"
-#include "tenon/sdk/example/parse.h"
+#include "tenon/extras/example/parse.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // StringToNumber: each text as a number.
-#include "tenon/sdk/text/number_text.h"
+#include "tenon/extras/text/number_text.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"

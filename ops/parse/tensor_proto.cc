@@ -2,7 +2,7 @@
 // ParseTensor, SerializeTensor: tensors as TensorFlow's message TensorProto.
 #include <algorithm>
 
-#include "tenon/sdk/kernel/tensor_proto.h"
+#include "tenon/extras/kernel/tensor_proto.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

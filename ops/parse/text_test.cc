@@ -7,10 +7,10 @@
 #include <limits>
 #include <random>
 
-#include "tenon/sdk/text/csv.h"
+#include "tenon/extras/text/csv.h"
 #include "json_example.h"
-#include "tenon/sdk/text/number_text.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/extras/text/number_text.h"
+#include "tenon/bytes/wire.h"
 #include "tenon/testing/kernel_case.h"
 #include "tenon/testing/linked.h"
 

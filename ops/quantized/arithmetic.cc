@@ -2,8 +2,8 @@
 // Arithmetic of quantized tensors: the integers that 0 is in their ranges are taken off before they are multiplied or
 // added.
 #include "range.h"
-#include "tenon/sdk/op/moved_shapes.h"
-#include "tenon/sdk/op/window.h"
+#include "tenon/extras/op/moved_shapes.h"
+#include "tenon/extras/op/window.h"
 
 namespace tenon::ops {
 using namespace sdk;

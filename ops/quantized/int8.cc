@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sessions of precision int8 run (passes/int8 puts it there): numbers as bytes, and products and convolutions of
-// bytes with weights, to which biases, normalisations, another image and an activation belong. tenon/sdk/kernel/int8.h
-// says what each number is.
+// bytes with weights, to which biases, normalisations, another image and an activation belong.
+// tenon/extras/kernel/int8.h says what each number is.
 #include "tenon/sdk/op/op.h"
-#include "tenon/sdk/op/window.h"
+#include "tenon/extras/op/window.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "places.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::ops::sparse {

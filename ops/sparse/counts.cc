@@ -7,7 +7,7 @@
 #include "chosen.h"
 #include "splits.h"
 #include "tenon/sdk/kernel/element.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/step_memory.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

@@ -9,8 +9,8 @@
 
 #include "chosen.h"
 #include "splits.h"
-#include "tenon/sdk/kernel/fingerprint.h"
-#include "tenon/sdk/kernel/sip_hash.h"
+#include "tenon/extras/kernel/fingerprint.h"
+#include "tenon/extras/kernel/sip_hash.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/sdk/kernel/held_tensors.h"
-#include "tenon/sdk/kernel/rows.h"
+#include "tenon/extras/kernel/held_tensors.h"
+#include "tenon/extras/kernel/rows.h"
 #include "tenon/sdk/kernel/variant.h"
 
 namespace tenon::ops::sparse {

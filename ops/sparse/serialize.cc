@@ -6,7 +6,7 @@
 
 #include "packed.h"
 #include "places.h"
-#include "tenon/sdk/kernel/tensor_proto.h"
+#include "tenon/extras/kernel/tensor_proto.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tenon/sdk/kernel/charge.h"
+#include "tenon/extras/kernel/charge.h"
 #include "tenon/sdk/kernel/kept_tensor.h"
 #include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/op/op.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/extras/kernel/shape_kernels.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -2,7 +2,7 @@
 // EncodeBase64, DecodeBase64: bytes as letters that stand in addresses and names of files (RFC 4648, section 5).
 #include <array>
 
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/extras/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

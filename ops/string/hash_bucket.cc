@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // StringToHashBucketFast: the fingerprint of each string, modulo the number of buckets.
-#include "tenon/sdk/kernel/fingerprint.h"
+#include "tenon/extras/kernel/fingerprint.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // StringToHashBucketStrong: SipHash-2-4 of each string with a key, which nobody who does not know it can steer.
 // StringToHashBucket: MurmurHash64A, which old graphs have.
-#include "tenon/sdk/kernel/sip_hash.h"
+#include "tenon/extras/kernel/sip_hash.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/extras/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/extras/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

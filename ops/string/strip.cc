@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // StringStrip.
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/extras/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

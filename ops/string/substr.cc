@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 #include "utf8.h"

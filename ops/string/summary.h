@@ -3,7 +3,7 @@
 #ifndef TENON_OPS_STRING_SUMMARY_H_
 #define TENON_OPS_STRING_SUMMARY_H_
 
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/extras/kernel/texts.h"
 
 namespace tenon::ops::string {
 

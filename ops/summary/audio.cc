@@ -7,7 +7,7 @@
 #include "encode.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 #include "wav.h"
 
 namespace tenon::ops {

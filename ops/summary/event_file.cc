@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "tenon/sdk/file/records.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/extras/file/records.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops {
 using namespace sdk;

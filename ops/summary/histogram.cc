@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops {
 namespace {

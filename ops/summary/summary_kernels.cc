@@ -15,8 +15,8 @@
 #include "histogram.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/kernel/tensor_proto.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/extras/kernel/tensor_proto.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops {
 using namespace sdk;

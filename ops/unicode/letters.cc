@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/extras/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

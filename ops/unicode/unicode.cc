@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 
-#include "tenon/sdk/kernel/texts.h"
+#include "tenon/extras/kernel/texts.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {

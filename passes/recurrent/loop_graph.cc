@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 #include "tenon/sdk/op/graph_view.h"
 
 namespace tenon::passes {

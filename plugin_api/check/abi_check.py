@@ -91,21 +91,34 @@ class Header:
     macros: dict = field(default_factory=dict)  # function-like -> text
 
 
-def header_paths(include):
-    return sorted(p.relative_to(include).as_posix() for p in Path(include).rglob("*.h"))
+def includes(room=ROOM):
+    """The folders of headers: plugins', and where it is there applications'."""
+    return [folder for folder in (room / "include", room.parent / "sdk/app/c/include") if folder.is_dir()]
+
+
+def header_paths(folders):
+    return sorted(p.relative_to(folder).as_posix() for folder in folders for p in folder.rglob("*.h"))
+
+
+def find(folders, path):
+    return next(folder / path for folder in folders if (folder / path).is_file())
+
+
+def flags(folders):
+    return [f"-I{folder}" for folder in folders]
 
 
 # ---- Compiling ----
 
-def check_compiles(include):
+def check_compiles(folders):
     """Each header alone, as C11 and as C++20."""
     problems = []
     compilers = [c for c in COMPILERS if shutil.which(c[0])]
     if not compilers:
         return ["no C compiler was found (gcc or clang); install g++"]
-    for path in header_paths(include):
+    for path in header_paths(folders):
         for compiler in compilers:
-            done = subprocess.run([*compiler, *WARNINGS, f"-I{include}", "-"], input=f'#include "{path}"\n',
+            done = subprocess.run([*compiler, *WARNINGS, *flags(folders), "-"], input=f'#include "{path}"\n',
                                   capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 problems.append(f"{path}: {' '.join(compiler)}:\n{done.stderr}")
@@ -279,8 +292,8 @@ def frozen_names(raw):
     return set(re.findall(r"/\*\s*Frozen value(?:(?!\*/).)*\*/\s*typedef struct (\w+)", raw, re.DOTALL))
 
 
-def read_header(include, path):
-    raw = (Path(include) / path).read_text(encoding="utf-8")
+def read_header(folders, path):
+    raw = find(folders, path).read_text(encoding="utf-8")
     header = Header(path, without_comments(raw))
     header.includes = [name for name in re.findall(r'#\s*include\s+"([^"]+)"', header.text) if name not in HASH_HEADERS]
     code, defines = split_preprocessor(header.text)
@@ -310,12 +323,12 @@ def read_header(include, path):
     return header
 
 
-def read_headers(include):
-    return [read_header(include, path) for path in header_paths(include) if path not in (*APPLICATION, *HASH_HEADERS)]
+def read_headers(folders):
+    return [read_header(folders, path) for path in header_paths(folders) if path not in (*APPLICATION, *HASH_HEADERS)]
 
 
-def read_application(include):
-    return [read_header(include, path) for path in header_paths(include) if path in APPLICATION]
+def read_application(folders):
+    return [read_header(folders, path) for path in header_paths(folders) if path in APPLICATION]
 
 
 # ---- Rules ----
@@ -413,7 +426,7 @@ int main(void) {
 """
 
 
-def probe(include, headers, compiler="cc"):
+def probe(folders, headers, compiler="cc"):
     """Asks the compiler for every number, in the order in which snapshot() needs them."""
     lines = [f'#include "{header.path}"' for header in headers] + [PROBE_BEGIN]
     for header in headers:
@@ -424,7 +437,7 @@ def probe(include, headers, compiler="cc"):
     lines.append("  return 0;\n}\n")
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "probe")
-        done = subprocess.run([compiler, "-xc", "-std=c11", f"-I{include}", "-", "-o", str(program)],
+        done = subprocess.run([compiler, "-xc", "-std=c11", *flags(folders), "-", "-o", str(program)],
                               input="\n".join(lines), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Problem(f"the layout could not be asked for:\n{done.stderr}")
@@ -450,9 +463,9 @@ def snapshot_lines(headers, values):
     return out
 
 
-def snapshot(include):
-    headers = read_headers(include) + read_application(include)
-    lines = snapshot_lines(headers, probe(include, headers))
+def snapshot(folders):
+    headers = read_headers(folders) + read_application(folders)
+    lines = snapshot_lines(headers, probe(folders, headers))
     return "".join("\n".join(each) + "\n" for each in lines.values())
 
 
@@ -474,10 +487,10 @@ def with_includes(headers, paths):
     return sorted(wanted)
 
 
-def layout_hashes(include):
+def layout_hashes(folders):
     """{"LAYOUT_HASH": of the handshake, "HASH_OPS": ..., "TEXT_FILES": ...}"""
-    headers = read_headers(include)
-    lines = snapshot_lines(headers, probe(include, headers))
+    headers = read_headers(folders)
+    lines = snapshot_lines(headers, probe(folders, headers))
     lines["tenon/abi.h"] = [line for line in lines.get("tenon/abi.h", []) if f"constant {GROWS} " not in line]
     there = {header.path for header in headers}
 
@@ -521,7 +534,7 @@ def check_changes(room, text):
 
 def check_layout(room):
     """layout.txt and the hash are those of the headers."""
-    now = snapshot(room / "include")
+    now = snapshot(includes(room))
     recorded = room / "check" / "layout.txt"
     then = recorded.read_text(encoding="utf-8") if recorded.exists() else ""
     problems = []
@@ -532,7 +545,7 @@ def check_layout(room):
         problems.append("the layout is not that of check/layout.txt; if that is wanted, run abi_check.py --update:\n" +
                         "\n".join(changes or ["  (the order changed)"]))
     else:
-        for path, text in hash_headers(layout_hashes(room / "include")).items():
+        for path, text in hash_headers(layout_hashes(includes(room))).items():
             header = room / "include" / path
             if not header.exists() or header.read_text(encoding="utf-8") != text:
                 problems.append(f"{path} is not that of the headers; run abi_check.py --update")
@@ -617,12 +630,12 @@ def append_only(old, new):
 
 
 def check_all(room=ROOM):
-    include = room / "include"
-    headers = read_headers(include) + [
-        header for header in read_application(include) if header.path in TAGGED_APPLICATION
+    folders = includes(room)
+    headers = read_headers(folders) + [
+        header for header in read_application(folders) if header.path in TAGGED_APPLICATION
     ]
     return (
-        check_compiles(include)
+        check_compiles(folders)
         + check_structs(headers)
         + check_tags(headers)
         + check_layout(room)
@@ -631,12 +644,12 @@ def check_all(room=ROOM):
 
 
 def update(why, room=ROOM):
-    text = snapshot(room / "include")
+    text = snapshot(includes(room))
     changed = check_changes(room, text)
     if changed and not why.strip():
         raise Problem("the layout changed: say why with --why TEXT; the line goes to check/changes.txt")
     (room / "check" / "layout.txt").write_text(text, encoding="utf-8")
-    hashes = layout_hashes(room / "include")
+    hashes = layout_hashes(includes(room))
     for path, contents in hash_headers(hashes).items():
         (room / "include" / path).write_text(contents, encoding="utf-8")
     if changed:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # find_package(Tenon [COMPONENTS plugin testing app]) gives, from a prefix that may be moved as a whole:
 #   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
+#   Tenon::extras      what Tenon's own packages share beyond them: tenon/extras
 #   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
 #   Tenon::host        the same for C++: tenon/host, and C++20, which it needs (component app)
 #   Tenon::model_c    models and training through C, tenon/model.h and tenon/train.h (component model_c)
@@ -21,6 +22,10 @@ if(EXISTS "${Tenon_PREFIX}/include/tenon/plugin.h" AND EXISTS "${Tenon_PREFIX}/b
   if(NOT TARGET Tenon::plugin)
     add_library(Tenon::plugin INTERFACE IMPORTED)
     set_target_properties(Tenon::plugin PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${Tenon_PREFIX}/include")
+  endif()
+  if(NOT TARGET Tenon::extras)
+    add_library(Tenon::extras INTERFACE IMPORTED)
+    set_target_properties(Tenon::extras PROPERTIES INTERFACE_LINK_LIBRARIES Tenon::plugin)
   endif()
   if(NOT TARGET Tenon::manifest)
     add_executable(Tenon::manifest IMPORTED)

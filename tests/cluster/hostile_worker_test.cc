@@ -6,7 +6,7 @@
 
 #include "net/cluster/cluster.pb.h"
 #include "tenon/dtype.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 #include "tests/cluster/processes.h"
 #include "tests/transport/tested.h"
 

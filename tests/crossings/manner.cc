@@ -10,7 +10,7 @@
 
 #include "tenon/model/load.h"
 #include "tenon/model/write_saved_model.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 #include "tests/cluster/local_cluster.h"
 #include "tests/cluster/processes.h"
 

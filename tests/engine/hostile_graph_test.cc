@@ -178,7 +178,7 @@ Base FunctionGraph() {
 
 // The network that `tenon train digits` teaches, with its gradients and updates.
 Base DigitsGraph() {
-  const auto data = train::DigitData::Load(TENON_TEST_SOURCE_DIR "/sdk/train/data/digits.npy");
+  const auto data = train::DigitData::Load(TENON_TEST_SOURCE_DIR "/sdk/app/train/data/digits.npy");
   EXPECT_TRUE(data.ok()) << data.status();
   Graph g(TheRuntime());
   train::DigitNetwork network(g, *data, {});

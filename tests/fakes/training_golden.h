@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TensorFlow computes where sdk/train makes graphs of its own (tests/golden/training.json), and values beside it.
+// What TensorFlow computes where sdk/app/train makes graphs of its own (tests/golden/training.json), and values beside
+// it.
 #ifndef TENON_TESTS_FAKES_TRAINING_GOLDEN_H_
 #define TENON_TESTS_FAKES_TRAINING_GOLDEN_H_
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes training.json: what TensorFlow computes where sdk/train makes graphs of its own: optimizers, learning rates,
-clipping, recurrent networks, losses over sampled classes; and sdk/host: folds and scans.
+"""Writes training.json: what TensorFlow computes where sdk/app/train makes graphs of its own: optimizers, learning
+rates, clipping, recurrent networks, losses over sampled classes; and sdk/app/host: folds and scans.
 
 Run where TensorFlow 2.21 is installed: python3 make_training.py
 

@@ -18,9 +18,10 @@ tar xf "$place/gpu-kit.tar.gz" -C "$place"
 tree=$place/gpu-kit/tree
 # What only an emulated GPU needs: its driver, and what its compiler of chains includes.
 cp -rP "$driver" "$place/driver"  # two names of one library
-mkdir -p "$tree/devices" "$tree/sdk/plugin" "$tree/plugin_api" "$tree/build/release/tests/plugins"
+mkdir -p "$tree/devices" "$tree/sdk/author/plugin" "$tree/sdk/author/extras" "$tree/plugin_api" "$tree/build/release/tests/plugins"
 cp -r devices/gpu "$tree/devices/"
-cp -r sdk/plugin/include "$tree/sdk/plugin/"
+cp -r sdk/author/plugin/include "$tree/sdk/author/plugin/"
+cp -r sdk/author/extras/include "$tree/sdk/author/extras/"
 cp -r plugin_api/include "$tree/plugin_api/"
 if [[ -d $build/devices/gpu/precompiled ]]; then
   mkdir -p "$tree/build/release/devices/gpu"

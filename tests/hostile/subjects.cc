@@ -207,7 +207,7 @@ void Subjects::AddModels() {
 }
 
 void Subjects::AddDigits() {
-  const auto data = Need(train::DigitData::Load(TENON_TEST_SOURCE_DIR "/sdk/train/data/digits.npy"), "the digits");
+  const auto data = Need(train::DigitData::Load(TENON_TEST_SOURCE_DIR "/sdk/app/train/data/digits.npy"), "the digits");
   Graph graph(runtime_);
   train::DigitNetwork network(graph, data, {});
   const host::Operation init = network.model().InitializeAll();

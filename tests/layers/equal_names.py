@@ -9,7 +9,8 @@ things. The same alias may stand twice: the compiler refuses two that differ.
 import re
 
 # Programs and plugins of one file each, and what is never compiled in batches.
-ALONE = ("sdk/examples/", "sdk/templates/", "tests/", "devices/gpu/", "devices/cuda/", "devices/rocm/", "sdk/python/")
+ALONE = ("sdk/examples/", "sdk/author/templates/", "tests/", "devices/gpu/", "devices/cuda/", "devices/rocm/",
+         "sdk/app/python/")
 
 STRIPPED = re.compile(
     r'R"(\w*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*',

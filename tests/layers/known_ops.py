@@ -18,7 +18,8 @@ import ratchet
 RATCHET = "tests/layers/known_ops.txt"
 # Who rewrites graphs, or asks what they do: whole folders, and files.
 KNOWERS = ("core/", "passes/", "ops/collective/p", "devices/cpu_codegen/", "devices/cpu_onednn/",
-           "devices/gpu/fuse/", "devices/tpu_sim/", "sdk/plugin/include/", "sdk/train/", "sdk/model/", "sdk/host/")
+           "devices/gpu/fuse/", "devices/tpu_sim/", "sdk/author/plugin/include/", "sdk/author/extras/include/",
+           "sdk/app/train/", "sdk/app/model/", "sdk/app/host/")
 # What builds a node of an op, or registers a kernel of one.
 BUILDS = re.compile(r"(?:\b(?:Op|Node|AddNode|On|CpuKernel|OneDnnKernel|Kernel|Registration|SimKernel|\w*Kernel\w*)"
                     r"(?:<[^;{}]*?>)?\(\s*|TENON_\w*(?:KERNEL|OP)\w*\([^;]*?)\"([^\"\n]*)\"", re.DOTALL)

@@ -140,9 +140,9 @@ def check_named_pages(tree):
 
 
 def room_of(path):
-    """The room whose wide lines a file's are: two folders, and public headers apart from what is beside them."""
+    """The room whose wide lines a file's are: two folders, of the SDK's wings three."""
     parts = path.split("/")[:-1]
-    return "/".join(parts[:3] if parts[2:3] == ["include"] else parts[:2]) or "."
+    return "/".join(parts[:3] if parts[:2] in (["sdk", "app"], ["sdk", "author"]) else parts[:2]) or "."
 
 
 def wide_lines(root):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ops and kernels register where they stand (sdk/plugin/include/tenon/sdk/list.h): what the files of a plugin define is
-what it provides.
+"""Ops and kernels register where they stand (sdk/author/plugin/include/tenon/sdk/list.h): what the files of a plugin
+define is what it provides.
 
 Of each built plugin: every definition is in a list, every entry of a list is in the plugin's table, and no two kernels
 are for the same node with the same priority, so that the order of a list decides nothing.

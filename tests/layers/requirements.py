@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "tests/requirements.md"
-ROOMS = ("plugin_api", "core", "plugins", "ops", "devices", "net", "files", "sdk", "tests")
+ROOMS = ("plugin_api", "bytes", "core", "plugins", "ops", "passes", "devices", "net", "files", "sdk", "tests")
 HEAD = 15  # lines of a test in which it says what it holds
 NAMED = 4  # files that a row names; of more it says how many
 

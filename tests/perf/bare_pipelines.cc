@@ -14,7 +14,7 @@
 
 #include <jpeglib.h>
 
-#include "tenon/sdk/crc32c.h"
+#include "tenon/bytes/crc32c.h"
 
 namespace tenon::perf {
 namespace {

@@ -30,7 +30,7 @@ struct TinyBatch {
   std::vector<int64_t> labels;
 };
 
-// The network of sdk/train/jobs/digits.cc and its optimizer, Adam.
+// The network of sdk/app/train/jobs/digits.cc and its optimizer, Adam.
 struct DigitBatch {
   static constexpr int64_t kRows = 32, kSide = 8, kFilters1 = 16, kFilters2 = 32, kTaps = 9, kHidden = 64,
                            kClasses = 10;

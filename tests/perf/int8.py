@@ -54,7 +54,7 @@ def make_digits(build, batches, folder):
     """What `tenon train digits` saves; digits that it has learnt are to calibrate by, those that it has not seen to
     look at."""
     networks.program([build / "bin" / "tenon", "train", "digits", "--folder", folder, "--restart"])
-    data = np.load(HERE.parent.parent / "sdk" / "train" / "data" / "digits.npy")
+    data = np.load(HERE.parent.parent / "sdk" / "app" / "train" / "data" / "digits.npy")
     label_of = {row[:64].tobytes(): int(row[64]) for row in data}
     unseen = np.load(folder / "unseen_images.npy")
     held_out = {image.tobytes() for image in unseen}

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tenon/sdk/crc32c.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/crc32c.h"
+#include "tenon/bytes/wire.h"
 #include "tenon/tenon.h"
 
 namespace tenon {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "tenon/sdk/transport/endpoint.h"
+#include "tenon/extras/transport/endpoint.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/network.h"
 

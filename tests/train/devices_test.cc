@@ -18,7 +18,7 @@
 namespace tenon::train {
 namespace {
 
-constexpr const char* kData = TENON_TEST_SOURCE_DIR "/sdk/train/data/digits.npy";
+constexpr const char* kData = TENON_TEST_SOURCE_DIR "/sdk/app/train/data/digits.npy";
 
 struct Outcome {
   std::vector<float> losses;

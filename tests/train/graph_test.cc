@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "sdk/cli/program.h"
+#include "sdk/app/cli/program.h"
 #include "tenon/data/npy.h"
 #include "tenon/data/npz.h"
 #include "tenon/model/checkpoint.h"

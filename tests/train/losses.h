@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tenon/data/file.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 #include "tenon/train/event_file.h"
 
 namespace tenon::train {

@@ -12,7 +12,7 @@
 
 #include "net/shm/handshake.h"
 #include "net/shm/record.h"
-#include "tenon/sdk/transport/frame.h"
+#include "tenon/extras/transport/frame.h"
 #include "tests/fakes/temporary_folder.h"
 #include "tests/transport/tested.h"
 

@@ -2,7 +2,7 @@
 // Frames that no honest side sends: a connection may break, with INVALID_ARGUMENT, and nothing else may happen.
 #include <random>
 
-#include "tenon/sdk/transport/endpoint.h"
+#include "tenon/extras/transport/endpoint.h"
 #include "tenon/testing/linked.h"
 #include "tests/transport/tested.h"
 

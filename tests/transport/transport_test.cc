@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite of sdk/testing for transports, over each that was built. Covers H3, H8, I6.
+// The suite of sdk/author/testing for transports, over each that was built. Covers H3, H8, I6.
 //
 // It takes half a minute: what a peer does that says nothing, or is gone, is found out by waiting, over each of three.
 #include "tests/transport/suite.h"

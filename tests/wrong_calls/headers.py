@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-INCLUDE = ROOT / "plugin_api" / "include"
 sys.path.insert(0, str(ROOT / "plugin_api" / "check"))
 import abi_check  # noqa: E402  pylint: disable=wrong-import-position
+
+FOLDERS = abi_check.includes()
 
 SCALARS = {
     "uint8_t": ctypes.c_uint8,
@@ -68,8 +69,8 @@ COUNTS = {}  # (struct, member) -> the member that counts its elements
 
 def read_structs():
     for path in STRUCTS_OF:
-        raw = (INCLUDE / path).read_text(encoding="utf-8")
-        for struct in abi_check.read_header(INCLUDE, path).structs:
+        raw = abi_check.find(FOLDERS, path).read_text(encoding="utf-8")
+        for struct in abi_check.read_header(FOLDERS, path).structs:
             members = [
                 (name, Type.of(re.sub(rf"\b{name}$", "", text) if "(" not in text else text))
                 for name, text in struct.members
@@ -89,7 +90,9 @@ def read_functions():
         code = re.sub(
             r'extern\s+"C"\s*\{',
             "",
-            abi_check.split_preprocessor(abi_check.without_comments((INCLUDE / path).read_text(encoding="utf-8")))[0],
+            abi_check.split_preprocessor(
+                abi_check.without_comments(abi_check.find(FOLDERS, path).read_text(encoding="utf-8"))
+            )[0],
         )
         for name, statement in abi_check.declarations(code):
             if "TENON_EXPORT" not in statement:

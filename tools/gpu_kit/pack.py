@@ -43,7 +43,7 @@ SOURCES = (
     "tests/perf/gpu/peers.py",
     "tests/golden/cases",
     "tests/golden/differences.json",
-    "sdk/train/data",
+    "sdk/app/train/data",
 )
 PRIVATE = pathlib.Path("lib/tenon/private")  # cmake/TenonPrivateLibraries.cmake
 # Every Linux has these, and they have to fit its kernel and driver.

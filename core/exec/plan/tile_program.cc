@@ -15,7 +15,7 @@
 #include "core/graph/graph.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/view.h"
-#include "tenon/sdk/repeat.h"
+#include "tenon/bytes/repeat.h"
 
 namespace tenon::exec {
 

@@ -7,7 +7,7 @@
 #include "core/graph/graphdef/function_proto.h"
 #include "core/graph/graphdef/wire.h"
 #include "core/graph/op_registry.h"
-#include "tenon/sdk/near_miss.h"
+#include "tenon/bytes/near_miss.h"
 
 namespace tenon::graph {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "region/claiming.h"
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu_codegen {

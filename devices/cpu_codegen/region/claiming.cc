@@ -10,7 +10,7 @@
 #include "emit/row_plan.h"
 #include "region/edge_moves.h"
 #include "region/region.h"
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 
 namespace tenon::cpu_codegen {
 namespace {

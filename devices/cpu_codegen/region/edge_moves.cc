@@ -6,9 +6,9 @@
 
 #include "region/failure.h"
 #include "tenon/sdk/kernel/element.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/gather_shape.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/gather_shape.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu_codegen {
 namespace {

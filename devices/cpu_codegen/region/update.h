@@ -2,9 +2,10 @@
 // The end of a chain that changes variables: an optimizer's step, AssignAddVariableOp or AssignSubVariableOp. The
 // gradient is used where it is made.
 //
-// The formulas are those of tenon/sdk/kernel/optimizer.h as nodes, rounded as they are there; of halves all of it is of
-// floats, and what the variables get is rounded. Old values are inputs of the program, new ones its last results, which
-// may lie where the old ones do; scalars are inputs of one element, which Update() makes of the node's once a run.
+// The formulas are those of tenon/extras/kernel/optimizer.h as nodes, rounded as they are there; of halves all of it is
+// of floats, and what the variables get is rounded. Old values are inputs of the program, new ones its last results,
+// which may lie where the old ones do; scalars are inputs of one element, which Update() makes of the node's once a
+// run.
 #ifndef TENON_DEVICES_CPU_CODEGEN_REGION_UPDATE_H_
 #define TENON_DEVICES_CPU_CODEGEN_REGION_UPDATE_H_
 
@@ -20,7 +21,7 @@
 #include "region/failure.h"
 #include "tenon/graph.h"
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu_codegen {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of variables as code, without an engine: the bits of the optimizers' formulas (tenon/sdk/kernel/optimizer.h),
-// old and new values in one memory and in two, at the end of pages.
+// Updates of variables as code, without an engine: the bits of the optimizers' formulas
+// (tenon/extras/kernel/optimizer.h), old and new values in one memory and in two, at the end of pages.
 #include "region/update.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 #ifndef __FMA__
 #define __FMA__ 1
 #endif
-#include "tenon/sdk/kernel/optimizer.h"
+#include "tenon/extras/kernel/optimizer.h"
 
 namespace tenon::cpu_codegen::update_test {
 namespace {

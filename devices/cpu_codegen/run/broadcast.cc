@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/repeat.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/bytes/repeat.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::cpu_codegen {
 

@@ -5,7 +5,7 @@
 
 #include "code/reduction.h"
 #include "code/row.h"
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 
 namespace tenon::gpu {
 

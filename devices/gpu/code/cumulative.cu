@@ -2,7 +2,7 @@
 #include "code/cumulative.h"
 
 #include "code/group.h"
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 
 namespace tenon::gpu {
 

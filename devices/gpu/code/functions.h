@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise functions that every device rounds in its own way: what tenon/sdk/kernel/elementwise.h leaves to
+// Element-wise functions that every device rounds in its own way: what tenon/extras/kernel/elementwise.h leaves to
 // devices. By the standard library's names, which the vendors' compilers map to their own.
 #ifndef TENON_DEVICES_GPU_CODE_FUNCTIONS_H_
 #define TENON_DEVICES_GPU_CODE_FUNCTIONS_H_
 
 #include <cmath>
 
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 
 namespace tenon::gpu {
 

@@ -5,7 +5,7 @@
 
 #include "code/each.h"
 #include "code/move.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::gpu {
 

@@ -2,7 +2,7 @@
 #include "code/move.h"
 
 #include "code/each.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::gpu {
 

@@ -4,7 +4,7 @@
 #include "code/pool.h"
 
 #include "code/grid.h"
-#include "tenon/sdk/walk/pool.h"
+#include "tenon/extras/walk/pool.h"
 
 namespace tenon::gpu {
 

@@ -4,7 +4,7 @@
 #include "code/product.h"
 
 #include "code/grid.h"
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 
 namespace tenon::gpu {
 

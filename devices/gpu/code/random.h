@@ -4,7 +4,7 @@
 #ifndef TENON_DEVICES_GPU_CODE_RANDOM_H_
 #define TENON_DEVICES_GPU_CODE_RANDOM_H_
 
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 
 namespace tenon::gpu {
 

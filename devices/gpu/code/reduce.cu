@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "code/reduction.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::gpu {
 

@@ -10,7 +10,7 @@
 
 #include "code/fault.h"
 #include "code/index.h"
-#include "tenon/sdk/kernel/segment.h"
+#include "tenon/extras/kernel/segment.h"
 
 namespace tenon::gpu {
 

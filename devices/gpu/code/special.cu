@@ -5,7 +5,7 @@
 #include "code/special.h"
 
 #include "code/map.h"
-#include "tenon/sdk/kernel/integrals.h"
+#include "tenon/extras/kernel/integrals.h"
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define TENON_GPU_CALLED static __device__ __attribute__((noinline))

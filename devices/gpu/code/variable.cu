@@ -3,7 +3,7 @@
 
 #include "code/grid.h"
 #include "code/pack.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::gpu {
 

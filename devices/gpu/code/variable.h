@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "code/fault.h"
-#include "tenon/sdk/kernel/optimizer.h"
+#include "tenon/extras/kernel/optimizer.h"
 
 namespace tenon::gpu {
 

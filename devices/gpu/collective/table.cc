@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capability tenon.collective/1 of a GPU plugin, over the vendor's library. tenon/sdk/device/communicator.h makes
-// the table and checks what comes.
+// The capability tenon.collective/1 of a GPU plugin, over the vendor's library. tenon/extras/device/communicator.h
+// makes the table and checks what comes.
 //
 // All members of a group join in one call: groups of several processes are not there yet.
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include "collective/collectives.h"
 #include "driver.h"
-#include "tenon/sdk/device/communicator.h"
+#include "tenon/extras/device/communicator.h"
 
 namespace tenon::gpu {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "code/attention.h"
 #include "fuse/executable.h"
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 #include "tenon/sdk/kernel/half.h"
-#include "tenon/sdk/op/einsum.h"
+#include "tenon/extras/op/einsum.h"
 
 namespace tenon::gpu {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "device.h"
 #include "fuse/executable.h"
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 
 namespace tenon::gpu {
 

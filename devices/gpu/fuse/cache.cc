@@ -13,7 +13,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tenon/sdk/crc32c.h"
+#include "tenon/bytes/crc32c.h"
 #include "tenon/sdk/span.h"
 
 namespace tenon::gpu {

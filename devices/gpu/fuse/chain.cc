@@ -7,7 +7,7 @@
 #include "code/fused.h"
 #include "driver.h"
 #include "kernels/kernel.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::gpu {
 namespace {

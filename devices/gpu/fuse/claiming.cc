@@ -11,7 +11,7 @@
 #include "fuse/product.h"
 #include "fuse/rows.h"
 #include "fuse/source.h"
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 
 namespace tenon::gpu {
 namespace {

@@ -4,7 +4,7 @@
 #include "driver.h"
 #include "fuse/attention_pass.h"
 #include "tenon/sdk/answer.h"
-#include "tenon/sdk/device/mixed_precision_pass.h"
+#include "tenon/extras/device/mixed_precision_pass.h"
 
 namespace tenon::gpu {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes over the steps of sessions of precision bfloat16 and float16 (tenon/sdk/device/mixed_precision_pass.h):
+// The passes over the steps of sessions of precision bfloat16 and float16 (tenon/extras/device/mixed_precision_pass.h):
 // what is kept in 16 bits on a GPU, and where casts stand.
 //
 // They come after the pass of attention (attention_pass.h): nodes that one kernel will stand for are in 16 bits

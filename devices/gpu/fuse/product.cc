@@ -12,7 +12,7 @@ bool IsFloat(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
 }
 
-// The op of sums (tenon/sdk/device/mixed_precision_pass.h).
+// The op of sums (tenon/extras/device/mixed_precision_pass.h).
 constexpr std::string_view kSums = "BatchMatMulV3";
 
 bool IsSumsOfOne(const tenon_graph_cursor& cursor, const sdk::RegionGraph& graph, int64_t id) {

@@ -7,7 +7,7 @@
 #include "fuse/chain.h"
 #include "fuse/row_source.h"
 #include "kernels/reduction.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::gpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "code/elementwise.h"
-#include "tenon/sdk/device/regions.h"
+#include "tenon/extras/device/regions.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::gpu {

@@ -12,7 +12,7 @@
 #include "kernels/move.h"
 #include "kernels/product.h"
 #include "kernels/turned_filter.h"
-#include "tenon/sdk/walk/window.h"
+#include "tenon/extras/walk/window.h"
 
 namespace tenon::gpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "code/product.h"
 #include "kernels/kernel.h"
-#include "tenon/sdk/walk/window.h"
+#include "tenon/extras/walk/window.h"
 
 namespace tenon::gpu {
 namespace {

@@ -5,7 +5,7 @@
 // Our own product takes operands of nearly any strides; a vendor's library takes matrices in lines or turned, in even
 // batches. For a library that takes the product a copy is worth its time, for our own it is not. Halves are rounded
 // after each of these steps.
-#include "tenon/sdk/walk/einsum_shape.h"
+#include "tenon/extras/walk/einsum_shape.h"
 
 #include <optional>
 

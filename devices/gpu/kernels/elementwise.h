@@ -6,7 +6,7 @@
 #include "code/elementwise.h"
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::gpu {
 

@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "kernels/slices.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/gather_shape.h"
-#include "tenon/sdk/walk/row_shape.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/gather_shape.h"
+#include "tenon/extras/walk/row_shape.h"
 
 namespace tenon::gpu {
 namespace {

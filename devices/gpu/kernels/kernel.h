@@ -33,7 +33,7 @@
 
 #include "driver.h"
 #include "tenon/sdk/kernel/element.h"
-#include "tenon/sdk/kernel/operands.h"
+#include "tenon/extras/kernel/operands.h"
 
 namespace tenon::gpu {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul and BatchMatMul in its three versions.
 #include "kernels/product.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::gpu {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::gpu {
 

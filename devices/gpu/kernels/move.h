@@ -9,7 +9,7 @@
 
 #include "code/move.h"
 #include "kernels/kernel.h"
-#include "tenon/sdk/walk/strided_walk.h"
+#include "tenon/extras/walk/strided_walk.h"
 
 namespace tenon::gpu {
 

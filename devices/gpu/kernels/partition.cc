@@ -9,7 +9,7 @@
 #include "code/gather.h"
 #include "kernels/move.h"
 #include "kernels/sort.h"
-#include "tenon/sdk/walk/row_shape.h"
+#include "tenon/extras/walk/row_shape.h"
 
 namespace tenon::gpu {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AvgPool and their gradients, NHWC and NCHW (the geometry: tenon/sdk/walk/pool.h).
-#include "tenon/sdk/walk/pool.h"
+// MaxPool, AvgPool and their gradients, NHWC and NCHW (the geometry: tenon/extras/walk/pool.h).
+#include "tenon/extras/walk/pool.h"
 
 #include "code/pool.h"
 #include "kernels/kernel.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, with a state and without: the streams of tenon/sdk/kernel/random.h, which are the same on every
+// Random numbers, with a state and without: the streams of tenon/extras/kernel/random.h, which are the same on every
 // device. A run of an op with a state takes its part of the stream when it is run on the device.
 #include "code/random.h"
 

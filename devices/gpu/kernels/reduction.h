@@ -5,7 +5,7 @@
 
 #include "code/reduce.h"
 #include "kernels/kernel.h"
-#include "tenon/sdk/walk/reduce_shape.h"
+#include "tenon/extras/walk/reduce_shape.h"
 
 namespace tenon::gpu {
 

@@ -6,7 +6,7 @@
 #include "kernels/move.h"
 #include "kernels/segment_sum.h"
 #include "kernels/sort.h"
-#include "tenon/sdk/walk/row_shape.h"
+#include "tenon/extras/walk/row_shape.h"
 
 namespace tenon::gpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/move.h"
-#include "tenon/sdk/walk/broadcast.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/walk/broadcast.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::gpu {
 namespace {

@@ -2,7 +2,7 @@
 // Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work. What graphs compute with
 // shapes, on the host too; of DynamicStitch and InvertPermutation int32, which shapes and permutations are of. And the
 // views.
-#include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/extras/kernel/shape_kernels.h"
 
 #include "kernels/kernel.h"
 

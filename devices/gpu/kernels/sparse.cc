@@ -7,7 +7,7 @@
 #include "code/move.h"
 #include "kernels/slices.h"
 #include "kernels/sort.h"
-#include "tenon/sdk/walk/sparse_shape.h"
+#include "tenon/extras/walk/sparse_shape.h"
 
 namespace tenon::gpu {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::gpu {
 namespace {

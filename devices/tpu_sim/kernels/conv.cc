@@ -10,7 +10,7 @@
 
 #include "kernels/kernel.h"
 #include "kernels/product.h"
-#include "tenon/sdk/walk/window.h"
+#include "tenon/extras/walk/window.h"
 
 namespace tenon::tpu_sim {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise ops on the vector unit: what they mean is tenon/sdk/kernel/elementwise.h, exp and its like stand here.
-// Also Cast, the choices, AddN and BiasAdd.
-#include "tenon/sdk/kernel/elementwise.h"
+// Element-wise ops on the vector unit: what they mean is tenon/extras/kernel/elementwise.h, exp and its like stand
+// here. Also Cast, the choices, AddN and BiasAdd.
+#include "tenon/extras/kernel/elementwise.h"
 
 #include <algorithm>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::tpu_sim {
 namespace {

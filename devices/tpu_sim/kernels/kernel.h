@@ -27,7 +27,7 @@
 #include "driver.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/kernel/operands.h"
+#include "tenon/extras/kernel/operands.h"
 
 namespace tenon::tpu_sim {
 

@@ -4,7 +4,7 @@
 
 #include "kernels/kernel.h"
 #include "kernels/product.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::tpu_sim {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/gather_shape.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/gather_shape.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::tpu_sim {
 namespace {

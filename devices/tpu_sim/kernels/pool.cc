@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AvgPool and their gradients on the vector unit (tenon/sdk/walk/pool.h).
-#include "tenon/sdk/walk/pool.h"
+// MaxPool, AvgPool and their gradients on the vector unit (tenon/extras/walk/pool.h).
+#include "tenon/extras/walk/pool.h"
 
 #include "kernels/kernel.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: the streams of tenon/sdk/kernel/random.h,
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: the streams of tenon/extras/kernel/random.h,
 // which are the same on every device. A run takes its part of the stream when it is submitted.
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 
 #include "kernels/kernel.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/walk/pool.h"
-#include "tenon/sdk/walk/reduce_shape.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/walk/pool.h"
+#include "tenon/extras/walk/reduce_shape.h"
 
 namespace tenon::tpu_sim {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work.
-#include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/extras/kernel/shape_kernels.h"
 
 #include "kernels/kernel.h"
 

@@ -10,8 +10,8 @@
 #include <iterator>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/kernel/optimizer.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/optimizer.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::tpu_sim {
 namespace {

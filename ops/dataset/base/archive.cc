@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/held_elements.h"
-#include "tenon/sdk/kernel/held_tensors.h"
+#include "tenon/extras/kernel/held_tensors.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::ops {

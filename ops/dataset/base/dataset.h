@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/element.h"
-#include "tenon/sdk/kernel/charge.h"
+#include "tenon/extras/kernel/charge.h"
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/kernel/work.h"
 

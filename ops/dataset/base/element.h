@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tenon/sdk/kernel/kept_tensor.h"
-#include "tenon/sdk/kernel/rows.h"
+#include "tenon/extras/kernel/rows.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/work.h"
 #include "tenon/sdk/shape.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/element.h"
-#include "tenon/sdk/kernel/held_tensors.h"
+#include "tenon/extras/kernel/held_tensors.h"
 
 namespace tenon::ops {
 

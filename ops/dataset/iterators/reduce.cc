@@ -4,7 +4,7 @@
 #include "base/captured_function.h"
 #include "base/element_spec.h"
 #include "base/op.h"
-#include "tenon/sdk/kernel/shared_table.h"
+#include "tenon/extras/kernel/shared_table.h"
 
 namespace tenon::ops {
 using namespace sdk;

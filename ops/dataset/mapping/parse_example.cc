@@ -8,7 +8,7 @@
 #include "base/variants.h"
 #include "base/work_frame.h"
 #include "mapping/parallel_map.h"
-#include "tenon/sdk/example/parse.h"
+#include "tenon/extras/example/parse.h"
 
 namespace tenon::ops {
 using namespace sdk;

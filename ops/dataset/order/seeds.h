@@ -10,7 +10,7 @@
 
 #include "base/archive.h"
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 
 namespace tenon::ops {
 

@@ -2,8 +2,8 @@
 // CSVDataset: the records of files of CSV, a component for each column. A record that is none fails alone.
 #include "base/op.h"
 #include "storage/lines_and_records.h"
-#include "tenon/sdk/text/csv.h"
-#include "tenon/sdk/text/number_text.h"
+#include "tenon/extras/text/csv.h"
+#include "tenon/extras/text/number_text.h"
 
 namespace tenon::ops {
 using namespace sdk;

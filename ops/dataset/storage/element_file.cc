@@ -3,8 +3,8 @@
 
 #include <zlib.h>
 
-#include "tenon/sdk/file/compressed_stream.h"
-#include "tenon/sdk/kernel/tensor_proto.h"
+#include "tenon/extras/file/compressed_stream.h"
+#include "tenon/extras/kernel/tensor_proto.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -11,7 +11,7 @@
 
 #include "base/dataset.h"
 #include "tenon/sdk/file/file.h"
-#include "tenon/sdk/file/records.h"
+#include "tenon/extras/file/records.h"
 
 namespace tenon::ops {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/op.h"
-#include "tenon/sdk/file/records.h"
+#include "tenon/extras/file/records.h"
 
 namespace tenon::ops {
 using namespace sdk;

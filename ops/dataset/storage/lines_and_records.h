@@ -17,7 +17,7 @@
 #include "base/dataset.h"
 #include "batching/row_batch.h"
 #include "storage/element_file.h"
-#include "tenon/sdk/file/compressed_stream.h"
+#include "tenon/extras/file/compressed_stream.h"
 
 namespace tenon::ops {
 

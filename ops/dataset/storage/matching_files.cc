@@ -7,7 +7,7 @@
 #include "base/archive.h"
 #include "base/dataset.h"
 #include "base/op.h"
-#include "tenon/sdk/file/glob.h"
+#include "tenon/extras/file/glob.h"
 
 namespace tenon::ops {
 using namespace sdk;

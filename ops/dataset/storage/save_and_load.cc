@@ -17,7 +17,7 @@
 #include "base/op.h"
 #include "base/over_one.h"
 #include "storage/element_file.h"
-#include "tenon/sdk/wire.h"
+#include "tenon/bytes/wire.h"
 
 namespace tenon::ops {
 using namespace sdk;

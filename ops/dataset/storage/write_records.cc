@@ -2,8 +2,8 @@
 // DatasetToTFRecord: the elements of a dataset of strings as the records of a file.
 #include "base/dataset.h"
 #include "base/op.h"
-#include "tenon/sdk/file/compressed_stream.h"
-#include "tenon/sdk/file/records.h"
+#include "tenon/extras/file/compressed_stream.h"
+#include "tenon/extras/file/records.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -20,7 +20,7 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLACES = [
-    HERE.parents[1] / "train/data/digits.npy",
+    HERE.parents[1] / "app/train/data/digits.npy",
     HERE.parents[1] / "digits.npy",
 ]  # in the sources; beside the installed examples
 

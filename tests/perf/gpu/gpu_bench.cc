@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "measure.h"
-#include "sdk/cli/flags.h"
+#include "sdk/app/cli/flags.h"
 
 namespace tenon::perf {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "networks.h"
-#include "sdk/cli/json.h"
+#include "sdk/app/cli/json.h"
 #include "tenon/tenon.h"
 
 namespace tenon::perf {

@@ -7,7 +7,7 @@
 #include "kernels/common/fold.h"
 #include "kernels/common/types.h"
 #include "kernels/reductions/narrow_rows.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

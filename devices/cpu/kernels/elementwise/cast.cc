@@ -11,8 +11,8 @@
 #include "kernels/common/half.h"
 #include "kernels/common/types.h"
 #include "kernels/elementwise/cast_types.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/pool.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/pool.h"
 
 namespace tenon::cpu {
 namespace {

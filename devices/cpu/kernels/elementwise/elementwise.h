@@ -18,8 +18,8 @@
 
 #include "kernels/common/half.h"
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::cpu {
 

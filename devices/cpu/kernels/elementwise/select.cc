@@ -4,7 +4,7 @@
 
 #include "kernels/common/string_copy.h"
 #include "kernels/moves/strided_copy.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: TensorFlow's streams
-// (tenon/sdk/kernel/random.h).
+// (tenon/extras/kernel/random.h).
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 
 namespace tenon::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

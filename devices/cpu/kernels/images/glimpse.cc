@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 
 namespace tenon::cpu {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/random.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/random.h"
+#include "tenon/extras/kernel/step_memory.h"
 
 namespace tenon::cpu {
 namespace {

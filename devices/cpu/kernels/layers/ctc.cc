@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/step_memory.h"
 
 namespace tenon::cpu {
 namespace {

@@ -14,7 +14,7 @@
 #include "kernels/common/math.h"
 #include "kernels/common/types.h"
 #include "kernels/products/product.h"
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 
 namespace tenon::cpu {
 namespace {

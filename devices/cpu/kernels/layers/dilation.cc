@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "kernels/windows/window.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/walk/pool.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/walk/pool.h"
 
 namespace tenon::cpu {
 namespace {

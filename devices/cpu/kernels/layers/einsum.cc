@@ -4,7 +4,7 @@
 // A label of one operand that the output does not have is summed over while the operand is copied into the workspace.
 // Operands that lie right already, and a result that lies as the output wants it, are not copied. Halves are multiplied
 // as floats.
-#include "tenon/sdk/walk/einsum_shape.h"
+#include "tenon/extras/walk/einsum_shape.h"
 
 #include <algorithm>
 #include <numeric>
@@ -14,7 +14,7 @@
 #include "kernels/common/types.h"
 #include "kernels/moves/strided_copy.h"
 #include "kernels/products/product.h"
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "kernels/windows/window.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/kernel/random.h"
-#include "tenon/sdk/walk/pool.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/kernel/random.h"
+#include "tenon/extras/walk/pool.h"
 
 namespace tenon::cpu {
 namespace {

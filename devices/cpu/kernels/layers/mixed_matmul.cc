@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/common/math.h"
 #include "kernels/common/types.h"
 #include "kernels/products/product.h"
-#include "tenon/sdk/kernel/recurrent.h"
+#include "tenon/extras/kernel/recurrent.h"
 
 namespace tenon::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include "kernels/common/string_copy.h"
 #include "kernels/common/types.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/gather_shape.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/gather_shape.h"
 
 namespace tenon::cpu {
 namespace {

@@ -6,8 +6,8 @@
 #include "kernels/common/string_copy.h"
 #include "kernels/common/types.h"
 #include "kernels/common/vector.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/extras/kernel/shape_kernels.h"
 
 namespace tenon::cpu {
 namespace {

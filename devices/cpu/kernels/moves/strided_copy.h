@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/walk/strided_walk.h"
+#include "tenon/extras/walk/strided_walk.h"
 
 namespace tenon::cpu {
 

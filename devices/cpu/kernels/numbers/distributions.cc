@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/random.h"
+#include "tenon/extras/kernel/random.h"
 
 namespace tenon::cpu {
 namespace {

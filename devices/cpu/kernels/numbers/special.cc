@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "kernels/elementwise/elementwise.h"
-#include "tenon/sdk/kernel/integrals.h"
+#include "tenon/extras/kernel/integrals.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "kernels/common/string_copy.h"
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/random.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/random.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

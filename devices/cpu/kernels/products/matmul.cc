@@ -5,7 +5,7 @@
 
 #include "kernels/common/types.h"
 #include "kernels/products/product.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions of precision int8 run (tenon/sdk/kernel/int8.h): numbers as bytes and back, and products of bytes with
-// weights by their definition, for machines and shapes that devices/cpu_onednn does not take. Compiled without fused
-// multiply-adds, so that both round alike.
-#include "tenon/sdk/kernel/int8.h"
+// What sessions of precision int8 run (tenon/extras/kernel/int8.h): numbers as bytes and back, and products of bytes
+// with weights by their definition, for machines and shapes that devices/cpu_onednn does not take. Compiled without
+// fused multiply-adds, so that both round alike.
+#include "tenon/extras/kernel/int8.h"
 
 #include <bit>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/walk/window.h"
+#include "tenon/extras/walk/window.h"
 
 namespace tenon::cpu {
 namespace {

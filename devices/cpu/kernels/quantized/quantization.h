@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/quantization.h"
+#include "tenon/extras/kernel/quantization.h"
 
 namespace tenon::cpu {
 

@@ -14,8 +14,8 @@
 #include "kernels/common/fold.h"
 #include "kernels/common/types.h"
 #include "kernels/reductions/narrow_rows.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/walk/reduce_shape.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/walk/reduce_shape.h"
 
 namespace tenon::cpu {
 namespace {

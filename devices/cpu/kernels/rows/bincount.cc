@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/step_memory.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/kernel/step_memory.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "kernels/common/string_copy.h"
 #include "kernels/moves/strided_copy.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

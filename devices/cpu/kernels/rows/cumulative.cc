@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

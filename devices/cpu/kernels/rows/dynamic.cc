@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "kernels/moves/strided_copy.h"
-#include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/extras/kernel/shape_kernels.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/row_shape.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/row_shape.h"
 
 namespace tenon::cpu {
 namespace {

@@ -11,8 +11,8 @@
 #include "kernels/common/string_copy.h"
 #include "kernels/common/types.h"
 #include "kernels/state/string_update.h"
-#include "tenon/sdk/kernel/step_memory.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/step_memory.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

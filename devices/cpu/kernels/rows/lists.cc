@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/shape_kernels.h"
-#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/extras/kernel/shape_kernels.h"
+#include "tenon/extras/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::cpu {

@@ -6,7 +6,7 @@
 
 #include "kernels/common/string_copy.h"
 #include "kernels/moves/strided_copy.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "kernels/common/string_copy.h"
 #include "kernels/common/types.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "kernels/common/types.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

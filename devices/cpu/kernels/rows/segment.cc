@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/elementwise.h"
-#include "tenon/sdk/walk/row_shape.h"
+#include "tenon/extras/kernel/elementwise.h"
+#include "tenon/extras/walk/row_shape.h"
 
 namespace tenon::cpu {
 namespace {

@@ -10,9 +10,9 @@
 #include "kernels/common/types.h"
 #include "tenon/sdk/kernel/kept_tensor.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/slices.h"
-#include "tenon/sdk/walk/sparse_shape.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/slices.h"
+#include "tenon/extras/walk/sparse_shape.h"
 
 namespace tenon::cpu {
 namespace {

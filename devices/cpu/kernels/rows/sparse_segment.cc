@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/segment.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/row_shape.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/kernel/segment.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/row_shape.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

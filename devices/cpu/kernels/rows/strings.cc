@@ -5,7 +5,7 @@
 
 #include "kernels/common/types.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/extras/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/optimizer.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/optimizer.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "kernels/common/types.h"
 #include "kernels/state/string_update.h"
-#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/extras/kernel/elementwise.h"
 #include "tenon/sdk/kernel/string_tensor.h"
-#include "tenon/sdk/kernel/update.h"
+#include "tenon/extras/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

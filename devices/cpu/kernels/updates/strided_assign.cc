@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "kernels/moves/strided_copy.h"
-#include "tenon/sdk/kernel/step_memory.h"
-#include "tenon/sdk/kernel/update.h"
-#include "tenon/sdk/walk/slices.h"
+#include "tenon/extras/kernel/step_memory.h"
+#include "tenon/extras/kernel/update.h"
+#include "tenon/extras/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

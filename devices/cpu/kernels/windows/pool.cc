@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AvgPool and their gradients, of images and of volumes, channels first or last: planes
-// (tenon/sdk/walk/pool.h) shared among threads.
+// (tenon/extras/walk/pool.h) shared among threads.
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 #include "kernels/windows/pool_tiled.h"
 #include "kernels/windows/window.h"
-#include "tenon/sdk/walk/pool.h"
+#include "tenon/extras/walk/pool.h"
 
 namespace tenon::cpu {
 namespace {

@@ -3,13 +3,13 @@
 // cut, so that each cell is of one window at most.
 //
 // A register goes over channels, and where they are few beyond a pixel's: what it holds of the next pixel is stored
-// before that pixel is, and so does no harm. What windows take, and where gradients go, is as tenon/sdk/walk/pool.h
+// before that pixel is, and so does no harm. What windows take, and where gradients go, is as tenon/extras/walk/pool.h
 // says.
 #ifndef TENON_DEVICES_CPU_KERNELS_WINDOWS_POOL_TILED_H_
 #define TENON_DEVICES_CPU_KERNELS_WINDOWS_POOL_TILED_H_
 
 #include "kernels/windows/window.h"
-#include "tenon/sdk/walk/pool.h"
+#include "tenon/extras/walk/pool.h"
 
 namespace tenon::cpu {
 

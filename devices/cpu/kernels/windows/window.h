@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolution and pooling share on the CPU, beyond the windows' geometry (tenon/sdk/walk/window.h).
+// What convolution and pooling share on the CPU, beyond the windows' geometry (tenon/extras/walk/window.h).
 #ifndef TENON_DEVICES_CPU_KERNELS_WINDOWS_WINDOW_H_
 #define TENON_DEVICES_CPU_KERNELS_WINDOWS_WINDOW_H_
 
 #include "kernels/common/types.h"
-#include "tenon/sdk/walk/window.h"
+#include "tenon/extras/walk/window.h"
 
 namespace tenon::cpu {
 
