@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that run elsewhere: asynchronous ones, and those that get a thread. They come back through the inbox.
-#include "core/exec/dataflow/dynamic_instance.h"
+#include "core/exec/dataflow/elsewhere.h"
 
 #include <algorithm>
 
 #include "core/base/clock.h"
-#include "core/base/log.h"
+#include "core/exec/dataflow/kernel_calls.h"
 #include "core/exec/device/async_calls.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
@@ -14,8 +13,7 @@
 #include "core/graph/op_def.h"
 #include "core/trace/trace.h"
 
-namespace tenon::exec {
-
+namespace tenon::exec::dataflow {
 namespace {
 
 // The status with the node's name, if there is memory for it.
@@ -27,7 +25,7 @@ Status At(const graph::Node& node, Status status) noexcept {
 
 }  // namespace
 
-void DynamicInstance::StartElsewhere(Call* call) {
+void Elsewhere::Start(Call* call) {
   ++outstanding_;
   call->elsewhere = true;
   call->number = nullptr;
@@ -42,10 +40,9 @@ void DynamicInstance::StartElsewhere(Call* call) {
   Post(call);
 }
 
-// OK: the call will be posted, or was.
-Status DynamicInstance::StartThere(Call* call) {
+Status Elsewhere::StartThere(Call* call) {
   if (call->last->workspace_bytes > 0) {
-    auto workspace = pool_->Allocate(call->last->workspace_bytes, {nullptr, 0, 0});
+    auto workspace = plan_.plan().env().pool->Allocate(call->last->workspace_bytes, {nullptr, 0, 0});
     if (!workspace.ok()) return std::move(workspace).status().Annotate("its workspace");
     call->workspace = *workspace;
     call->frame.workspace = call->workspace->data;
@@ -68,15 +65,15 @@ Status DynamicInstance::StartThere(Call* call) {
   return Status::Ok();
 }
 
-void DynamicInstance::RunThere(Call* call) {
+void Elsewhere::RunThere(Call* call) {
   const uint64_t begin = NowNs();
   if (call->begin_ns != 0) call->step->trace->Add("wait for a thread", "wait", call->begin_ns, begin, call->node->name);
-  call->status = Guarded([&] { return RunTimed(*call->last, &call->frame); });
-  call->instance->Post(call);
+  call->status = Guarded([&] { return KernelCalls::RunTimed(*call->last, &call->frame); });
+  call->home->Post(call);
 }
 
-tenon_status* DynamicInstance::StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared,
-                                          tenon_frame* frame, void* number) {
+tenon_status* Elsewhere::StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame,
+                                    void* number) {
   const KernelCall mark(frame);
   try {
     return kernel.registration().run_async(kernel.state(), prepared, frame, &CallDone, number);
@@ -86,7 +83,7 @@ tenon_status* DynamicInstance::StartAsync(const KernelInstance& kernel, const te
   }
 }
 
-void DynamicInstance::CallDone(void* argument, tenon_status* status) {
+void Elsewhere::CallDone(void* argument, tenon_status* status) {
   auto* call = static_cast<Call*>(AsyncCalls::The().Close(argument));
   if (call == nullptr) return ReleaseStatus(status);
   if (call->step->trace != nullptr) call->end_ns = trace::Trace::Now();
@@ -94,111 +91,146 @@ void DynamicInstance::CallDone(void* argument, tenon_status* status) {
   ReleasePins(call);
   if (call->status.ok() && IsWatched(*call->step)) call->status = Guarded([&] { return LookAtOutputs(&call->frame); });
   // The step's thread may be waiting for a queue that waits for what will not come now.
-  if (!call->status.ok() && call->instance->plan_->plan().uses_queues() && !call->step->cancellation->cancelled())
+  if (!call->status.ok() && call->home->plan_.plan().uses_queues() && !call->step->cancellation->cancelled())
     call->step->cancellation->Cancel(call->status);
-  call->instance->Post(call);
+  call->home->Post(call);
 }
 
-void DynamicInstance::Post(Call* call) {
-  std::unique_lock lock(inbox_mutex_);
-  inbox_.Put(call);
+void Elsewhere::Post(Call* call) {
+  std::unique_lock lock(mutex_);
+  calls_.Put(call);
   HasCome(&lock);
 }
 
-// Somebody has put something in. Without the lock nothing here is touched: the step may end.
-void DynamicInstance::HasCome(std::unique_lock<std::mutex>* lock) {
-  inbox_wake_.notify_one();
+void Elsewhere::Receive(const NodeInfo& info, Iteration* iteration, const RendezvousKey& key) {
+  if (spare_receipts_.empty()) {
+    spare_receipts_.reserve(receipts_.size() + 1);  // all may come back
+    spare_receipts_.push_back(receipts_.emplace_back(std::make_unique<Receipt>()).get());
+  }
+  Receipt* receipt = spare_receipts_.back();
+  spare_receipts_.pop_back();
+  receipt->info = &info;
+  receipt->iteration = iteration;
+  receipt->begin_ns = step_->trace == nullptr ? 0 : trace::Trace::Now();
+  ++outstanding_;
+  Status refused = Guarded([&] {
+    step_->rendezvous->Receive(key,
+                               [this, receipt](Result<Message> message) { Arrived(receipt, std::move(message)); });
+  });
+  if (!refused.ok()) Arrived(receipt, std::move(refused));
+}
+
+void Elsewhere::Arrived(Receipt* receipt, Result<Message> message) {
+  receipt->message = std::move(message);
+  std::unique_lock lock(mutex_);
+  arrived_.Put(receipt);
+  HasCome(&lock);
+}
+
+void Elsewhere::HasCome(std::unique_lock<std::mutex>* lock) {
+  wake_.notify_one();
   const std::shared_ptr<Resumer> resumer = std::exchange(parked_, false) ? step_->resumer : nullptr;
   lock->unlock();
   if (resumer != nullptr) resumer->Resume();
 }
 
-// Unless something has come that is not looked at. From now on others may go on with the step.
-bool DynamicInstance::Park() {
+bool Elsewhere::MayStandStill() {
   {
-    const std::lock_guard lock(inbox_mutex_);
-    if (!inbox_.empty() || !arrived_.empty()) return false;
+    std::lock_guard lock(mutex_);
+    if (outstanding_ == 0 || !calls_.empty() || !arrived_.empty()) return false;
+  }
+  const auto receives = static_cast<int64_t>(receipts_.size() - spare_receipts_.size());
+  step_->left_elsewhere = receives != outstanding_;
+  return !step_->left_elsewhere || (step_->trace == nullptr && step_->watcher == nullptr && step_->enough());
+}
+
+bool Elsewhere::Park() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!calls_.empty() || !arrived_.empty()) return false;
     parked_ = true;
   }
   unpark_.Begin(step_->cancellation, [this](const Status&) {
-    std::unique_lock lock(inbox_mutex_);
+    std::unique_lock lock(mutex_);
     HasCome(&lock);
   });
   return true;
 }
 
-// Until something has come, or the step is cancelled. One that is cancelled already waits so long as kernels have
-// patience for.
-void DynamicInstance::AwaitInbox() {
-  const auto has_come = [this] { return !inbox_.empty() || !arrived_.empty(); };
+void Elsewhere::Await(const Frames& frames) {
+  const auto has_come = [this] { return !calls_.empty() || !arrived_.empty(); };
   if (step_->cancellation->cancelled()) {
-    std::unique_lock lock(inbox_mutex_);
-    const std::chrono::seconds patience = Patience();
-    if (patience.count() == 0) inbox_wake_.wait(lock, has_come);
-    else if (!inbox_wake_.wait_for(lock, patience, has_come)) abandoned_ = true;
+    std::unique_lock lock(mutex_);
+    const std::chrono::seconds patience = Patience(frames);
+    if (patience.count() == 0) wake_.wait(lock, has_come);
+    else if (!wake_.wait_for(lock, patience, has_come)) abandoned_ = true;
     return;
   }
   bool cancelled = false;
   const Subscription subscription(step_->cancellation, [&](const Status&) {
-    std::lock_guard lock(inbox_mutex_);
+    std::lock_guard lock(mutex_);
     cancelled = true;
-    inbox_wake_.notify_one();
+    wake_.notify_one();
   });
-  std::unique_lock lock(inbox_mutex_);
-  inbox_wake_.wait(lock, [&] { return cancelled || has_come(); });
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [&] { return cancelled || has_come(); });
 }
 
-// How long a step that is cancelled waits for what runs elsewhere: a thread of ours does come back, if the kernel's
-// work is not endless. 0: for ever, since it is receives alone, which end when their rendezvous does.
-std::chrono::seconds DynamicInstance::Patience() const {
+std::chrono::seconds Elsewhere::Patience(const Frames& frames) const {
   constexpr std::chrono::seconds kForDone(5), kForThreads(30);
   std::chrono::seconds patience(0);
-  for (const auto& iteration : iterations_)
+  for (const auto& iteration : frames.iterations())
     for (size_t i = 0; i < iteration->info->kernels.size(); ++i)
       if (iteration->calls[i].elsewhere)
         patience = std::max(patience, iteration->calls[i].number == nullptr ? kForThreads : kForDone);
   return patience;
 }
 
-// What runs still may use all that the step has, whenever it ends: nothing of it is used or freed any more.
-void DynamicInstance::Abandon() {
+std::optional<Elsewhere::Arrival> Elsewhere::TakeArrival() {
+  Receipt* receipt = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    receipt = arrived_.Take();
+  }
+  if (receipt == nullptr) return std::nullopt;
+  std::optional<Arrival> arrival(
+      Arrival{receipt->info, receipt->iteration, receipt->begin_ns, *std::move(receipt->message)});
+  receipt->message.reset();
+  spare_receipts_.push_back(receipt);
+  --outstanding_;
+  return arrival;
+}
+
+Call* Elsewhere::TakeCall() {
+  Call* call = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    call = calls_.Take();
+  }
+  if (call == nullptr) return nullptr;
+  --outstanding_;
+  call->elsewhere = false;
+  if (std::exchange(call->computes, false)) --computing_;
+  if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));
+  if (call->end_ns != 0)
+    step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
+  return call;
+}
+
+std::string Elsewhere::GiveUp(const Frames& frames) const {
   std::string who;
   const auto note = [&](const Call& call) {
     who += StrCat(who.empty() ? "" : "; ", call.node->Describe(), ": ", DescribePlugin(*call.plugin), ": its ",
                   call.function, "() has not ", call.number != nullptr ? "called done" : "returned");
   };
-  for (const auto& iteration : iterations_)
+  for (const auto& iteration : frames.iterations())
     for (size_t i = 0; i < iteration->info->kernels.size(); ++i) {
       const Call& call = iteration->calls[i];
       if (!call.elsewhere) continue;
       if (call.number != nullptr) AsyncCalls::The().GiveUp(call.number);
       (void)Guarded([&] { note(call); });  // without memory for a name it goes without
     }
-  for (const auto& slot : root_iteration_->slots)
-    if (slot.view.buffer != nullptr) Retain(slot.view.buffer);
-  error_ = std::move(error_).Annotate(who);
-  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, who,
-                                  " since the step was ended; what the step has is kept for it until the process ends")
-                           .message());
+  return who;
 }
 
-void DynamicInstance::TakeInbox(bool wait) {
-  if (wait) AwaitInbox();
-  // One after the other: what is thrown on the way leaves the others where they are.
-  const auto take = [this](auto& from) {
-    std::lock_guard lock(inbox_mutex_);
-    return from.Take();
-  };
-  while (Receipt* receipt = take(arrived_)) Conclude(receipt);
-  while (Call* call = take(inbox_)) {
-    --outstanding_;
-    call->elsewhere = false;
-    if (std::exchange(call->computes, false)) --computing_;
-    if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));
-    if (call->end_ns != 0)
-      step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
-    Conclude(*call->info, call, std::move(call->status));
-  }
-}
-
-}  // namespace tenon::exec
+}  // namespace tenon::exec::dataflow
