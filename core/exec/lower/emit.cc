@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots, and the operations of single nodes.
+// The operations of single nodes.
 #include <algorithm>
-#include <climits>
 
 #include "core/exec/kernel/frame.h"
 #include "core/exec/lower/emitter.h"
 #include "core/exec/plan/step_times.h"
 #include "core/graph/graph.h"
-#include "core/place/cost_model.h"
 
 namespace tenon::exec {
 
 using graph::BranchAnalysis;
 using graph::BranchMerge;
 using graph::Edge;
-using graph::Frame;
 using graph::Node;
 using graph::OutputFacts;
 
 namespace {
 
-constexpr int kDeepestOnQueues = 8;
+// Of a loop variable: its loop gives it its slots.
+bool IsVariableSwitch(const graph::LoopAnalysis& loops, graph::NodeId id) {
+  const auto& variables = loops.frame(loops.frame_of(id)).variables;
+  return std::any_of(variables.begin(), variables.end(),
+                     [id](const graph::LoopVariable& variable) { return variable.switch_node == id; });
+}
 
 }  // namespace
 
@@ -31,128 +33,25 @@ Emitter::Emitter(const Plan* plan, const Facts* facts, const BranchAnalysis* bra
       loops_(facts->loops()),
       branches_(*branches),
       code_(code),
-      chooser_(plan->env()),
-      slot_of_(graph_.size()) {
+      writer_(plan, facts, code),
+      queues_(plan, facts, code, &writer_),
+      claim_order_(plan, facts, branches),
+      borders_(plan, facts) {
   code_->workspace_offset.resize(plan->env().queues.size() + 1);
 }
 
 Status Emitter::Run() {
-  if (!Supported()) return Status::Ok();
   TENON_RETURN_IF_ERROR(EmitFrame(graph::kStep, Part::kAll, &code_->operations));
   return EmitFetches();
 }
 
-bool Emitter::Supported() {
-  IdVector<graph::FrameId, bool> used(loops_.frames().size(), false);
-  for (graph::NodeId id : facts_.order()) used[loops_.frame_of(id)] = true;
-  for (const graph::FrameId i : used.ids())
-    if (i != graph::kStep && used[i] && !loops_.frame(i).structured)
-      GiveUp(StrCat("loop '", loops_.frame(i).name, "': ", loops_.frame(i).why_not));
-  if (!branches_.why_not().empty()) GiveUp(branches_.why_not());
-  // Waits of queues are found by walking each loop twice, and so those in it twice as often.
-  for (const Frame& frame : loops_.frames())
-    if (plan_.uses_queues() && frame.depth > kDeepestOnQueues)
-      GiveUp(StrCat("loop '", frame.name, "' lies in ", frame.depth - 1, " others; where devices have queues, at most ",
-                    kDeepestOnQueues - 1, " are run as one program"));
-  for (const Edge& fetch : plan_.fetches())
-    if (plan_.FeedOf(fetch) < 0 && branches_.RegionOf(fetch) != graph::kEverywhere)
-      GiveUp(StrCat("fetch '", graph_.EdgeName(fetch), "' lies in a branch"));
-  for (graph::NodeId id : facts_.order()) {
-    const auto& runner = plan_.runner(id);
-    if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC))
-      GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
-    if (plan_.ChannelOf(id)) CheckExchange(graph_.node(id));
-  }
-  return refusal_.text.empty();
-}
-
-// The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken. Here it may
-// not show: what is sent may be a known value of the branch.
-void Emitter::CheckExchange(const Node& node) {
-  if (plan_.MayBeDead(plan_.ChannelOf(node.id))) GiveUp(StrCat(node.Describe(), " may have a dead value"));
-}
-
-SlotId Emitter::NewSlot(DType dtype, Shape shape, Home home, int32_t memory) {
-  Slot slot;
-  slot.dtype = dtype;
-  slot.memory = memory;
-  slot.shape = std::move(shape);
-  slot.home = home;
-  if (slot.shape.fully_known())
-    if (auto bytes = ByteSize(dtype, slot.shape); bytes.ok()) slot.bytes = static_cast<uint64_t>(*bytes);
-  slot.first = position_;
-  def_loop_.push_back(loop_stack_.empty() ? LoopId() : loop_stack_.back());
-  return code_->slots.push_back(std::move(slot));
-}
-
-SlotId Emitter::ConstantSlot(Tensor tensor, int32_t memory) {
-  const SlotId slot = NewSlot(tensor.dtype(), tensor.shape(), Home::kConstant, memory);
-  code_->at(slot).constant = std::move(tensor);
-  return slot;
-}
-
-// The slot of an edge; feeds and constants get theirs here.
-Result<SlotId> Emitter::SlotOf(Edge edge) {
-  if (!edge.node) return InvalidArgument("an input of a node is open");
-  auto& slots = slot_of_[edge.node];
-  if (slots.empty()) slots.resize(graph_.node(edge.node).output_types.size());
-  SlotId& slot = slots[edge.index];
-  if (slot) return slot;
-  const Node& node = graph_.node(edge.node);
-  if (const int feed = plan_.FeedOf(edge); feed >= 0) {
-    slot = NewSlot(plan_.FeedType(feed), code_->feed_shapes[feed], Home::kFeed, plan_.MemoryOf(edge));
-    code_->at(slot).feed = feed;
-  } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
-    slot = ConstantSlot(node.FindAttr("value")->tensor(), plan_.MemoryOf(edge));
-  } else if (facts_.Known(edge)) {
-    slot = ConstantSlot(facts_.of(edge).value, plan_.MemoryOf(edge));
-  } else {
-    return Internal(StrCat("output ", edge.index, " of ", node.Describe(), " is used before it is made"));
-  }
-  return slot;
-}
-
-void Emitter::SetSlot(Edge edge, SlotId slot) {
-  auto& slots = slot_of_[edge.node];
-  if (slots.empty()) slots.resize(graph_.node(edge.node).output_types.size());
-  // A fed output keeps its feed.
-  if (plan_.FeedOf(edge) < 0) slots[edge.index] = slot;
-}
-
-// Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends. What a select
-// may show is used as long as the select is (ExtendSelected).
-void Emitter::Use(SlotId slot) {
-  const SlotId root = code_->RootOf(slot);
-  code_->at(root).last = std::max(code_->at(root).last, position_);
-  for (LoopId loop : loop_stack_) {
-    if (DefinedWithin(root, loop)) continue;
-    extend_[loop].push_back(root);
-    break;
-  }
-}
-
-bool Emitter::DefinedWithin(SlotId slot, LoopId loop) const {
-  for (LoopId at = def_loop_[slot]; at; at = loop_parent_[at])
-    if (at == loop) return true;
-  return false;
-}
-
-Operation& Emitter::Push(std::vector<Operation>* block, Operation::Kind kind, graph::NodeId node) {
-  Operation operation;
-  operation.kind = kind;
-  operation.node = node;
-  operation.position = position_++;
-  block->push_back(std::move(operation));
-  return block->back();
-}
-
 Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
   const Node& node = graph_.node(id);
-  if (const int32_t claim = ClaimOf(id); claim >= 0) return EmitClaim(claim, block);
+  if (const int32_t claim = claim_order_.ClaimOf(id); claim >= 0) return EmitClaim(claim, block);
   constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION | TENON_OP_NEXT_ITERATION;
   constexpr uint64_t kByLoop = TENON_OP_ENTER | TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_EXIT;
   if (const BranchMerge* merge = branches_.FindMerge(id)) return EmitSelect(node, *merge, block);
-  if (node.has(TENON_OP_SWITCH) && !IsVariableSwitch(id)) return EmitSwitch(node, block);
+  if (node.has(TENON_OP_SWITCH) && !IsVariableSwitch(loops_, id)) return EmitSwitch(node, block);
   if (node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | kByLoop)) return Status::Ok();
   // Another node that is fed runs where others wait for it.
   if (node.has(TENON_OP_FEED | TENON_OP_ARGUMENT)) {
@@ -163,12 +62,12 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
   if (plan_.ChannelOf(id)) return EmitExchange(node, block);
   if (node.has(kForward)) {
     for (size_t k = 0; k < node.output_types.size(); ++k) {
-      TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[k]));
+      TENON_ASSIGN_OR_RETURN(SlotId slot, writer_.SlotOf(node.inputs[k]));
       if (IsRef(code_->at(slot).dtype) && !IsRef(node.output_types[k])) {
         TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[k], block));
       }
       if (plan_.TransferFrom(id) >= 0) slot = EmitTransfer(slot, node, block);
-      SetSlot({id, static_cast<int32_t>(k)}, slot);
+      writer_.SetSlot({id, static_cast<int32_t>(k)}, slot);
     }
     return Status::Ok();
   }
@@ -177,10 +76,10 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
 
 // Reads the variable that a reference slot names.
 Result<SlotId> Emitter::EmitRead(SlotId reference, const Node& node, Edge edge, std::vector<Operation>* block) {
-  Use(reference);
+  writer_.Use(reference);
   const int32_t memory = plan_.MemoryOf(edge);
-  const SlotId slot = NewSlot(BaseType(code_->at(reference).dtype), facts_.of(edge).shape, Home::kBuffer, memory);
-  Operation& operation = Push(block, Operation::Kind::kRead, node.id);
+  const SlotId slot = writer_.NewSlot(BaseType(code_->at(reference).dtype), facts_.of(edge).shape, Home::kBuffer, memory);
+  Operation& operation = writer_.Push(block, Operation::Kind::kRead, node.id);
   operation.inputs = {reference};
   operation.outputs = {slot};
   if (memory != 0) operation.queue = DeviceOfMemory(memory).first_queue;
@@ -191,20 +90,20 @@ Result<SlotId> Emitter::EmitRead(SlotId reference, const Node& node, Edge edge, 
 Status Emitter::EmitExchange(const Node& node, std::vector<Operation>* block) {
   std::vector<SlotId> inputs, outputs;
   if (node.has(TENON_OP_SEND)) {
-    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[0]));
+    TENON_ASSIGN_OR_RETURN(SlotId slot, writer_.SlotOf(node.inputs[0]));
     if (IsRef(code_->at(slot).dtype)) {
       TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[0], block));
     }
-    Use(slot);
+    writer_.Use(slot);
     inputs.push_back(slot);
   } else {
-    outputs.push_back(NewSlot(node.output_types[0], facts_.of({node.id, 0}).shape, Home::kBuffer));
-    SetSlot({node.id, 0}, outputs[0]);
+    outputs.push_back(writer_.NewSlot(node.output_types[0], facts_.of({node.id, 0}).shape, Home::kBuffer));
+    writer_.SetSlot({node.id, 0}, outputs[0]);
   }
-  Operation& operation = Push(block, inputs.empty() ? Operation::Kind::kReceive : Operation::Kind::kSend, node.id);
+  Operation& operation = writer_.Push(block, inputs.empty() ? Operation::Kind::kReceive : Operation::Kind::kSend, node.id);
   operation.inputs = std::move(inputs);
   operation.outputs = std::move(outputs);
-  operation.around = loop_stack_;
+  operation.around = writer_.around();
   return Status::Ok();
 }
 
@@ -213,9 +112,9 @@ Status Emitter::EmitExchange(const Node& node, std::vector<Operation>* block) {
 SlotId Emitter::EmitTransfer(SlotId from, const Node& node, std::vector<Operation>* block) {
   const int32_t memory = DeviceOfMemory(plan_.DeviceOf(node.id)).memory;
   const bool fixed = code_->at(from).shape.fully_known();
-  const SlotId to = NewSlot(code_->at(from).dtype, code_->at(from).shape,
+  const SlotId to = writer_.NewSlot(code_->at(from).dtype, code_->at(from).shape,
                             fixed && !plan_.IsKept(node.id) ? Home::kArena : Home::kBuffer, memory);
-  Use(from);
+  writer_.Use(from);
   PushTransfer(from, to, node.id, block);
   return to;
 }
@@ -223,10 +122,10 @@ SlotId Emitter::EmitTransfer(SlotId from, const Node& node, std::vector<Operatio
 // Buffers of pools are their device's main queue's, which alone knows when earlier work has done with them; copies of
 // arenas have queues of their own.
 void Emitter::PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vector<Operation>* block) {
-  if (code_->at(from).memory == 0 || code_->root(from).home != Home::kArena) KeepToTheEnd(from);
+  if (code_->at(from).memory == 0 || code_->root(from).home != Home::kArena) writer_.KeepToTheEnd(from);
   const SessionDevice& device =
       DeviceOfMemory(code_->at(from).memory == 0 ? code_->at(to).memory : code_->at(from).memory);
-  Operation& operation = Push(block, Operation::Kind::kTransfer, node);
+  Operation& operation = writer_.Push(block, Operation::Kind::kTransfer, node);
   operation.inputs = {from};
   operation.outputs = {to};
   if (code_->at(to).home == Home::kBuffer && code_->at(to).memory != 0)
@@ -240,7 +139,7 @@ void Emitter::PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vect
     if (const double predicted = times->Find(plan_.ValueOf(node), code_->at(to).memory).seconds; predicted > 0)
       seconds = predicted;
   }
-  chooser_.Submit(operation.queue, seconds, {code_->RootOf(from)}, {code_->RootOf(to)});
+  queues_.Submit(operation.queue, seconds, {from}, {to});
 }
 
 Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
@@ -251,7 +150,7 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
        handles =
            HasFunctions(node) || TouchesState(node);  // such a kernel may hold something once it has run, and have work
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[i]));
+    TENON_ASSIGN_OR_RETURN(SlotId slot, writer_.SlotOf(node.inputs[i]));
     if (IsRef(code_->at(slot).dtype) && !IsRef(node.input_types[i])) {
       TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[i], block));
     }
@@ -277,8 +176,8 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
                                : queued_on != nullptr     ? Operation::Kind::kQueued
                                : handles || own_outputs ? Operation::Kind::kGuarded
                                                         : Operation::Kind::kRun;
-  const QueueId queue = queued_on == nullptr ? QueueId() : ChooseQueue(node, *runner, kind, inputs);
-  for (SlotId slot : inputs) Use(slot);
+  const QueueId queue = queued_on == nullptr ? QueueId() : queues_.ForKernel(node, *runner, kind, inputs);
+  for (SlotId slot : inputs) writer_.Use(slot);
   if (shapes_known && runner->has(TENON_KERNEL_VIEW)) return EmitView(node, inputs[0], outputs[0], block);
   std::shared_ptr<const PreparedNode> prepared;
   if (shapes_known) {
@@ -293,67 +192,30 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
     Shape shape = IsRef(dtype) ? Shape() : outputs[k].shape;
     if (kind == Operation::Kind::kDynamic && !shape.fully_known()) shape = Shape::Unknown();
     const bool in_buffer = dynamic || kind == Operation::Kind::kDynamic;
-    out.push_back(NewSlot(dtype, std::move(shape), in_buffer ? Home::kBuffer : Home::kArena,
+    out.push_back(writer_.NewSlot(dtype, std::move(shape), in_buffer ? Home::kBuffer : Home::kArena,
                           runner->host_output(k) ? 0 : queued_on->memory));
-    SetSlot({node.id, static_cast<int32_t>(k)}, out.back());
+    writer_.SetSlot({node.id, static_cast<int32_t>(k)}, out.back());
   }
-  Operation& operation = Push(block, kind, node.id);
-  if (queue) chooser_.Submit(queue, SecondsOf(node, *queued_on), RootsOf(inputs), RootsOf(out));
+  Operation& operation = writer_.Push(block, kind, node.id);
+  if (queue) queues_.Submit(queue, queues_.SecondsOf(node, *queued_on), inputs, out);
   operation.inputs = std::move(inputs);
   operation.outputs = std::move(out);
   operation.prepared = std::move(prepared);
   operation.queue = queue;
   operation.guarded = handles || own_outputs;
-  if ((position_ & 63) == 0 || runner->has(TENON_KERNEL_EXPENSIVE)) Push(block, Operation::Kind::kCheck, node.id);
+  if ((writer_.position() & 63) == 0 || runner->has(TENON_KERNEL_EXPENSIVE)) writer_.Push(block, Operation::Kind::kCheck, node.id);
   return Status::Ok();
 }
 
-// Variables and buffers of pools belong to the main queue; what another one reads of them stays until the step's end.
-QueueId Emitter::ChooseQueue(const Node& node, const NodeRunner& runner, Operation::Kind kind,
-                             const std::vector<SlotId>& inputs) {
-  const SessionDevice& device = *runner.queued_on();
-  const int32_t compute = device.compute_count();
-  if (compute == 1 || runner.main_queue_only() || kind == Operation::Kind::kDynamic || node.input_types.empty())
-    return device.first_queue;
-  const QueueId queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
-  KeepForQueue(queue, device, inputs);
-  return queue;
-}
-
-void Emitter::KeepForQueue(QueueId queue, const SessionDevice& device, const std::vector<SlotId>& inputs) {
-  if (queue == device.first_queue) return;
-  for (SlotId slot : inputs)
-    if (code_->at(slot).memory != 0 && code_->root(slot).home != Home::kArena) KeepToTheEnd(slot);
-}
-
-std::vector<SlotId> Emitter::RootsOf(std::vector<SlotId> slots) const {
-  for (SlotId& slot : slots) slot = code_->RootOf(slot);
-  return slots;
-}
-
-double Emitter::SecondsOf(const Node& node, const SessionDevice& device) const {
-  if (device.compute_count() == 1) return 0;
-  if (const StepTimes* times = plan_.options().times.get(); times != nullptr && times->SecondsOf(node.id) > 0)
-    return times->SecondsOf(node.id);
-  bool guessed = false;
-  const auto cost = place::StaticCost(node, facts_.inference(), &guessed);
-  const tenon_device_properties& own = device.device->properties;
-  place::DeviceInfo info;
-  info.flops = own.flops;
-  info.bytes_per_second = own.bytes_per_second;
-  info.launch_seconds = own.launch_seconds;
-  return cost.ok() ? place::SecondsOn(*cost, info) : own.launch_seconds;
-}
-
 Status Emitter::EmitView(const Node& node, SlotId input, const OutputFacts& facts, std::vector<Operation>* block) {
-  const SlotId slot = NewSlot(node.output_types[0], facts.shape, Home::kAlias, code_->at(input).memory);
+  const SlotId slot = writer_.NewSlot(node.output_types[0], facts.shape, Home::kAlias, code_->at(input).memory);
   code_->at(slot).target = input;
-  SetSlot({node.id, 0}, slot);
+  writer_.SetSlot({node.id, 0}, slot);
   if (code_->at(slot).bytes != code_->at(input).bytes)
     return InvalidArgument(StrCat(node.Describe(), ": a view of ", code_->at(input).shape.ToString(),
                                   " cannot have the shape ", code_->at(slot).shape.ToString()));
   if (code_->root(input).home != Home::kBuffer && code_->root(input).home != Home::kSelected) return Status::Ok();
-  Operation& operation = Push(block, Operation::Kind::kView, node.id);
+  Operation& operation = writer_.Push(block, Operation::Kind::kView, node.id);
   operation.inputs = {input};
   operation.outputs = {slot};
   return Status::Ok();
@@ -362,18 +224,14 @@ Status Emitter::EmitView(const Node& node, SlotId input, const OutputFacts& fact
 Status Emitter::EmitFetches() {
   if (!refusal_.text.empty()) return Status::Ok();
   for (const Edge& fetch : plan_.fetches()) {
-    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(fetch));
+    TENON_ASSIGN_OR_RETURN(SlotId slot, writer_.SlotOf(fetch));
     if (IsRef(code_->at(slot).dtype)) {
       TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, graph_.node(fetch.node), fetch, &code_->operations));
     }
-    KeepToTheEnd(slot);
+    writer_.KeepToTheEnd(slot);
     code_->fetch_slots.push_back(slot);
   }
   return Status::Ok();
-}
-
-void Emitter::KeepToTheEnd(SlotId slot) {
-  code_->root(slot).last = INT_MAX;
 }
 
 }  // namespace tenon::exec

@@ -5,6 +5,7 @@
 
 #include "core/exec/lower/arena.h"
 #include "core/exec/lower/releases.h"
+#include "core/exec/lower/straight_line.h"
 #include "core/exec/lower/synchronizer.h"
 #include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
@@ -43,6 +44,8 @@ Result<Lowered> Lower(const Plan& plan, const tenon_tensor_view* const* feeds, D
   const auto is_fed = [&plan](graph::Edge edge) { return plan.FeedOf(edge) >= 0; };
   const graph::BranchAnalysis branches = graph::BranchAnalysis::Run(plan.graph(), plan.order(), facts.loops(), is_fed);
   facts.FindNeeded(branches);
+  lowered.refusal.text = WhyNotStraight(plan, facts, branches);
+  if (!lowered.refusal.text.empty()) return lowered;
   Emitter emitter(&plan, &facts, &branches, &code);
   TENON_RETURN_IF_ERROR(emitter.Run());
   lowered.refusal = emitter.refusal();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that a compiler takes as wholes (tenon/ext/draft/compile_loop.h): what it is told of them, without what only
-// steers.
+#include "core/exec/lower/loop_offers.h"
+
 #include <algorithm>
 #include <unordered_set>
 
-#include "core/exec/lower/emitter.h"
-#include "core/exec/plan/offered_loop.h"
+#include "core/exec/device/environment.h"
 #include "core/graph/graph.h"
 #include "tenon/ext/draft/compile_loop.h"
 
@@ -29,9 +28,14 @@ constexpr size_t kMostOffered = 4096;
 
 }  // namespace
 
-// What the edge's value comes from in a turn: a variable's current (its merge), a node that computes, or what is made
-// outside.
-Edge Emitter::SourceInLoop(FrameId frame, Edge edge) const {
+std::optional<OfferedLoop> LoopOffers::Of(FrameId frame, const Claims::LoopCompiler& by) const {
+  if (!loops_.frame(frame).children.empty() || loops_.frame(frame).nodes.size() > kMostOffered) return std::nullopt;
+  OfferedLoop loop;
+  if (!Fill(frame, by, &loop) || !FindBorder(frame, *by.device, &loop)) return std::nullopt;
+  return loop;
+}
+
+Edge LoopOffers::SourceInLoop(FrameId frame, Edge edge) const {
   const std::vector<graph::NodeId>& invariants = loops_.frame(frame).invariants;
   while (edge.node && !IsFromOutside(edge) && loops_.frame_of(edge.node) == frame) {
     const Node& node = graph_.node(edge.node);
@@ -44,14 +48,11 @@ Edge Emitter::SourceInLoop(FrameId frame, Edge edge) const {
   return edge;
 }
 
-// Of any loop: a constant is, wherever it stands.
-bool Emitter::IsFromOutside(Edge edge) const {
+bool LoopOffers::IsFromOutside(Edge edge) const {
   return plan_.FeedOf(edge) >= 0 || facts_.Known(edge) || graph_.node(edge.node).has(TENON_OP_CONSTANT);
 }
 
-// Whether the frame is a loop that may be offered: of one part, all of it nodes of the compiler's device that it may
-// have.
-bool Emitter::Offer(FrameId index, const Claims::LoopCompiler& by, OfferedLoop* out) const {
+bool LoopOffers::Fill(FrameId index, const Claims::LoopCompiler& by, OfferedLoop* out) const {
   const Frame& frame = loops_.frame(index);
   const auto has_shape = [&](Edge edge) { return facts_.of(edge).shape.fully_known(); };
   for (const LoopVariable& variable : frame.variables) {
@@ -108,9 +109,7 @@ bool Emitter::Offer(FrameId index, const Claims::LoopCompiler& by, OfferedLoop* 
          facts_.of(out->condition).shape == Shape();
 }
 
-// What enters and leaves. false: some of it is made in the loop, by what is not offered, or lies in another memory than
-// the device's.
-bool Emitter::FindBorder(FrameId frame, const SessionDevice& device, OfferedLoop* loop) const {
+bool LoopOffers::FindBorder(FrameId frame, const SessionDevice& device, OfferedLoop* loop) const {
   std::unordered_set<graph::NodeId> inside(loop->nodes.begin(), loop->nodes.end());
   for (const OfferedLoop::Variable& variable : loop->variables) {
     inside.insert(variable.current.node);
@@ -132,23 +131,6 @@ bool Emitter::FindBorder(FrameId frame, const SessionDevice& device, OfferedLoop
   const auto lies_there = [&](Edge edge) { return plan_.MemoryOf(edge) == device.memory; };
   return all_there && !loop->outputs.empty() && std::all_of(loop->inputs.begin(), loop->inputs.end(), lies_there) &&
          std::all_of(loop->outputs.begin(), loop->outputs.end(), lies_there);
-}
-
-// Whether a compiler has taken it.
-Result<bool> Emitter::EmitWholeLoop(FrameId frame, std::vector<Operation>* block) {
-  if (plan_.claims() == nullptr || !loops_.frame(frame).children.empty() ||
-      loops_.frame(frame).nodes.size() > kMostOffered)
-    return false;
-  for (const Claims::LoopCompiler& by : plan_.claims()->loop_compilers()) {
-    OfferedLoop loop;
-    if (!Offer(frame, by, &loop) || !FindBorder(frame, *by.device, &loop)) continue;
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledRegion> region,
-                           CompileLoop(plan_, *plan_.claims(), by, loop, facts_.inference()));
-    if (region == nullptr) continue;
-    TENON_RETURN_IF_ERROR(EmitRegion(std::move(region), *by.device, loop.inputs, loop.outputs, block));
-    return true;
-  }
-  return false;
 }
 
 }  // namespace tenon::exec
