@@ -47,6 +47,7 @@ PATHS = (
     "plugin_api/include/tenon/ext/draft/profile.h",
     "core/exec/device",
     "core/exec/program/capture.cc",
+    "core/exec/program/capture.h",
     "sdk/author/testing/include/tenon/testing/device.h",
     "sdk/author/testing/include/tenon/testing/device_bench.h",
     "sdk/author/testing/include/tenon/testing/device_suite.h",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// KernelCalls: kernels of a step as calls: which kernel it is for the inputs that have come, memory for its outputs, the
-// run, and what it left in them.
+// KernelCalls: kernels of a step as calls: which kernel it is for the inputs that have come, memory for its outputs,
+// the run, and what it left in them.
 #ifndef TENON_CORE_EXEC_DATAFLOW_KERNEL_CALLS_H_
 #define TENON_CORE_EXEC_DATAFLOW_KERNEL_CALLS_H_
 
@@ -22,8 +22,8 @@ class KernelCalls {
   void Begin(Step* step) { step_ = step; }
   // Finds the kernel for the call's inputs, and makes what its outputs will lie in.
   Status Prepare(Call* call);
-  // Whether it may run on another thread: one that says that it is worth it, and any other whose outputs alone tell that
-  // it has run, until it was seen to be short. Such are timed.
+  // Whether it may run on another thread: one that says that it is worth it, and any other whose outputs alone tell
+  // that it has run, until it was seen to be short. Such are timed.
   static bool MayLeave(const Call& call);
   // On this thread, or on its device's queue: all on the main queue, in the order of the host's calls, so that memory
   // may go back to the pool as soon as its last user has been submitted.

@@ -56,7 +56,8 @@ TEST(ReadyNodes, ALoopStandsWhereItsFirstNodeDoes) {
   nodes.Push(LocalId(0), &step.iteration, false);
   std::vector<const Iteration*> order;
   for (Ready ready = nodes.Take(); ready.iteration != nullptr; ready = nodes.Take()) order.push_back(ready.iteration);
-  EXPECT_EQ(order, (std::vector<const Iteration*>{&step.iteration, &early.iteration, &late.iteration, &step.iteration}));
+  EXPECT_EQ(order,
+            (std::vector<const Iteration*>{&step.iteration, &early.iteration, &late.iteration, &step.iteration}));
 }
 
 TEST(ReadyNodes, WhatIsPutOffComesWhenNothingElseIsReady) {

@@ -78,7 +78,8 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
 Result<SlotId> Emitter::EmitRead(SlotId reference, const Node& node, Edge edge, std::vector<Operation>* block) {
   writer_.Use(reference);
   const int32_t memory = plan_.MemoryOf(edge);
-  const SlotId slot = writer_.NewSlot(BaseType(code_->at(reference).dtype), facts_.of(edge).shape, Home::kBuffer, memory);
+  const SlotId slot =
+      writer_.NewSlot(BaseType(code_->at(reference).dtype), facts_.of(edge).shape, Home::kBuffer, memory);
   Operation& operation = writer_.Push(block, Operation::Kind::kRead, node.id);
   operation.inputs = {reference};
   operation.outputs = {slot};
@@ -100,7 +101,8 @@ Status Emitter::EmitExchange(const Node& node, std::vector<Operation>* block) {
     outputs.push_back(writer_.NewSlot(node.output_types[0], facts_.of({node.id, 0}).shape, Home::kBuffer));
     writer_.SetSlot({node.id, 0}, outputs[0]);
   }
-  Operation& operation = writer_.Push(block, inputs.empty() ? Operation::Kind::kReceive : Operation::Kind::kSend, node.id);
+  const Operation::Kind kind = inputs.empty() ? Operation::Kind::kReceive : Operation::Kind::kSend;
+  Operation& operation = writer_.Push(block, kind, node.id);
   operation.inputs = std::move(inputs);
   operation.outputs = std::move(outputs);
   operation.around = writer_.around();
@@ -203,7 +205,8 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
   operation.prepared = std::move(prepared);
   operation.queue = queue;
   operation.guarded = handles || own_outputs;
-  if ((writer_.position() & 63) == 0 || runner->has(TENON_KERNEL_EXPENSIVE)) writer_.Push(block, Operation::Kind::kCheck, node.id);
+  if ((writer_.position() & 63) == 0 || runner->has(TENON_KERNEL_EXPENSIVE))
+    writer_.Push(block, Operation::Kind::kCheck, node.id);
   return Status::Ok();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ProgramWriter: a program as it is written: operations in the order in which they are submitted, a slot for each value,
-// and how long each slot is needed.
+// ProgramWriter: a program as it is written: operations in the order in which they are submitted, a slot for each
+// value, and how long each slot is needed.
 #ifndef TENON_CORE_EXEC_LOWER_PROGRAM_WRITER_H_
 #define TENON_CORE_EXEC_LOWER_PROGRAM_WRITER_H_
 

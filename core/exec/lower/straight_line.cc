@@ -29,8 +29,8 @@ std::string WhyNotItsNodes(const Plan& plan, const Facts& facts) {
     const auto& runner = plan.runner(id);
     if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC))
       return StrCat(plan.graph().node(id).Describe(), " is asynchronous");
-    // The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken. Here it may
-    // not show: what is sent may be a known value of the branch.
+    // The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken. Here it
+    // may not show: what is sent may be a known value of the branch.
     if (plan.ChannelOf(id) && plan.MayBeDead(plan.ChannelOf(id)))
       return StrCat(plan.graph().node(id).Describe(), " may have a dead value");
   }

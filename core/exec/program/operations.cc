@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each kind of operation does in a step.
+#include "core/exec/program/operations.h"
+
+#include <algorithm>
 #include <cstring>
 
 #include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/device/transfer.h"
+#include "core/exec/exchange/values.h"
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/kernel/run_node.h"
-#include "core/exec/program/instance.h"
 
-namespace tenon::exec {
+namespace tenon::exec::program {
 namespace {
 
 // As CallRun, of a frame that the block's loop has put on the thread's trail already.
@@ -21,34 +24,10 @@ tenon_status* RunOnTrail(const KernelInstance& kernel, const tenon_prepared* pre
   }
 }
 
-}  // namespace
-
-tenon_status* ProgramInstance::RunCheck(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
-  Context* context = ContextOf(frame);
-  if (!context->step->cancellation->cancelled()) return nullptr;
-  return context->step->cancellation->reason().Annotate(StrCat("before ", context->node->Describe())).release();
-}
-
-tenon_status* ProgramInstance::RunCompiled(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
-  const CompiledRegion& region = *ContextOf(frame)->operation->region;
-  tenon_status* bad = region.Run(frame);
-  if (ContextOf(frame)->holds()) ReleasePins(ContextOf(frame));
-  return bad == nullptr ? nullptr : Status(bad).Annotate(region.label()).release();
-}
-
-tenon_status* ProgramInstance::RunGuarded(tenon_kernel*, const tenon_prepared* prepared, tenon_frame* frame) {
-  Context* context = ContextOf(frame);
-  const KernelInstance& instance = *context->operation->prepared->kernel;
-  tenon_status* bad = RunOnTrail(instance, prepared, frame);
-  if (context->holds()) ReleasePins(context);
-  if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
-  return CheckOutputs(context);
-}
-
 // What the kernel itself made must have the shape that was planned.
-tenon_status* ProgramInstance::CheckOutputs(Context* context) {
+tenon_status* CheckOutputs(Context* context) {
   for (size_t k = 0; k < context->outputs.size(); ++k) {
-    const Slot& slot = context->instance->code_.at(context->operation->outputs[k]);
+    const Slot& slot = context->machine->code.at(context->operation->outputs[k]);
     const tenon_tensor_view& view = *context->outputs[k];
     if (Status status = CheckCells(*context, k, view); !status.ok()) return status.release();
     if (slot.home != Home::kBuffer) continue;
@@ -64,11 +43,33 @@ tenon_status* ProgramInstance::CheckOutputs(Context* context) {
   return nullptr;
 }
 
-tenon_status* ProgramInstance::RunQueued(tenon_kernel*, const tenon_prepared* prepared, tenon_frame* frame) {
+tenon_status* RunCheck(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
-  ProgramInstance* self = context->instance;
+  if (!context->step->cancellation->cancelled()) return nullptr;
+  return context->step->cancellation->reason().Annotate(StrCat("before ", context->node->Describe())).release();
+}
+
+tenon_status* RunCompiled(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  const CompiledRegion& region = *ContextOf(frame)->operation->region;
+  tenon_status* bad = region.Run(frame);
+  if (ContextOf(frame)->holds()) ReleasePins(ContextOf(frame));
+  return bad == nullptr ? nullptr : Status(bad).Annotate(region.label()).release();
+}
+
+tenon_status* RunGuarded(tenon_kernel*, const tenon_prepared* prepared, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  const KernelInstance& instance = *context->operation->prepared->kernel;
+  tenon_status* bad = RunOnTrail(instance, prepared, frame);
+  if (context->holds()) ReleasePins(context);
+  if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
+  return CheckOutputs(context);
+}
+
+tenon_status* RunQueued(tenon_kernel*, const tenon_prepared* prepared, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  Machine& machine = *context->machine;
   const Operation& operation = *context->operation;
-  if (Status status = self->BeforeWork(context); !status.ok())
+  if (Status status = machine.queues.BeforeWork(context); !status.ok())
     return std::move(status).Annotate(context->node->Describe()).release();
   tenon_status* bad = operation.region != nullptr ? operation.region->Run(frame)
                                                   : RunOnTrail(*operation.prepared->kernel, prepared, frame);
@@ -76,17 +77,17 @@ tenon_status* ProgramInstance::RunQueued(tenon_kernel*, const tenon_prepared* pr
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   if (operation.guarded)
     if (tenon_status* wrong = CheckOutputs(context)) return wrong;
-  Status status = self->AfterWork(context);
+  Status status = machine.queues.AfterWork(context);
   return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
 }
 
-tenon_status* ProgramInstance::RunTransfer(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunTransfer(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
-  ProgramInstance* self = context->instance;
+  Machine& machine = *context->machine;
   const Operation& operation = *context->operation;
-  const Environment& env = self->program_->plan().env();
-  const Slot& to = self->code_.at(operation.outputs[0]);
-  const int32_t from_memory = self->code_.at(operation.inputs[0]).memory;
+  const Environment& env = machine.program.plan().env();
+  const Slot& to = machine.code.at(operation.outputs[0]);
+  const int32_t from_memory = machine.code.at(operation.inputs[0]).memory;
   const tenon_tensor_view& source = *context->inputs[0];
   tenon_tensor_view& target = *context->outputs[0];
   const auto transfer = [&]() -> Status {
@@ -94,50 +95,50 @@ tenon_status* ProgramInstance::RunTransfer(tenon_kernel*, const tenon_prepared*,
       ReleaseOutput(&target);
       TENON_ASSIGN_OR_RETURN(target, NewCopyTarget(env, source, to.memory));
     }
-    return self->work_.Copy(
+    return machine.queues.work().Copy(
         operation.queue, CopyArgs(env, DataOf(source), from_memory, DataOf(target), to.memory, source.byte_size),
-        self->PointsOf(context), context->node->name, !operation.signal ? nullptr : &self->points_[operation.signal]);
+        machine.queues.PointsOf(context), context->node->name, machine.queues.SignalOf(operation));
   };
   Status status = transfer();
   return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
 }
 
-tenon_status* ProgramInstance::RunWait(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunWait(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
-  for (const tenon_timeline_point& point : context->instance->PointsOf(context))
-    if (Status status = context->instance->work_.HostWait(point); !status.ok())
+  for (const tenon_timeline_point& point : context->machine->queues.PointsOf(context))
+    if (Status status = context->machine->queues.work().HostWait(point); !status.ok())
       return std::move(status).Annotate(StrCat("before ", context->node->Describe())).release();
   return nullptr;
 }
 
-tenon_status* ProgramInstance::RunDynamic(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunDynamic(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
-  if (Status status = context->instance->BeforeWork(context); !status.ok()) return status.release();
-  const auto& runner = context->instance->program_->plan().runner(context->operation->node);
+  if (Status status = context->machine->queues.BeforeWork(context); !status.ok()) return status.release();
+  const auto& runner = context->machine->program.plan().runner(context->operation->node);
   auto prepared = runner->Resolve(context->inputs, context->last);
   if (!prepared.ok()) return Status(prepared.status()).release();
   context->last = *prepared;
   for (tenon_tensor_view* output : context->outputs) ReleaseOutput(output);
   Status status =
       RunNode(context->step, context->place, *context->last, *context->node, context->inputs, context->outputs);
-  if (status.ok() && context->operation->queue) status = context->instance->AfterWork(context);
+  if (status.ok() && context->operation->queue) status = context->machine->queues.AfterWork(context);
   return status.release();
 }
 
-tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunRead(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   tenon_tensor_view* output = context->outputs[0];
   Resource* resource = *static_cast<Resource**>(DataOf(*context->inputs[0]));
   const Operation& operation = *context->operation;
-  const Slot& to = context->instance->code_.at(operation.outputs[0]);
+  const Slot& to = context->machine->code.at(operation.outputs[0]);
   const Device* device = to.memory == 0 ? nullptr : context->step->env->devices[to.memory].device;
-  Status status = context->instance->BeforeWork(context);
+  Status status = context->machine->queues.BeforeWork(context);
   // Not before: its memory may be another's then.
   ReleaseOutput(output);
   if (status.ok())
-    status = Dereference(resource, to.dtype, device, &context->instance->work_, operation.queue,
+    status = Dereference(resource, to.dtype, device, &context->machine->queues.work(), operation.queue,
                          context->step->cancellation, output);
-  if (status.ok() && operation.queue) status = context->instance->AfterWork(context);
+  if (status.ok() && operation.queue) status = context->machine->queues.AfterWork(context);
   if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   const Shape& planned = to.shape;
   if (planned.fully_known() && !(ShapeOf(*output) == planned))
@@ -146,7 +147,7 @@ tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, ten
   return nullptr;
 }
 
-tenon_status* ProgramInstance::RunView(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunView(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   context->outputs[0]->dl.data = DataOf(*context->inputs[0]);
   context->outputs[0]->buffer = context->inputs[0]->buffer;
@@ -154,19 +155,19 @@ tenon_status* ProgramInstance::RunView(tenon_kernel*, const tenon_prepared*, ten
   return nullptr;
 }
 
-tenon_status* ProgramInstance::RunRelease(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunRelease(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   ReleaseOutput(ContextOf(frame)->outputs[0]);
   return nullptr;
 }
 
-tenon_status* ProgramInstance::RunBranch(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunBranch(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   const BranchState& state = *context->branch;
   const bool taken = *static_cast<const uint8_t*>(DataOf(*context->inputs[0])) != 0;
-  return taken == (state.plan->side != 0) ? context->instance->Execute(state.block) : nullptr;
+  return taken == (state.plan->side != 0) ? context->machine->Execute(state.block) : nullptr;
 }
 
-tenon_status* ProgramInstance::RunSelect(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunSelect(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   const int side = *static_cast<const uint8_t*>(DataOf(*context->inputs[0])) != 0 ? 1 : 0;
   *context->outputs[0] = *context->inputs[1 + side];
@@ -175,13 +176,13 @@ tenon_status* ProgramInstance::RunSelect(tenon_kernel*, const tenon_prepared*, t
   return nullptr;
 }
 
-tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+tenon_status* RunLoop(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
-  ProgramInstance* self = context->instance;
+  Machine& machine = *context->machine;
   LoopState& state = *context->loop;
   const Loop& loop = *state.plan;
-  tenon_tensor_view* const views =
-      self->views_.list().data();  // once: a copy might change it, for all that the compiler knows
+  // Once: a copy might change it, for all that the compiler knows.
+  tenon_tensor_view* const views = machine.views.list().data();
   const auto view = [views](SlotId slot) -> tenon_tensor_view& { return views[slot.index()]; };
   const auto copy = [&](SlotId from, SlotId to) {
     const tenon_tensor_view& source = view(from);
@@ -198,9 +199,9 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
   for (state.turn = 0;; ++state.turn) {
     if (cancellation->cancelled())
       return cancellation->reason().Annotate(StrCat("in the loop of ", context->node->Describe())).release();
-    if (tenon_status* bad = self->Execute(state.condition)) return bad;
+    if (tenon_status* bad = machine.Execute(state.condition)) return bad;
     if (*static_cast<const uint8_t*>(DataOf(condition)) == 0) return nullptr;
-    if (tenon_status* bad = self->Execute(state.body)) return bad;
+    if (tenon_status* bad = machine.Execute(state.body)) return bad;
     for (const Loop::Carried& carried : loop.carried)
       if (carried.through_temporary && !carried.queued) copy(carried.next, carried.temporary);
     for (const Loop::Carried& carried : loop.carried)
@@ -208,4 +209,72 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
   }
 }
 
-}  // namespace tenon::exec
+RendezvousKey KeyOf(const Machine& machine, const Operation& operation) {
+  RendezvousKey key{machine.program.plan().ChannelOf(operation.node).number(), 0, {}};
+  for (LoopId loop : operation.around) key = key.Within(machine.loops[loop]->turn);
+  return key;
+}
+
+tenon_status* RunSend(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  const Plan& plan = context->machine->program.plan();
+  tenon_tensor_view value = *context->inputs[0];
+  if (context->sent != nullptr) {
+    value.buffer = context->sent->buffer;
+    value.flags |= TENON_VIEW_READ_ONLY;  // from here on
+  }
+  Status status =
+      SendValue(context->step->rendezvous, KeyOf(*context->machine, *context->operation), value, plan.precision());
+  return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
+}
+
+tenon_status* RunReceive(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  tenon_tensor_view* output = context->outputs[0];
+  ReleaseOutput(output);
+  Result<Message> message = context->step->rendezvous->Await(KeyOf(*context->machine, *context->operation));
+  if (!message.ok()) return std::move(message).status().Annotate(context->node->Describe()).release();
+  if (message->dead())
+    return Internal(StrCat(context->node->Describe(), " received a dead value, which was ruled out")).release();
+  message = Unpacked(*std::move(message), context->node->output_types[0], context->step->rendezvous->pool());
+  if (!message.ok()) return std::move(message).status().Annotate(context->node->Describe()).release();
+  *output = message->Take();
+  return CheckOutputs(context);
+}
+
+bool HasStrings(const graph::Node& node) {
+  const std::vector<DType>& types = node.output_types;
+  return std::find(types.begin(), types.end(), TENON_DT_STRING) != types.end();
+}
+
+}  // namespace
+
+Instruction::Run RunOf(const Operation& operation, const graph::Node& node) {
+  switch (operation.kind) {
+    case Operation::Kind::kRun:
+      // What readers of strings believe is looked at; other outputs cost nothing here.
+      return HasStrings(node) ? &RunGuarded : operation.prepared->kernel->registration().run;
+    case Operation::Kind::kCompiled: return &RunCompiled;
+    case Operation::Kind::kGuarded: return &RunGuarded;
+    case Operation::Kind::kQueued: return &RunQueued;
+    case Operation::Kind::kTransfer: return &RunTransfer;
+    case Operation::Kind::kWait: return &RunWait;
+    case Operation::Kind::kDynamic: return &RunDynamic;
+    case Operation::Kind::kRead: return &RunRead;
+    case Operation::Kind::kView: return &RunView;
+    case Operation::Kind::kRelease: return &RunRelease;
+    case Operation::Kind::kLoop: return &RunLoop;
+    case Operation::Kind::kBranch: return &RunBranch;
+    case Operation::Kind::kSelect: return &RunSelect;
+    case Operation::Kind::kCheck: return &RunCheck;
+    case Operation::Kind::kSend: return &RunSend;
+    case Operation::Kind::kReceive: return &RunReceive;
+  }
+  return nullptr;
+}
+
+bool NamesItself(const Instruction& instruction) {
+  return instruction.run == &RunGuarded;
+}
+
+}  // namespace tenon::exec::program

@@ -119,6 +119,15 @@ struct ProgramCode {
     while (at(slot).home == Home::kAlias) slot = at(slot).target;
     return slot;
   }
+  // Whether a loop carries it from turn to turn.
+  bool IsCarried(SlotId root) const {
+    const auto is_root = [&](SlotId slot) { return slot && RootOf(slot) == root; };
+    for (const Loop& loop : loops)
+      for (const Loop::Carried& each : loop.carried)
+        if (is_root(each.initial) || is_root(each.current) || is_root(each.next) || is_root(each.temporary))
+          return true;
+    return false;
+  }
   Slot& root(SlotId slot) { return at(RootOf(slot)); }
   const Slot& root(SlotId slot) const { return at(RootOf(slot)); }
   Loop& loop(LoopId index) { return loops[index]; }
