@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "tenon/testing/host.h"
+#include "tenon/testing/linked.h"
 
 namespace tenon::sdk::communicator_test {
 namespace {
