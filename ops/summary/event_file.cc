@@ -1,48 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "event_file.h"
 
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdio>
 #include <utility>
+#include <vector>
 
+#include "tenon/bytes/event.h"
 #include "tenon/extras/file/records.h"
-#include "tenon/bytes/wire.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
 namespace {
 
-constexpr uint32_t kWallTime = 1, kStep = 2;
-
-double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
-std::string EventOf(int64_t step, uint32_t field, std::string_view message) {
-  WireWriter event;
-  event.Double(kWallTime, Now());
-  event.Varint(kStep, static_cast<uint64_t>(step));
-  event.Bytes(field, message);
-  return event.bytes();
+// None: the folder's files cannot be listed, and the time has to do.
+std::vector<std::string> NamesIn(const tenon_files& files, const std::string& folder) {
+  std::vector<std::string> names;
+  if (!TENON_CALLABLE(&files, list)) return names;
+  const auto note = [](void* argument, tenon_span name) {
+    static_cast<std::vector<std::string>*>(argument)->emplace_back(ToText(name));
+  };
+  if (tenon_status* bad = files.list(ToSpan(folder), note, &names); bad != nullptr) {
+    tenon_plugin_host->status_release(bad);
+    names.clear();
+  }
+  return names;
 }
 
 }  // namespace
 
 std::string EventFile::NewPath(const tenon_files& files, const Options& options) {
-  char host[256] = "localhost";
-  if (gethostname(host, sizeof(host) - 1) != 0) std::snprintf(host, sizeof(host), "localhost");
-  char name[320];
-  std::snprintf(name, sizeof(name), "events.out.tfevents.%010lld.%s.%d.", static_cast<long long>(Now()), host,
-                static_cast<int>(getpid()));
-  static std::atomic<int> writers{0};
+  const EventFileNames fresh(NamesIn(files, options.folder));
   for (;;) {
-    char number[16];
-    std::snprintf(number, sizeof(number), "%06d",
-                  writers++);  // readers take the files in the order of their names: 10 sorts before 9
     const std::string path =
-        Concat(options.folder, options.folder.ends_with('/') ? "" : "/", name, number, options.suffix);
+        Concat(options.folder, options.folder.ends_with('/') ? "" : "/", fresh.Next(), options.suffix);
     if (files.exists(ToSpan(path)) == 0) return path;
   }
 }
@@ -60,7 +50,7 @@ EventFile::EventFile(const RunContext& c, const Options& options)
       path_(NewPath(WithFolder(options.folder), options)),
       file_(File::ForAppending(HostFiles(), path_)),
       written_ns_(c.services().now_ns(c.frame())) {
-  AppendRecord(waiting_, EventOf(0, kFileVersion, "brain.Event:2"));
+  AppendRecord(waiting_, EventOf(0, kEventFileVersion, kEventFormat));
   Write();
 }
 

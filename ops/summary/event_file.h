@@ -36,8 +36,6 @@ class EventFile {
   void AddEvent(const sdk::RunContext& c, std::string_view event);
   void Flush();
 
-  static constexpr uint32_t kFileVersion = 3, kGraphDef = 4, kSummary = 5;  // fields of Event
-
  private:
   static constexpr size_t kMostBytes = 1 << 20;  // that wait
   static std::string NewPath(const tenon_files& files, const Options& options);

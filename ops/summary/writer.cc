@@ -10,6 +10,7 @@
 
 #include "encode.h"
 #include "event_file.h"
+#include "tenon/bytes/event.h"
 #include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
@@ -68,7 +69,7 @@ struct WriteSummary {
   explicit WriteSummary(CreateContext& c) requires std::is_constructible_v<Encoder, CreateContext&> : encoder(c) {}
   void Run(RunContext c) const {
     EventFile& file = FileOf(c);
-    file.Add(c, *c.input<int64_t>(1), EventFile::kSummary, encoder.Encode(c));
+    file.Add(c, *c.input<int64_t>(1), kEventSummary, encoder.Encode(c));
   }
   [[no_unique_address]] Encoder encoder;
 };
@@ -119,7 +120,7 @@ struct WriteGraph {
   void Run(RunContext c) const {
     const std::string_view graph = StringAt(c.input_view(2), 0);
     CheckMessage(graph, "GraphDef");
-    FileOf(c).Add(c, *c.input<int64_t>(1), EventFile::kGraphDef, graph);
+    FileOf(c).Add(c, *c.input<int64_t>(1), kEventGraphDef, graph);
   }
 };
 struct Import {

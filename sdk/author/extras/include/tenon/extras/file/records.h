@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorFlow's records (TFRecord): length, masked crc32c of the length, data, masked crc32c of the data; numbers are
-// little endian.
+// Files of TensorFlow's records (tenon/bytes/record.h).
 //
 //   RecordReader reader(OpenStream(HostFiles(), path, compression));
 //   for (std::string_view record; reader.Next(&record);) ...
@@ -20,27 +19,12 @@
 #include <string_view>
 #include <utility>
 
-#include "tenon/bytes/crc32c.h"
+#include "tenon/bytes/record.h"
 #include "tenon/extras/file/stream.h"
-#include "tenon/bytes/wire.h"
 
 namespace tenon::sdk {
 
 static_assert(std::endian::native == std::endian::little, "records are read as they lie");
-
-inline constexpr size_t kRecordHead = 12, kRecordTail = 4;  // bytes before and behind the data
-
-inline void AppendRecordHead(std::string& out, uint64_t length) {
-  const size_t begin = out.size();
-  PutFixed64(out, length);
-  PutFixed32(out, MaskCrc32c(Crc32c(std::string_view(out).substr(begin, 8))));
-}
-
-inline void AppendRecord(std::string& out, std::string_view data) {
-  AppendRecordHead(out, data.size());
-  out += data;
-  PutFixed32(out, MaskCrc32c(Crc32c(data)));
-}
 
 class RecordReader {
  public:
