@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // EncodeJpeg, EncodeJpegVariableQuality and EncodePng: the bytes of files out of pictures.
 #include "jpeg.h"
-#include "png_picture.h"
+#include "tenon/extras/image/encode_png.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/op/op.h"
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "encode.h"
-#include "encode_png.h"
 #include "histogram.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/extras/image/encode_png.h"
 #include "tenon/extras/kernel/tensor_proto.h"
 #include "tenon/bytes/wire.h"
 
@@ -147,7 +147,7 @@ class ImageBatch {
       image.Varint(kWidth, static_cast<uint64_t>(dims[2]));
       image.Varint(kColorspace, static_cast<uint64_t>(depth));
       const std::vector<uint8_t> bytes = PixelsOf(i * pixels, pixels, depth);
-      image.Bytes(kEncoded, EncodePng(c, bytes.data(), dims[2], dims[1], static_cast<int>(depth)));
+      image.Bytes(kEncoded, EncodePng(c, bytes.data(), dims[1], dims[2], depth, 8, -1));
       value.Bytes(kTag, Concat(tag, "/image", most > 1 ? Concat("/", i) : std::string()));
       value.Bytes(kImage, image.bytes());
       summary.Bytes(kValue, value.bytes());

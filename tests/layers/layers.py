@@ -36,8 +36,8 @@ RULES = {
     "plugins": (("core", "plugin_api", "bytes"), ("boost", "json")),
     "net/cluster": (("core", "plugin_api"), ("protobuf",)),
     "sdk/author/plugin": (("plugin_api", "bytes"), ()),
-    # zlib: of packed files, for those who include the header that reads them.
-    "sdk/author/extras": (("plugin_api", "sdk/author/plugin", "bytes"), ("zlib",)),
+    # For those who include the headers that read packed files, and write pictures.
+    "sdk/author/extras": (("plugin_api", "sdk/author/plugin", "bytes"), ("zlib", "PNG")),
     "sdk/author/testing": (("plugin_api", "sdk/author/plugin"), ("GoogleTest",)),
     "sdk/app/host": (("sdk/app/c", "plugins", "net/cluster", "core", "plugin_api", "bytes"),
                      ("protobuf", "spdlog", "fmt")),
@@ -116,6 +116,7 @@ LIBRARIES = (
     ("gmock/", "GoogleTest"),
     ("benchmark/", "Google Benchmark"),
     ("zlib.h", "zlib"),
+    ("png.h", "PNG"),
     ("xbyak/", "Xbyak"),
 )
 C_STANDARD = frozenset(

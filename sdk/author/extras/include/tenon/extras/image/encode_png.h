@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pictures as PNG files, through libpng, which who includes this links.
+#ifndef TENON_EXTRAS_IMAGE_ENCODE_PNG_H_
+#define TENON_EXTRAS_IMAGE_ENCODE_PNG_H_
+
 #include <png.h>
 
 #include <csetjmp>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <string_view>
 
-#include "png_picture.h"
+#include "tenon/sdk/kernel/kernel.h"
 
-namespace tenon::ops {
-using namespace sdk;
+namespace tenon::sdk {
+namespace internal {
 
-namespace {
-
-// Errors as in png_decode.cc. What is written is malloc's memory: an error jumps over what would be a string's growth.
+// libpng's errors do not return: they jump back to setjmp, over what has a destructor. So what is written is malloc's
+// memory.
 class PngWriter {
  public:
   explicit PngWriter(const RunContext& c) : c_(c) {
@@ -80,7 +86,7 @@ class PngWriter {
   }
   template <class Step>
   void Do(Step step) {
-    if (!Try(step)) Fail(TENON_INTERNAL, "libpng could not write the picture: ", std::string_view(text_));
+    if (!Try(step)) Fail(TENON_RESOURCE_EXHAUSTED, "libpng could not write the picture: ", std::string_view(text_));
   }
 
   const RunContext& c_;
@@ -92,16 +98,21 @@ class PngWriter {
   std::jmp_buf jump_ = {};
 };
 
-}  // namespace
+}  // namespace internal
 
-std::string EncodePng(const RunContext& c, const uint8_t* pixels, int64_t height, int64_t width, int64_t channels,
-                      int bits, int compression) {
+// pixels: rows from the top of 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) samples of `bits`, 8 or 16, a pixel.
+// compression: -1 (zlib's choice) to 9. Throws failures of Fail: INVALID_ARGUMENT for a size that PNG has not,
+// RESOURCE_EXHAUSTED, and CANCELLED once the step of `c` was given up.
+inline std::string EncodePng(const RunContext& c, const uint8_t* pixels, int64_t height, int64_t width,
+                             int64_t channels, int bits, int compression) {
   constexpr int64_t kMost = 1'000'000;  // libpng's own bound
   if (height < 1 || width < 1 || height > kMost || width > kMost) {
     Fail(TENON_INVALID_ARGUMENT, "a picture of ", width, " x ", height,
          " pixels cannot be written as PNG, which has 1 to ", kMost, " each way");
   }
-  return PngWriter(c).Write(pixels, height, width, channels, bits, compression);
+  return internal::PngWriter(c).Write(pixels, height, width, channels, bits, compression);
 }
 
-}  // namespace tenon::ops
+}  // namespace tenon::sdk
+
+#endif  // TENON_EXTRAS_IMAGE_ENCODE_PNG_H_
