@@ -12,6 +12,7 @@ import posixpath
 import re
 from pathlib import Path
 
+import class_sizes
 import equal_names
 import known_ops
 
@@ -531,6 +532,14 @@ def known_op_counts(tree):
     return known_ops.counts(tree, defined_ops(tree), is_test)
 
 
+def class_sizes_of(tree):
+    return class_sizes.large(tree, is_test)
+
+
+def check_class_sizes(tree):
+    return class_sizes.problems(tree.root, class_sizes_of(tree))
+
+
 def check_known_ops(tree):
     return known_ops.problems(tree.root, known_op_counts(tree))
 
@@ -567,4 +576,5 @@ CHECKS = (
     check_equal_names,
     check_test_namespaces,
     check_known_ops,
+    check_class_sizes,
 )

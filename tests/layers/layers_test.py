@@ -8,6 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import class_sizes
 import known_ops
 import layers
 import pages
@@ -34,6 +35,9 @@ class TheTree(unittest.TestCase):
 
     def test_names_of_ops_that_have_become_fewer_are_told(self):
         print("\n".join(known_ops.fewer(self.tree.root, layers.known_op_counts(self.tree))), file=sys.stderr)
+
+    def test_classes_that_have_become_smaller_are_told(self):
+        print("\n".join(class_sizes.fewer(self.tree.root, layers.class_sizes_of(self.tree))), file=sys.stderr)
 
     def test_the_walk_finds_the_pages(self):
         found = pages.pages(ROOT)
@@ -259,6 +263,24 @@ class Planted(unittest.TestCase):
         self.assertEqual(
             ["circle of rooms: bytes, core, sdk/author"], self.problems(layers.check_room_circles, through)
         )
+
+    def test_a_class_has_thirty_methods_at_most(self):
+        def of(count, more=""):
+            functions = "".join(f"  int F{i}(int a) const {{ return g({{a, {i}}}); }}\n" for i in range(count))
+            return {"core/base/a.h": f"class A : public B {{\n public:\n{functions}{more}}};\n"}
+        rest = """  using T = void (*)(int);
+  enum class E { kA, kB };
+  void (*pointer)(int) = nullptr;
+  struct Inner { int G() const; int H() { return 1; } };
+  std::function<int(int)> call_;
+  int value_ = Compute(3), other_{f(1)};
+"""
+        self.assertEqual([], self.problems(layers.check_class_sizes, of(29, rest)))
+        for more in ("A(const A&) = delete;\n", "template <typename T>\nvoid F(T&& t);\n", "bool operator==(A b);\n"):
+            self.assertEqual(1, len(self.problems(layers.check_class_sizes, of(30, more))), more)
+        allowed = {class_sizes.RATCHET: "   31 core/base/a.h A\n"}
+        self.assertEqual([], self.problems(layers.check_class_sizes, {**of(31), **allowed}))
+        self.assertEqual(1, len(self.problems(layers.check_class_sizes, {**of(32), **allowed})))
 
     def test_core_refuses_a_folder_without_a_place_in_the_order(self):
         self.assert_refused(layers.check_core_order, "core/helpers/a.cc", "<vector>")
