@@ -339,8 +339,6 @@ KNOWN_CIRCLES = (
     ("ops/dataset", "base/archive base/held_elements"),
     ("sdk/app/cli", "command line/help"),
     ("sdk/app/cli", "describe json"),
-    ("sdk/author/extras/include/tenon/extras/transport",
-     "connection connection_calls connection_frames connection_streams"),
 )
 
 
