@@ -334,7 +334,6 @@ KNOWN_CIRCLES = (
     ("devices/gpu", "emulation/grid emulation/loaded"),
     ("devices/gpu", "fuse/attention fuse/attention_gradient"),
     ("devices/tpu_sim", "device driver queue timeline"),
-    ("net/cluster", "step_order worker_goes worker_step"),
     ("ops/dataset", "base/archive base/held_elements"),
     ("sdk/app/cli", "command line/help"),
     ("sdk/app/cli", "describe json"),
