@@ -16,7 +16,7 @@ session::CallersMeeting& ClusterGoes::meeting() const {
 Status ClusterGoes::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
   step_ = step;
   stands_still_ = false;
-  moved_.assign(plan_->parts().size(), {std::vector<uint64_t>(plan_->parts().size()), 0});
+  moved_.assign(parts_->all.size(), {std::vector<uint64_t>(parts_->all.size()), 0});
   moved_before_.clear();
   asked_.clear();
   TENON_RETURN_IF_ERROR(Begin(step, feeds));
@@ -73,14 +73,14 @@ void ClusterGoes::Round(bool first) {
 Status ClusterGoes::Ask(size_t index, bool first) {
   Asked& asked = *asked_[index];
   GoStep head;
-  head.set_session(master().session_);
-  head.set_part(plan_->parts()[index].number);
+  head.set_session(session().number());
+  head.set_part(part(index).number);
   head.set_step(number_);
   head.set_trace(step_->trace != nullptr);
   head.set_patient(patient_);
   if (first) TENON_RETURN_IF_ERROR(AddFeeds(index, &asked, &head));
-  for (const int32_t channel : plan_->parts()[index].given)
-    if (IsLacking(channel)) head.add_wanted(plan_->first_of_callers() + channel);
+  for (const int32_t channel : part(index).given)
+    if (IsLacking(channel)) head.add_wanted(parts_->first_of_callers + channel);
   {
     const std::lock_guard lock(mutex_);
     head.set_expected(SentTo(index));
@@ -93,14 +93,14 @@ Status ClusterGoes::Ask(size_t index, bool first) {
 }
 
 Status ClusterGoes::AddFeeds(size_t index, Asked* asked, GoStep* head) {
-  const std::vector<int32_t>& fed = plan_->parts()[index].fed;
+  const std::vector<int32_t>& fed = part(index).fed;
   for (const int32_t channel : meeting().fed) {
     if (std::find(fed.begin(), fed.end(), channel) == fed.end()) continue;
     std::optional<Result<exec::Message>> sent;
     meeting().Receive({channel, 0, {}}, [&sent](Result<exec::Message> message) { sent = std::move(message); });
     TENON_RETURN_IF_ERROR(sent->status());
     ChannelValue* const feed = head->add_feeds();
-    feed->set_channel(plan_->first_of_callers() + channel);
+    feed->set_channel(parts_->first_of_callers + channel);
     asked->feeds.push_back(**std::move(sent));
     TENON_RETURN_IF_ERROR(asked->packet.Add(asked->feeds.back().view(), feed->mutable_value()));
   }
@@ -113,10 +113,10 @@ bool ClusterGoes::IsLacking(int32_t channel) const {
 }
 
 void ClusterGoes::Answered(size_t index, Status status, tenon_span response) {
-  if (status.ok()) master().Heard(plan_->parts()[index].task);
+  if (status.ok()) session().tasks().Heard(part(index).task);
   status = Guarded([&] {
     if (status.ok()) status = TakeAnswer(index, response);
-    return status.ok() ? Status::Ok() : std::move(status).Annotate(master().Where(plan_->parts()[index].task));
+    return status.ok() ? Status::Ok() : std::move(status).Annotate(session().tasks().Where(part(index).task));
   });
   if (!status.ok()) GiveUp(std::move(status));
   const std::lock_guard lock(mutex_);
@@ -155,8 +155,8 @@ Status ClusterGoes::TakeSent(size_t index, const Answer& answer) {
 }
 
 Status ClusterGoes::TakeValue(size_t index, const ChannelValue& value, InPacket* packet) {
-  const std::vector<int32_t>& given = plan_->parts()[index].given;
-  const int32_t channel = value.channel() - plan_->first_of_callers();
+  const std::vector<int32_t>& given = part(index).given;
+  const int32_t channel = value.channel() - parts_->first_of_callers;
   if (std::find(given.begin(), given.end(), channel) == given.end())
     return Internal(StrCat("it gave a value of channel ", value.channel(), ", which is none that it fetches"));
   exec::Message message;
@@ -200,7 +200,7 @@ bool ClusterGoes::MayMove() {
 
 void ClusterGoes::CancelCalls() {
   ClusterRun::CancelCalls();
-  for (size_t i = 0; i < plan_->parts().size(); ++i) {
+  for (size_t i = 0; i < parts_->all.size(); ++i) {
     uint64_t call = 0;
     {
       const std::lock_guard lock(mutex_);

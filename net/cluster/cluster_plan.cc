@@ -9,6 +9,7 @@
 #include "core/graph/op_def.h"
 #include "core/graph/shape_inference.h"
 #include "core/partition/partition.h"
+#include "core/place/device_name.h"
 #include "net/cluster/cluster_goes.h"
 #include "net/cluster/cluster_run.h"
 #include "net/cluster/protocol.h"
@@ -33,8 +34,9 @@ bool InCircle(const IdVector<partition::ChannelId, partition::Channel>& channels
 }  // namespace
 
 std::unique_ptr<exec::Run> ClusterPlan::NewRun() {
-  if (in_goes_) return std::make_unique<ClusterGoes>(shared_from_this());
-  return std::make_unique<ClusterRun>(shared_from_this());
+  std::shared_ptr<const ClusterParts> parts(shared_from_this(), &parts_);  // which holds the plan
+  if (in_goes_) return std::make_unique<ClusterGoes>(std::move(parts));
+  return std::make_unique<ClusterRun>(std::move(parts));
 }
 
 std::string ClusterPlan::Explain() const {
@@ -49,14 +51,14 @@ std::string ClusterPlan::Explain() const {
 
 Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
                          std::vector<graph::NodeId> targets, const exec::PlanOptions& options) {
-  fetch_count_ = fetches.size();
+  parts_.fetch_count = fetches.size();
   partition::PartitionRequest request;
   request.graph = &graph_;
   TENON_ASSIGN_OR_RETURN(request.order, graph_.TopologicalOrder());
   request.feeds = feeds;
   request.fetches = std::move(fetches);
   request.targets = std::move(targets);
-  request.default_device = master_->devices_[0].name;
+  request.default_device = session_->devices()[0].name;
   request.part_of = [](const std::string& device) { return std::string(place::TaskOf(device)); };
   TENON_ASSIGN_OR_RETURN(partition::Partitioned parted, partition::Partition(request));
   std::vector<uint32_t> numbers;
@@ -71,24 +73,24 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   }
   if (!options.early_transfers && parted.parts.size() > 1) FindAsked(parted, request.order);
   IdVector<partition::ChannelId, graph::Edge> values;
-  for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(master_->next_part_.fetch_add(1));
+  for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(session_->NewPartNumber());
   for (const partition::Channel& channel : parted.channels) values.push_back(channel.value);
   in_goes_ = options.part != nullptr;
-  first_of_callers_ = parted.channels.next_id().number();
+  parts_.first_of_callers = parted.channels.next_id().number();
   if (!in_goes_)
-    shapes_ = std::make_unique<exec::ChannelShapes>(exec::ChannelShapes::Question{
+    parts_.shapes = std::make_unique<exec::ChannelShapes>(exec::ChannelShapes::Question{
         &graph_, &env_, std::move(request.order), std::move(feeds), std::move(values), options.fold,
         [this](const graph::Node& node) { return HasOwnArithmetic(node); }});
   for (size_t i = 0; i < parted.parts.size(); ++i) {
-    const size_t task = TaskOf(parted.parts[i].device);
-    if (task == master_->tasks_.size()) return NotFound(StrCat("the cluster has no task ", parted.parts[i].device));
-    Part& part = parts_.emplace_back();
+    const size_t task = session_->tasks().Named(parted.parts[i].device);
+    if (task == session_->tasks().size()) return NotFound(StrCat("the cluster has no task ", parted.parts[i].device));
+    ClusterParts::Part& part = parts_.all.emplace_back();
     part.task = task;
     part.number = numbers[i];
     part.feed_numbers = parted.parts[i].feed_numbers;
     part.fetch_numbers = parted.parts[i].fetch_numbers;
     part.state = std::make_shared<const StepState>(StepState::Of(parted.parts[i].graph));
-    state_.Add(*part.state, task);
+    parts_.state.Add(*part.state, task);
     for (const partition::ChannelId channel : parted.channels.ids())
       if (parted.channels[channel].to == static_cast<int32_t>(i)) part.channels.push_back(channel.number());
   }
@@ -100,15 +102,15 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
 
 void ClusterPlan::MeetCallers(const exec::PartInfo& info, partition::Partitioned* parted) {
   callers_.resize(info.may_be_dead.size());
-  for (size_t i = 0; i < parts_.size(); ++i) {
+  for (size_t i = 0; i < parts_.all.size(); ++i) {
     partition::Part& part = parted->parts[i];
     for (const graph::NodeId id : part.graph.ids()) {
       const partition::ChannelId channel = part.origins[id] ? info.channels[part.origins[id]] : partition::ChannelId();
       if (!channel) continue;
       graph::Node& node = part.graph.mutable_node(id);
-      part.channels[id] = partition::ChannelId(first_of_callers_ + channel.number());
+      part.channels[id] = partition::ChannelId(parts_.first_of_callers + channel.number());
       node.device.clear();
-      (node.has(TENON_OP_RECV) ? parts_[i].fed : parts_[i].given).push_back(channel.number());
+      (node.has(TENON_OP_RECV) ? parts_.all[i].fed : parts_.all[i].given).push_back(channel.number());
       callers_[static_cast<size_t>(channel.number())] = {static_cast<int32_t>(i), node.name};
     }
   }
@@ -118,7 +120,7 @@ void ClusterPlan::MeetCallers(const exec::PartInfo& info, partition::Partitioned
 // in each turn, and sizes may be unknown without the feeds: those come as they are made. A feed may be of another size
 // than the graph says; then the window is of other bytes, and nothing else.
 void ClusterPlan::FindAsked(const partition::Partitioned& parted, const std::vector<graph::NodeId>& order) {
-  const uint64_t window = master_->ReceiveWindow(), large = std::max<uint64_t>(window / 64, 1);
+  const uint64_t window = session_->receive_window(), large = std::max<uint64_t>(window / 64, 1);
   graph::ShapeInference inference(&graph_);
   if (!inference.Run(order).ok()) return;  // in a branch that is not taken, maybe
   std::vector<std::map<int32_t, uint64_t>> of_part(parted.parts.size());
@@ -141,11 +143,12 @@ void ClusterPlan::FindAsked(const partition::Partitioned& parted, const std::vec
 Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned& all,
                              const std::vector<uint32_t>& numbers, const exec::PlanOptions& options) {
   const auto index = static_cast<size_t>(part - all.parts.data());
+  const TaskTable& tasks = session_->tasks();
   graph::Graph& graph = part->graph;
   for (const graph::NodeId id : graph.ids())
     if (!part->origins[id] || part->repeats[id]) graph.mutable_node(id).device.clear();
   RegisterPart head;
-  head.set_session(master_->session_);
+  head.set_session(session_->number());
   head.set_part(numbers[index]);
   TENON_ASSIGN_OR_RETURN(*head.mutable_graph(), graph::ExportGraphDef(graph));
   // A GraphDef has its nodes in topological order, and their ids follow it when it is read.
@@ -158,8 +161,8 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
     head.add_nodes_may_be_dead(part->may_be_dead[node]);
   }
   for (size_t i = 0; i < all.parts.size(); ++i) {
-    *head.add_tasks() = master_->tasks_[parts_[i].task].task;
-    head.mutable_tasks(static_cast<int>(i))->set_incarnation(master_->tasks_[parts_[i].task].incarnation);
+    *head.add_tasks() = tasks.task(parts_.all[i].task);
+    head.mutable_tasks(static_cast<int>(i))->set_incarnation(tasks.incarnation(parts_.all[i].task));
     head.add_parts(numbers[i]);
   }
   for (const partition::Channel& channel : all.channels) {
@@ -178,10 +181,10 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
     out->set_from(owner);
   }
   head.set_in_goes(in_goes_);
-  for (const int32_t channel : parts_[index].fed) head.add_fed(first_of_callers_ + channel);
-  for (const int32_t channel : parts_[index].given) head.add_given(first_of_callers_ + channel);
+  for (const int32_t channel : parts_.all[index].fed) head.add_fed(parts_.first_of_callers + channel);
+  for (const int32_t channel : parts_.all[index].given) head.add_given(parts_.first_of_callers + channel);
   for (const auto& [channel, bytes] : asked_) head.mutable_channels(channel)->set_asked_bytes(bytes);
-  head.set_receive_window(master_->ReceiveWindow());
+  head.set_receive_window(session_->receive_window());
   const auto add = [&](const graph::Edge& edge, Edge* out) {
     out->set_node(id_of[edge.node]);
     out->set_index(edge.index);
@@ -191,12 +194,11 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   for (graph::NodeId target : part->targets) head.add_targets(id_of[target]);
   head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
   head.set_in_circle(InCircle(all.channels, static_cast<int32_t>(index)));
-  const size_t task = parts_[index].task;
-  TENON_RETURN_IF_ERROR(master_->lost(task));
-  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr,
-                      master_->tasks_[task].gone.get());
-  if (Status lost = master_->lost(task); !status.ok() && !lost.ok()) return lost;
-  return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
+  const size_t task = parts_.all[index].task;
+  TENON_RETURN_IF_ERROR(tasks.lost(task));
+  Status status = Ask(*tasks.connection(task), kMethodPart, head, NowNs() + 60'000'000'000, nullptr, tasks.gone(task));
+  if (Status lost = tasks.lost(task); !status.ok() && !lost.ok()) return lost;
+  return status.ok() ? std::move(status) : std::move(status).Annotate(tasks.Where(task));
 }
 
 }  // namespace tenon::cluster

@@ -9,10 +9,10 @@
 namespace tenon::cluster {
 
 void ClusterRun::Start(size_t index, const tenon_tensor_view* const* feeds) {
-  const ClusterPlan::Part& part = plan_->parts()[index];
+  const ClusterParts::Part& part = this->part(index);
   Open& open = *open_[index];
   RunPart head;
-  head.set_session(master().session_);
+  head.set_session(session().number());
   head.set_part(part.number);
   head.set_step(number_);
   head.set_trace(trace_ != nullptr);
@@ -39,11 +39,11 @@ void ClusterRun::Done(size_t index, Status status, tenon_span response) {
   // A call that is cancelled or lost ends here, whatever its task does.
   open_[index]->answered = status.code() != Code::kCancelled && status.code() != Code::kUnavailable &&
                            status.code() != Code::kDeadlineExceeded;
-  if (open_[index]->answered) master().Heard(plan_->parts()[index].task);
+  if (open_[index]->answered) session().tasks().Heard(part(index).task);
   // Who waits for the answer must hear of what is thrown too.
   status = Guarded([&] {
     if (status.ok()) status = Take(index, response);
-    return status.ok() ? Status::Ok() : std::move(status).Annotate(master().Where(plan_->parts()[index].task));
+    return status.ok() ? Status::Ok() : std::move(status).Annotate(session().tasks().Where(part(index).task));
   });
   if (!status.ok()) GiveUp(std::move(status));
   // Without the lock nothing here is touched: the step may end.
@@ -58,7 +58,7 @@ void ClusterRun::Done(size_t index, Status status, tenon_span response) {
 }
 
 Status ClusterRun::Take(size_t index, tenon_span response) {
-  const ClusterPlan::Part& part = plan_->parts()[index];
+  const ClusterParts::Part& part = this->part(index);
   RunReply head;
   TENON_ASSIGN_OR_RETURN(InPacket packet, InPacket::Parse(response, &head));
   if (static_cast<size_t>(head.fetches_size()) != part.fetch_numbers.size())
@@ -99,44 +99,39 @@ void ClusterRun::Await() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return running_ == 0; });
   }
-  const std::lock_guard lock(master().runs_mutex_);
-  master().runs_.erase(number_);
+  session().runs().Remove(number_);
 }
 
 void ClusterRun::NoteUnsettled() {
-  const std::lock_guard lock(master().settling_);
+  std::vector<UnsettledParts::Part> left;
   for (size_t i = 0; i < open_.size(); ++i) {
-    const ClusterPlan::Part& part = plan_->parts()[i];
     // What has no state is met by nobody.
-    if (!open_[i]->answered && !part.state->empty())
-      master().unsettled_.push_back({part.task, part.number, number_, part.state});
+    if (!open_[i]->answered && !part(i).state->empty())
+      left.push_back({part(i).task, part(i).number, number_, part(i).state});
   }
-  master().any_unsettled_ = !master().unsettled_.empty();
+  session().unsettled().Add(left);
 }
 
 Status ClusterRun::Begin(exec::Step* step, const tenon_tensor_view* const* feeds) {
-  for (const ClusterPlan::Part& part : plan_->parts()) TENON_RETURN_IF_ERROR(master().lost(part.task));
-  TENON_RETURN_IF_ERROR(master().SettleEarlier(plan_->state(), step->cancellation));
-  if (plan_->shapes() != nullptr) shapes_ = plan_->shapes()->For(feeds, shapes_);
-  const size_t count = plan_->parts().size();
+  for (const ClusterParts::Part& part : parts_->all) TENON_RETURN_IF_ERROR(session().tasks().lost(part.task));
+  TENON_RETURN_IF_ERROR(session().unsettled().Settle(parts_->state, step->cancellation));
+  if (parts_->shapes != nullptr) shapes_ = parts_->shapes->For(feeds, shapes_);
+  const size_t count = parts_->all.size();
   trace_ = step->trace;
   given_up_ = false;
   first_ = Status::Ok();
   open_.clear();
   for (size_t i = 0; i < count; ++i) open_.push_back(std::make_unique<Open>());
   running_ = count;
-  number_ = master().next_step_.fetch_add(1);
+  number_ = session().runs().NewNumber();
   begin_ns_ = trace::Trace::Now();
-  {
-    const std::lock_guard lock(master().runs_mutex_);
-    master().runs_.emplace(number_, this);
-  }
+  session().runs().Add(number_, this);
   for (size_t i = 0; i < count; ++i) {
     // What is thrown is so before the call is made.
     if (Status thrown = Guarded([&] { Start(i, feeds); }); !thrown.ok()) Done(i, std::move(thrown), {nullptr, 0});
   }
   for (size_t i = 0; i < count; ++i)
-    losses_[i].Begin(master().tasks_[plan_->parts()[i].task].gone.get(), [this](const Status& why) { GiveUp(why); });
+    losses_[i].Begin(session().tasks().gone(part(i).task), [this](const Status& why) { GiveUp(why); });
   return Status::Ok();
 }
 

@@ -12,19 +12,21 @@
 #include <vector>
 
 #include "core/exec/device/step.h"
+#include "core/exec/runnable.h"
 #include "core/trace/trace.h"
 #include "net/cluster/clock_difference.h"
-#include "net/cluster/cluster_plan.h"
+#include "net/cluster/cluster_parts.h"
+#include "net/cluster/open_runs.h"
 
 namespace tenon::cluster {
 
-class ClusterRun : public exec::Run {
+class ClusterRun : public exec::Run, private OpenRun {
  public:
-  explicit ClusterRun(std::shared_ptr<ClusterPlan> plan)
-      : plan_(std::move(plan)),
-        fetches_(plan_->fetch_count()),
-        views_(plan_->fetch_count()),
-        losses_(plan_->parts().size()) {}
+  explicit ClusterRun(std::shared_ptr<const ClusterParts> parts)
+      : parts_(std::move(parts)),
+        fetches_(parts_->fetch_count),
+        views_(parts_->fetch_count),
+        losses_(parts_->all.size()) {}
 
   // Where the step has a resumer it stands still while its tasks work.
   Status Go(exec::Step* step, const tenon_tensor_view* const* feeds) override;
@@ -34,13 +36,6 @@ class ClusterRun : public exec::Run {
   void Finish() override {
     for (Tensor& tensor : fetches_) tensor = Tensor();
   }
-  // Whether it has a part at the task.
-  bool Uses(size_t task) const {
-    return std::any_of(plan_->parts().begin(), plan_->parts().end(),
-                       [task](const ClusterPlan::Part& part) { return part.task == task; });
-  }
-  // Cancels what is still open; the first reason is the step's answer.
-  void GiveUp(Status why);
 
  protected:
   struct Open {
@@ -55,7 +50,7 @@ class ClusterRun : public exec::Run {
   void Call(std::string_view method, size_t part, Of* of, Answer answer);
   // Calls the tasks.
   Status Begin(exec::Step* step, const tenon_tensor_view* const* feeds);
-  // Until all parts have answered; then the master forgets the step.
+  // Until all parts have answered; then the session forgets the step.
   void Await();
   // What became of the step, once it is awaited.
   Status End();
@@ -69,12 +64,15 @@ class ClusterRun : public exec::Run {
   // Of a call that was made then; nothing where none is traced.
   template <class Answer>
   void TakeTrace(size_t part, uint64_t called_ns, const Answer& answer);
-  Master& master() const { return *plan_->master(); }
-  const std::shared_ptr<Connection>& ConnectionTo(size_t part) const {
-    return master().tasks_[plan_->parts()[part].task].connection;
+  ClusterSession& session() const { return *parts_->session; }
+  const ClusterParts::Part& part(size_t i) const { return parts_->all[i]; }
+  const std::shared_ptr<Connection>& ConnectionTo(size_t i) const { return session().tasks().connection(part(i).task); }
+  bool Uses(size_t task) const override {
+    return std::any_of(parts_->all.begin(), parts_->all.end(), [task](const auto& part) { return part.task == task; });
   }
+  void GiveUp(Status why) override;
 
-  const std::shared_ptr<ClusterPlan> plan_;
+  const std::shared_ptr<const ClusterParts> parts_;
   std::shared_ptr<const exec::ChannelShapes::Known> shapes_;
   std::vector<Tensor> fetches_;
   std::vector<tenon_tensor_view> views_;
@@ -124,7 +122,7 @@ void ClusterRun::TakeTrace(size_t index, uint64_t called_ns, const Answer& answe
   const auto here = [ahead](uint64_t ns) {
     return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead));
   };
-  const std::string& task = master().tasks_[plan_->parts()[index].task].task.name();
+  const std::string& task = session().tasks().task(part(index).task).name();
   for (const TraceSpan& span : answer.spans())
     trace_->AddOn({StrCat(task, span.group()), span.group().empty() ? StrCat("thread ", span.line()) : span.line()},
                   span.name(), span.category(), here(span.begin_ns()), here(span.end_ns()), span.detail());

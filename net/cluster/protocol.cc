@@ -45,6 +45,16 @@ exec::Device DeviceFrom(const DeviceInfo& info) {
   return device;
 }
 
+void WriteSpan(const trace::Trace::Event& event, TraceSpan* span) {
+  span->set_group(std::string(event.group));
+  span->set_line(std::string(event.line));
+  span->set_name(std::string(event.name));
+  span->set_category(std::string(event.category));
+  span->set_detail(std::string(event.detail));
+  span->set_begin_ns(event.begin_ns);
+  span->set_end_ns(event.end_ns);
+}
+
 Status Ask(Connection& worker, std::string_view method, const google::protobuf::MessageLite& head, uint64_t deadline_ns,
            google::protobuf::MessageLite* reply, Cancellation* cancellation) {
   OutPacket packet;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What masters and workers agree on: the methods, the version, and devices as messages.
+// What masters and workers agree on: the methods, the version, and devices and traces as messages.
 #ifndef TENON_NET_CLUSTER_PROTOCOL_H_
 #define TENON_NET_CLUSTER_PROTOCOL_H_
 
 #include <array>
 
 #include "core/base/cancellation.h"
+#include "core/trace/trace.h"
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
 
@@ -23,6 +24,8 @@ inline constexpr std::array kMethods = {kMethodHello, kMethodOpen,   kMethodPart
 void Describe(const exec::Device& device, DeviceInfo* out);
 // A device of another process: it has a name and properties, and cannot be used here.
 exec::Device DeviceFrom(const DeviceInfo& info);
+
+void WriteSpan(const trace::Trace::Event& event, TraceSpan* span);
 
 // Calls a worker with a head alone, and waits. reply: NULL when it says nothing but that it went well.
 Status Ask(Connection& worker, std::string_view method, const google::protobuf::MessageLite& head, uint64_t deadline_ns,

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/cluster/step_order.h"
 
-namespace tenon::cluster {
+#include "net/cluster/protocol.h"
 
-void WriteSpan(const trace::Trace::Event& event, TraceSpan* span) {
-  span->set_group(std::string(event.group));
-  span->set_line(std::string(event.line));
-  span->set_name(std::string(event.name));
-  span->set_category(std::string(event.category));
-  span->set_detail(std::string(event.detail));
-  span->set_begin_ns(event.begin_ns);
-  span->set_end_ns(event.end_ns);
-}
+namespace tenon::cluster {
 
 Status StepOrder::Read(const WorkerPart& part) {
   if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())

@@ -15,8 +15,6 @@
 
 namespace tenon::cluster {
 
-void WriteSpan(const trace::Trace::Event& event, TraceSpan* span);
-
 // One thread at a time.
 struct StepOrder : std::enable_shared_from_this<StepOrder> {
   RunPart head;

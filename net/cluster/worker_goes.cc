@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "core/base/log.h"
-#include "net/cluster/step_order.h"
-#include "net/cluster/worker_step.h"
+#include "net/cluster/part_step.h"
+#include "net/cluster/protocol.h"
 
 namespace tenon::cluster {
 namespace {
@@ -17,7 +17,7 @@ bool Has(const std::vector<int32_t>& channels, int32_t channel) {
 
 }  // namespace
 
-WorkerGoes::WorkerGoes(WorkerStep* step, const StepServices* services)
+WorkerGoes::WorkerGoes(PartStep* step, const StepServices* services)
     : step_(step),
       services_(services),
       goes_(std::make_unique<session::StepInGoes>(step->part->callable, step)),
@@ -52,7 +52,7 @@ void WorkerGoes::Wake(uint64_t came) {
     news_ = driving_;
     if (std::exchange(driving_, true)) return;
   }
-  services_->background->Later([step = step_->shared_from_this()] { step->goes->Drive(); });
+  services_->background->Later([this, step = step_->shared_from_this()] { Drive(); });
 }
 
 void WorkerGoes::Drive() {

@@ -17,7 +17,7 @@
 
 namespace tenon::cluster {
 
-class WorkerStep;
+class PartStep;
 struct StepServices;
 
 // What a master asks of a step in goes, and its answer.
@@ -34,7 +34,7 @@ struct GoOrder {
 class WorkerGoes {
  public:
   // Both outlive it; the step owns it.
-  WorkerGoes(WorkerStep* step, const StepServices* services);
+  WorkerGoes(PartStep* step, const StepServices* services);
 
   // It runs from now on, and calls `ended` once, at its end. Values may have come before.
   void Begin(bool trace, std::function<void(Status status)> ended);
@@ -63,7 +63,7 @@ class WorkerGoes {
   // From now on, until the caller says otherwise. Under the mutex.
   void Trace(bool traces);
 
-  WorkerStep* const step_;
+  PartStep* const step_;
   const StepServices* const services_;
   mutable std::mutex mutex_;
   std::unique_ptr<session::StepInGoes> goes_;  // of the thread that drives it

@@ -11,9 +11,6 @@
 namespace tenon::cluster {
 namespace {
 
-// A program that ran quickly so many times in a row will do so again.
-constexpr uint32_t kQuickRuns = 4;
-
 template <typename Edges>
 Status ReadEdges(const graph::Graph& graph, const Edges& from, std::vector<graph::Edge>* out) {
   for (const Edge& edge : from) {
@@ -35,15 +32,6 @@ bool WorkerPart::Receives(int32_t channel) const {
 bool WorkerPart::IsAskedFor(int32_t channel) const {
   return channel >= 0 && static_cast<size_t>(channel) < asked_bytes.size() && asked_bytes[channel] > 0 &&
          to[channel] >= 0;
-}
-
-void WorkerPart::Took(uint64_t program, bool quickly) const {
-  if (program != quick.program) quick = {program, 0};
-  quick.runs = quickly ? std::min(quick.runs + 1, kQuickRuns) : 0;
-}
-
-bool WorkerPart::IsQuick(const Quick& quick, uint64_t program) {
-  return program != 0 && program == quick.program && quick.runs == kQuickRuns;
 }
 
 Result<PartPlan> PartPlan::Read(const RegisterPart& asked, const graph::OpRegistry& ops, std::string_view own,

@@ -14,6 +14,7 @@
 #include "net/cluster/asked_values.h"
 #include "net/cluster/metrics.h"
 #include "net/cluster/packet.h"
+#include "net/cluster/quick_runs.h"
 
 namespace tenon::cluster {
 
@@ -37,19 +38,11 @@ struct WorkerPart {
   std::shared_ptr<session::Callable> callable;
   bool runs_through = false;         // its steps wait for nobody once all that it receives is there
   std::set<std::string> targets;     // addresses, with their schemes, of those it sends values to
-  struct Quick {
-    uint64_t program = 0;  // by its serial
-    uint32_t runs = 0;     // in a row, up to as many as count
-  };
-  mutable Quick quick;  // the worker's mutex guards it
+  mutable QuickRuns quick;
 
   bool Receives(int32_t channel) const;
   // Whether this part sends it when it is asked for it.
   bool IsAskedFor(int32_t channel) const;
-  // Under the worker's mutex.
-  void Took(uint64_t program, bool quickly) const;
-  // Whether the program has run quickly so often that it may be run where the last of what it needs comes.
-  static bool IsQuick(const Quick& quick, uint64_t program);
 };
 
 // A part on its way: what a master's message says of it, checked.

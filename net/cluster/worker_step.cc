@@ -65,7 +65,7 @@ Status WorkerStep::SendNow(const exec::RendezvousKey& key, exec::Message message
   auto kept = std::make_shared<exec::Message>(std::move(message));
   if (goes != nullptr) goes->Sent(to);
   const std::string encoded = EncodeHead(head);
-  Status sent = (*connection)->Send(name, encoded, bytes, [self = shared_from_this(), kept, &task](Status status) {
+  Status sent = (*connection)->Send(name, encoded, bytes, [self = Self(), kept, &task](Status status) {
     if (!status.ok()) self->Lost(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
   });
   if (!sent.ok()) return std::move(sent).Annotate(StrCat(Describe(key), " ", where()));
@@ -100,7 +100,7 @@ void WorkerStep::Ask(const std::vector<int32_t>& channels, bool wanted) {
     const auto from = static_cast<size_t>(part->from[static_cast<size_t>(channel)]);
     const Task& task = part->tasks[from];
     const std::string head = EncodeHead(wanted ? DataHead() : DataHead{TENON_DT_BOOL, Shape{0}});
-    const auto lost = [self = shared_from_this(), channel, &task](Status status) {
+    const auto lost = [self = Self(), channel, &task](Status status) {
       self->Lost(std::move(status).Annotate(
           StrCat("asking task ", task.name(), " at ", task.address(), " for channel ", channel)));
     };
@@ -152,7 +152,7 @@ void WorkerStep::WhenGiven(std::function<void()> then) {
 }
 
 void WorkerStep::Later(std::function<void()> work) {
-  services_->background->Later([self = shared_from_this(), work = std::move(work)] {
+  services_->background->Later([self = Self(), work = std::move(work)] {
     const LogScope scope({self->services_->task, self->session->id, self->number});
     work();
   });
@@ -194,10 +194,8 @@ void WorkerStep::RunWhenReady(std::function<void()> given) {
 
 void WorkerStep::Lost(Status why) {
   // This part may be over, and its receiver waits. Of connections that are lost the master is told anyway.
-  if (why.code() != Code::kUnavailable && why.code() != Code::kCancelled) {
-    const std::lock_guard lock(*services_->mutex);
-    session->Note(Status(why).Annotate(StrCat("task ", services_->task)), number);
-  }
+  if (why.code() != Code::kUnavailable && why.code() != Code::kCancelled)
+    session->losses.Note(Status(why).Annotate(StrCat("task ", services_->task)), number);
   cancellation.Cancel(std::move(why));
 }
 

@@ -1,43 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// WorkerStep: a step of a part: where its values meet, and what cancels it. What is for another task goes there.
+// WorkerStep: a step of a part at its worker: when it runs, and how its values come and go. What is for another task
+// goes there.
 #ifndef TENON_NET_CLUSTER_WORKER_STEP_H_
 #define TENON_NET_CLUSTER_WORKER_STEP_H_
 
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
-#include "core/exec/exchange/rendezvous.h"
-#include "core/tensor/variant_types.h"
-#include "net/cluster/background.h"
-#include "net/cluster/metrics.h"
-#include "net/cluster/network.h"
+#include "net/cluster/asked_values.h"
+#include "net/cluster/part_step.h"
 #include "net/cluster/worker_goes.h"
-#include "net/cluster/worker_part.h"
-#include "net/cluster/worker_session.h"
 
 namespace tenon::cluster {
 
-// What a worker lends its steps, which it outlives.
-struct StepServices {
-  std::string task;  // the worker's
-  Network* network = nullptr;
-  WorkerMetrics* metrics = nullptr;
-  Background* background = nullptr;
-  variant::Types* variant_types = nullptr;
-  std::mutex* mutex = nullptr;  // of its sessions
-};
-
-class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<WorkerStep> {
+class WorkerStep : public PartStep {
  public:
   WorkerStep(const StepServices* services, std::shared_ptr<WorkerSession> owner, std::shared_ptr<const WorkerPart> of,
              uint64_t id)
-      : Rendezvous(GlobalPool(), &of->names),
-        session(std::move(owner)),
-        part(std::move(of)),
-        number(id),
+      : PartStep(std::move(owner), std::move(of), id),
         services_(services),
         window_(part->asks, part->receive_window) {
     if (part->in_goes) goes = std::make_unique<WorkerGoes>(this, services);
@@ -59,17 +41,15 @@ class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<
   // Calls `run` when all values are there, on the thread that brings the last; cancelled before, in the background.
   void RunWhenReady(std::function<void()> run);
 
-  const std::shared_ptr<WorkerSession> session;
-  const std::shared_ptr<const WorkerPart> part;
-  const uint64_t number;
-  Cancellation cancellation;
   std::unique_ptr<WorkerGoes> goes;  // of a part in goes
   bool started() const { return started_ns != 0; }
-  uint64_t started_ns = 0;  // 0: values have come, the master's message has not
-  std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it
-  tenon_peer* early_of = nullptr;  // who sent its first value, until it begins; the worker's mutex guards it
+  // The lock of its session's parts guards the next three.
+  uint64_t started_ns = 0;  // 0: values have come, the master's message has not; fixed once it is not
+  std::vector<Reply> settles;  // to be given when it is over
+  tenon_peer* early_of = nullptr;  // who sent its first value, until it begins
 
  private:
+  std::shared_ptr<WorkerStep> Self() { return std::static_pointer_cast<WorkerStep>(shared_from_this()); }
   Status SendNow(const exec::RendezvousKey& key, exec::Message message, int32_t to);
   // Asks for the values that the window now names, or that they are not wanted. `what`: a member of AskingWindow, and
   // what it takes.

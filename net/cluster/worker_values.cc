@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that come from other tasks, on their way into the memory of their steps.
-#include "net/cluster/worker.h"
+#include "net/cluster/worker_values.h"
 
-#include "core/session/runtime.h"
-#include "net/cluster/planted.h"
 #include "net/cluster/variant_bytes.h"
 
 namespace tenon::cluster {
 
 // A value that is on its way here.
-struct Worker::Arrival {
+struct WorkerValues::Arrival {
   std::shared_ptr<WorkerStep> step;  // nullptr: it is over, and did not need the value
   exec::RendezvousKey key;
   Tensor value;          // none: dead
@@ -20,39 +17,23 @@ struct Worker::Arrival {
   uint64_t message_bytes = 0;
 };
 
-// As metrics number it; by the channel, which says nothing when there is no such part any more.
-size_t Worker::SenderOf(const WorkerSession& session, const DataKey& key) const {
-  const auto part = session.parts.find(key.part);
-  if (part == session.parts.end() || key.key.channel < 0 ||
-      static_cast<size_t>(key.key.channel) >= part->second->from.size())
-    return metrics_.PeerOf("");
-  const int32_t to = part->second->to[key.key.channel];  // a wish comes from where the value goes to
-  return part->second->peer_numbers[to >= 0 ? to : part->second->from[key.key.channel]];
+// By the channel, which says nothing when there is no such part any more.
+size_t WorkerValues::SenderOf(const WorkerPart* part, const DataKey& key) const {
+  if (part == nullptr || key.key.channel < 0 || static_cast<size_t>(key.key.channel) >= part->from.size())
+    return services_->metrics->PeerOf("");
+  const int32_t to = part->to[key.key.channel];  // a wish comes from where the value goes to
+  return part->peer_numbers[to >= 0 ? to : part->from[key.key.channel]];
 }
 
-Result<std::shared_ptr<WorkerStep>> Worker::StepFor(DataKey key, tenon_peer* peer,
-                                                    std::shared_ptr<WorkerSession>* out_session, size_t* out_sender) {
-  const std::lock_guard lock(mutex_);
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, Find(key.session));
-  if (Planted(Bug::kStepNumberIgnored))
-    for (const auto& [at, step] : session->steps)
-      if (at.first == key.part) key.step = at.second;
-  *out_session = session;
-  *out_sender = SenderOf(*session, key);
-  // A part may end before all that was sent to it is there: what a branch that was not taken did not need.
-  const bool forget = Planted(Bug::kEarlyValueDropped) && !session->steps.contains({key.part, key.step});
-  if (session->IsDropped(key.part) || session->IsOver(key.part, key.step) || forget)
-    return std::shared_ptr<WorkerStep>();
-  return EarlyStepOf(session, key.part, key.step, peer);
-}
-
-Status Worker::Place(tenon_peer* peer, tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes,
-                     tenon_bytes* out_memory, void** out_token) {
+Status WorkerValues::Place(tenon_peer* peer, tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes,
+                           tenon_bytes* out_memory, void** out_token) const {
   TENON_ASSIGN_OR_RETURN(const DataKey key, DecodeKey(key_bytes));
   TENON_ASSIGN_OR_RETURN(const DataHead head, DecodeHead(head_bytes));
   auto arrival = std::make_unique<Arrival>();
-  std::shared_ptr<WorkerSession> session;
-  TENON_ASSIGN_OR_RETURN(arrival->step, StepFor(key, peer, &session, &arrival->peer));
+  TENON_ASSIGN_OR_RETURN(const SessionTable::Session session, table_->Find(key.session));
+  TENON_ASSIGN_OR_RETURN(SessionParts::Meeting meeting, session->Meet(key, peer));
+  arrival->step = std::move(meeting.step);
+  arrival->peer = SenderOf(meeting.part.get(), key);
   arrival->wish = arrival->step != nullptr && bytes == 0 && arrival->step->part->IsAskedFor(key.key.channel);
   if (arrival->step != nullptr && !arrival->wish && !arrival->step->part->Receives(key.key.channel))
     return InvalidArgument(StrCat("channel ", key.key.channel, " is none that part ", key.part, " receives"));
@@ -60,11 +41,11 @@ Status Worker::Place(tenon_peer* peer, tenon_span key_bytes, tenon_span head_byt
   arrival->bytes = bytes;
   arrival->message_bytes = key_bytes.size + head_bytes.size + bytes;
   *out_memory = {nullptr, 0};
-  if (Status status = MakeRoom(*session, head, bytes, arrival.get()); !status.ok()) {
+  if (Status status = MakeRoom(*session->session, head, bytes, arrival.get()); !status.ok()) {
     // The sender's part may have ended, and whoever waits for the value would wait on.
     if (arrival->step != nullptr)
       arrival->step->cancellation.Cancel(
-          Status(status).Annotate(StrCat("a value from task ", metrics_.NameOf(arrival->peer))));
+          Status(status).Annotate(StrCat("a value from task ", services_->metrics->NameOf(arrival->peer))));
     return status;
   }
   if (arrival->value.has_value()) *out_memory = {arrival->value.data(), bytes};
@@ -72,7 +53,7 @@ Status Worker::Place(tenon_peer* peer, tenon_span key_bytes, tenon_span head_byt
   return Status::Ok();
 }
 
-Status Worker::MakeRoom(const WorkerSession& session, const DataHead& head, uint64_t bytes, Arrival* arrival) {
+Status WorkerValues::MakeRoom(const WorkerSession& session, const DataHead& head, uint64_t bytes, Arrival* arrival) {
   if (head.dtype == TENON_DT_INVALID)
     return bytes == 0 ? Status::Ok() : InvalidArgument("a dead value comes with bytes");
   const bool variants = head.dtype == TENON_DT_VARIANT;
@@ -92,21 +73,24 @@ Status Worker::MakeRoom(const WorkerSession& session, const DataHead& head, uint
   return Status::Ok();
 }
 
-void Worker::Placed(Arrival* given, Status status) {
-  const std::unique_ptr<Arrival> arrival(given);
-  if (status.ok()) metrics_.ReceivedValue(arrival->peer, arrival->message_bytes);
+Status WorkerValues::Unpack(Arrival* arrival) const {
+  Status status = Guarded([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(arrival->value,
+                           ReadVariants(arrival->value, *arrival->of_variants, services_->variant_types,
+                                        arrival->step->session->session->pool()));
+    return Status::Ok();
+  });
+  if (status.ok()) return status;
+  return std::move(status).Annotate(StrCat("a value from task ", services_->metrics->NameOf(arrival->peer)));
+}
+
+void WorkerValues::Placed(void* token, Status status) const {
+  const std::unique_ptr<Arrival> arrival(static_cast<Arrival*>(token));
+  if (status.ok()) services_->metrics->ReceivedValue(arrival->peer, arrival->message_bytes);
   if (arrival->step == nullptr) return;
   if (status.ok() && arrival->wish) return arrival->step->Wished(arrival->key.channel, !arrival->value.has_value());
   exec::Message message;
-  if (status.ok() && arrival->of_variants) {
-    status = Guarded([&]() -> Status {
-      TENON_ASSIGN_OR_RETURN(arrival->value,
-                             ReadVariants(arrival->value, *arrival->of_variants, &runtime_->variant_types(),
-                                          arrival->step->session->session->pool()));
-      return Status::Ok();
-    });
-    if (!status.ok()) status = std::move(status).Annotate(StrCat("a value from task ", metrics_.NameOf(arrival->peer)));
-  }
+  if (status.ok() && arrival->of_variants) status = Unpack(arrival.get());
   if (status.ok() && arrival->value.has_value()) {
     tenon_tensor_view view = arrival->value.view();
     if (view.dtype == TENON_DT_STRING)

@@ -336,13 +336,9 @@ KNOWN_CIRCLES = (
     ("devices/gpu", "emulation/grid emulation/loaded"),
     ("devices/gpu", "fuse/attention fuse/attention_gradient"),
     ("devices/tpu_sim", "device driver queue timeline"),
-    ("net/cluster", "cluster_goes cluster_plan cluster_run master"),
-    ("net/cluster", "step_order worker_goes worker_step"),
     ("ops/dataset", "base/archive base/held_elements"),
     ("sdk/app/cli", "command line/help"),
     ("sdk/app/cli", "describe json"),
-    ("sdk/author/extras/include/tenon/extras/transport",
-     "connection connection_calls connection_frames connection_streams"),
 )
 
 

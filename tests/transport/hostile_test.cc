@@ -55,14 +55,15 @@ class Victim {
     events.argument = this;
     events.lost = [](void* self, tenon_peer*, tenon_status* why) { static_cast<Victim*>(self)->lost.Put(Text(why)); };
     events.call = [](void*, tenon_peer*, const tenon_incoming* call, tenon_reply* reply) {
-      sdk::Connection::Respond(reinterpret_cast<sdk::OpenReply*>(reply), nullptr, &call->request, 1, nullptr, nullptr);
+      auto* const given = reinterpret_cast<sdk::OpenReply*>(reply);
+      sdk::IncomingCalls::Respond(given, nullptr, &call->request, 1, nullptr, nullptr);
     };
     events.stream = [](void*, tenon_peer*, const tenon_incoming*, tenon_stream* stream,
                        tenon_stream_events* out_events) {
       out_events->message = [](void*, tenon_span) {};
       out_events->end = [](void* argument, tenon_status* status) {
         if (status != nullptr) Host()->status_release(status);
-        sdk::Connection::CloseStream(static_cast<sdk::OpenStream*>(argument), nullptr);
+        sdk::OpenStreams::Close(static_cast<sdk::OpenStream*>(argument), nullptr);
       };
       out_events->argument = stream;
       return static_cast<tenon_status*>(nullptr);

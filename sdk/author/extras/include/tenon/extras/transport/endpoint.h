@@ -186,13 +186,13 @@ struct TransportFunctions {
     return Guard([&]() -> tenon_status* {
       tenon_call_args known;
       TENON_SDK_RETURN_IF_ERROR(CopyStruct(args, "tenon_call_args", &known));
-      return Connection::Of(peer)->Call(known, out_call);
+      return Connection::Of(peer)->calls().Call(known, out_call);
     });
   }
-  static void Cancel(tenon_peer* peer, uint64_t call) { Connection::Of(peer)->Cancel(call); }
+  static void Cancel(tenon_peer* peer, uint64_t call) { Connection::Of(peer)->calls().Cancel(call); }
   static void Respond(tenon_reply* reply, tenon_status* status, const tenon_span* pieces, uint64_t count,
                       void (*sent)(void*), void* argument) {
-    Connection::Respond(reinterpret_cast<OpenReply*>(reply), status, pieces, count, sent, argument);
+    IncomingCalls::Respond(reinterpret_cast<OpenReply*>(reply), status, pieces, count, sent, argument);
   }
   static tenon_status* StreamOpen(tenon_peer* peer, tenon_span method, const tenon_metadata* metadata, uint64_t count,
                                   uint64_t deadline_ns, const tenon_stream_events* events, tenon_stream** out_stream) {
@@ -201,22 +201,22 @@ struct TransportFunctions {
       TENON_SDK_RETURN_IF_ERROR(CopyStruct(events, "tenon_stream_events", &known));
       OpenStream* stream = nullptr;
       TENON_SDK_RETURN_IF_ERROR(
-          Connection::Of(peer)->OpenStreamTo(method, metadata, count, deadline_ns, known, &stream));
+          Connection::Of(peer)->streams().Open(method, metadata, count, deadline_ns, known, &stream));
       *out_stream = reinterpret_cast<tenon_stream*>(stream);
       return nullptr;
     });
   }
   static tenon_status* StreamWrite(tenon_stream* stream, tenon_span message) {
-    return Guard([&] { return Connection::WriteStream(reinterpret_cast<OpenStream*>(stream), message); });
+    return Guard([&] { return OpenStreams::Write(reinterpret_cast<OpenStream*>(stream), message); });
   }
   static void StreamClose(tenon_stream* stream, tenon_status* status) {
-    Connection::CloseStream(reinterpret_cast<OpenStream*>(stream), status);
+    OpenStreams::Close(reinterpret_cast<OpenStream*>(stream), status);
   }
   static tenon_status* Send(tenon_peer* peer, const tenon_send_args* args) {
     return Guard([&]() -> tenon_status* {
       tenon_send_args known;
       TENON_SDK_RETURN_IF_ERROR(CopyStruct(args, "tenon_send_args", &known));
-      return Connection::Of(peer)->Send(known);
+      return Connection::Of(peer)->calls().Send(known);
     });
   }
   static tenon_status* Drain(tenon_endpoint* endpoint, uint64_t deadline_ns) {
