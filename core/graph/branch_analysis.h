@@ -13,6 +13,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/graph/frame_id.h"
@@ -67,8 +68,8 @@ class BranchAnalysis {
   bool IsWithin(RegionId inner, RegionId outer) const;
 
  private:
-  BranchAnalysis(const Graph& graph, const LoopAnalysis& loops, const IsFed& is_fed)
-      : graph_(graph), loops_(loops), is_fed_(is_fed) {}
+  BranchAnalysis(const Graph& graph, const LoopAnalysis& loops, IsFed is_fed)
+      : graph_(graph), loops_(loops), is_fed_(std::move(is_fed)) {}
   void Visit(const Node& node);
   void VisitMerge(const Node& node);
   void VisitSwitch(const Node& node, RegionId region);
@@ -81,7 +82,7 @@ class BranchAnalysis {
 
   const Graph& graph_;
   const LoopAnalysis& loops_;
-  const IsFed& is_fed_;
+  const IsFed is_fed_;
   std::string why_not_;
   IdVector<RegionId, Region> regions_{Region{}};
   std::map<std::tuple<RegionId, Edge, int>, RegionId> by_key_;
