@@ -14,19 +14,20 @@ using Edges = std::vector<Edge>;
 
 struct Analysed {
   std::unique_ptr<LoopAnalysis> loops;
-  BranchAnalysis::IsFed is_fed;
   std::unique_ptr<BranchAnalysis> branches;
   const BranchAnalysis* operator->() const { return branches.get(); }
 };
 
-// What it gives points into itself and at the graph.
+// What it gives points into itself and at the graph. The question is a temporary, which the analysis keeps.
 std::unique_ptr<Analysed> Analyse(const GraphMaker& g, std::vector<Edge> fed = {}) {
   auto out = std::make_unique<Analysed>();
   auto loops = LoopAnalysis::Run(g.graph, g.Order());
   EXPECT_TRUE(loops.ok()) << loops.status().ToString();
   out->loops = std::make_unique<LoopAnalysis>(*std::move(loops));
-  out->is_fed = [fed](Edge edge) { return std::find(fed.begin(), fed.end(), edge) != fed.end(); };
-  out->branches = std::make_unique<BranchAnalysis>(BranchAnalysis::Run(g.graph, g.Order(), *out->loops, out->is_fed));
+  out->branches = std::make_unique<BranchAnalysis>(
+      BranchAnalysis::Run(g.graph, g.Order(), *out->loops, [fed](Edge edge) {
+        return std::find(fed.begin(), fed.end(), edge) != fed.end();
+      }));
   return out;
 }
 
@@ -63,6 +64,13 @@ TEST(BranchAnalysis, KnowsAPredicateBehindIdentities) {
   g.Add("Join", {Side(a, 1), Side(b, 0)});
   EXPECT_EQ(Analyse(g)->branches->why_not(), "");
   EXPECT_NE(Analyse(g, {again})->branches->why_not(), "") << "one that is fed is a predicate of its own";
+}
+
+TEST(BranchAnalysis, AnswersLaterToo) {
+  GraphMaker g;
+  const Edge p = g.Feed(TENON_DT_BOOL), again = g.Add("Copy", {p}), last = g.Add("Copy", {again});
+  EXPECT_EQ(Analyse(g)->branches->Resolve(last), p);
+  EXPECT_EQ(Analyse(g, {again})->branches->Resolve(last), again);
 }
 
 TEST(BranchAnalysis, NestsConditionals) {
