@@ -105,7 +105,8 @@ TEST_F(OutgoingCallsTest, EndOnceByWhatComesFirst) {
   Make();
   OutgoingCalls calls(link.get(), &received);
   const uint64_t answered = Call(&calls), lost = Call(&calls);
-  HeadReader reply = Read(HeadWriter(FrameKind::kReply).Number(answered).Number(TENON_OK).Text({}));
+  const HeadWriter written = HeadWriter(FrameKind::kReply).Number(answered).Number(TENON_OK).Text({});
+  HeadReader reply = Read(written);
   std::memcpy(calls.BeginReply(&reply, 3), "yes", 3);
   calls.EndReply(true);
   calls.GiveUp(answered, Failure(TENON_CANCELLED, "late"));
@@ -130,7 +131,8 @@ TEST_F(OutgoingCallsTest, AreDoneWhenTheirPiecesAreFree) {
 TEST_F(Linked, CallsThatNobodyTakesAreRefused) {
   Make();
   IncomingCalls calls(link.get());
-  HeadReader head = Read(HeadWriter(FrameKind::kCall).Number(7).Number(0).Text({}).Number(0));
+  const HeadWriter written = HeadWriter(FrameKind::kCall).Number(7).Number(0).Text({}).Number(0);
+  HeadReader head = Read(written);
   EXPECT_EQ(calls.Begin(&head, 0), nullptr);
   calls.End(true);
   ASSERT_EQ(heads.size(), 1u);
@@ -167,10 +169,12 @@ TEST_F(Linked, DataIsAnsweredByWhoTakesIt) {
     static_cast<Linked*>(self)->Say(status);
   };
   IncomingData data(link.get());
-  HeadReader taken = Read(HeadWriter(FrameKind::kData).Number(1).Text(ToSpan("yes")).Text({}));
+  const HeadWriter written = HeadWriter(FrameKind::kData).Number(1).Text(ToSpan("yes")).Text({});
+  HeadReader taken = Read(written);
   EXPECT_EQ(data.Begin(&taken, 4), memory);
   data.End(true);
-  HeadReader refused = Read(HeadWriter(FrameKind::kData).Number(2).Text(ToSpan("no")).Text({}));
+  const HeadWriter next = HeadWriter(FrameKind::kData).Number(2).Text(ToSpan("no")).Text({});
+  HeadReader refused = Read(next);
   EXPECT_EQ(data.Begin(&refused, 4), nullptr);
   data.End(true);
   EXPECT_EQ(said, std::vector<std::string>{"0 "});
@@ -187,10 +191,12 @@ TEST_F(Linked, AStreamEndsOnceBothSidesHaveClosed) {
   OpenStream* stream = nullptr;
   ASSERT_EQ(streams.Open(ToSpan("method"), nullptr, 0, 0, events, &stream), nullptr);
   ASSERT_EQ(OpenStreams::Write(stream, ToSpan("out")), nullptr);
-  HeadReader message = Read(HeadWriter(FrameKind::kMessage).Number(1).Number(0));
+  const HeadWriter written = HeadWriter(FrameKind::kMessage).Number(1).Number(0);
+  HeadReader message = Read(written);
   std::memcpy(streams.BeginMessage(&message, 2), "in", 2);
   streams.EndMessage(true);
-  HeadReader close = Read(HeadWriter(FrameKind::kClose).Number(1).Number(0).Number(TENON_OK).Text({}));
+  const HeadWriter next = HeadWriter(FrameKind::kClose).Number(1).Number(0).Number(TENON_OK).Text({});
+  HeadReader close = Read(next);
   EXPECT_EQ(streams.BeginClose(&close), nullptr);
   EXPECT_FALSE(state->WaitIdle(Now()));
   OpenStreams::Close(stream, nullptr);
