@@ -6,6 +6,12 @@
 namespace tenon::sdk::event_test {
 namespace {
 
+EventFileNames Behind(std::initializer_list<std::string> names) {
+  EventFileNames fresh;
+  for (const std::string& name : names) fresh.Note(name);
+  return fresh;
+}
+
 // A name as another process would have it.
 std::string NameAt(int64_t second, const std::string& rest) {
   char stamp[32];
@@ -14,28 +20,28 @@ std::string NameAt(int64_t second, const std::string& rest) {
 }
 
 TEST(EventFileNames, LaterOnesSortBehindEarlierOnes) {
-  const EventFileNames names({});
+  const EventFileNames names;
   const std::string first = names.Next(), second = names.Next();
   EXPECT_LT(first, second);
-  EXPECT_LT(second, EventFileNames({first, second}).Next());
+  EXPECT_LT(second, Behind({first, second}).Next());
 }
 
 TEST(EventFileNames, SortBehindThoseOfAClockThatWasAhead) {
   const std::string ahead = NameAt(static_cast<int64_t>(EventTime()) + 5000, "host.7.000003");
-  EXPECT_LT(ahead, EventFileNames({"model.ckpt", ahead}).Next());
+  EXPECT_LT(ahead, Behind({"model.ckpt", ahead}).Next());
 }
 
 TEST(EventFileNames, SortBehindAProcessOfTheSameSecondWhoseNameWouldSortLater) {
   const auto now = static_cast<int64_t>(EventTime());
   for (const std::string host : {"~", "zz.9", ""}) {
     const std::string other = NameAt(now + 1, host + ".999999.000000");
-    EXPECT_LT(other, EventFileNames({other}).Next());
+    EXPECT_LT(other, Behind({other}).Next());
   }
 }
 
 TEST(EventFileNames, OtherNamesDoNotMatter) {
-  const std::string fresh = EventFileNames({"events.out.tfevents.99999999999.host.1.000000", "events.out.tfevents.x",
-                                            "zzz", ""})
+  const std::string fresh = Behind({"events.out.tfevents.99999999999.host.1.000000", "events.out.tfevents.x",
+                                    "zzz", ""})
                                 .Next();
   EXPECT_LT(fresh, NameAt(static_cast<int64_t>(EventTime()) + 100, ""));
 }

@@ -2,7 +2,6 @@
 #include "event_file.h"
 
 #include <utility>
-#include <vector>
 
 #include "tenon/bytes/event.h"
 #include "tenon/extras/file/records.h"
@@ -10,26 +9,13 @@
 namespace tenon::ops {
 using namespace sdk;
 
-namespace {
-
-// None: the folder's files cannot be listed, and the time has to do.
-std::vector<std::string> NamesIn(const tenon_files& files, const std::string& folder) {
-  std::vector<std::string> names;
-  if (!TENON_CALLABLE(&files, list)) return names;
-  const auto note = [](void* argument, tenon_span name) {
-    static_cast<std::vector<std::string>*>(argument)->emplace_back(ToText(name));
-  };
-  if (tenon_status* bad = files.list(ToSpan(folder), note, &names); bad != nullptr) {
-    tenon_plugin_host->status_release(bad);
-    names.clear();
-  }
-  return names;
-}
-
-}  // namespace
-
 std::string EventFile::NewPath(const tenon_files& files, const Options& options) {
-  const EventFileNames fresh(NamesIn(files, options.folder));
+  EventFileNames fresh;
+  const auto note = [](void* names, tenon_span name) { static_cast<EventFileNames*>(names)->Note(ToText(name)); };
+  // Where the folder's files cannot be listed the time has to do.
+  if (TENON_CALLABLE(&files, list))
+    if (tenon_status* bad = files.list(ToSpan(options.folder), note, &fresh); bad != nullptr)
+      tenon_plugin_host->status_release(bad);
   for (;;) {
     const std::string path =
         Concat(options.folder, options.folder.ends_with('/') ? "" : "/", fresh.Next(), options.suffix);

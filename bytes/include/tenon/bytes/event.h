@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tenon/bytes/wire.h"
 
@@ -43,23 +42,21 @@ inline std::string EventOf(int64_t step, uint32_t field, std::string_view messag
 // Names: events.out.tfevents.<seconds>.<host>.<process>.<number of six digits>.
 class EventFileNames {
  public:
-  // names: those that are in the folder; others than event files' do not matter. What these names begin with sorts
-  // behind them: a run that goes on within the second of the one before, or after the clock was set back, may have a
-  // process whose number sorts before that one's (1003 before 989), and gets a later second for that.
-  explicit EventFileNames(const std::vector<std::string>& names) {
-    std::string last;
-    for (const std::string& name : names)
-      if (SecondOf(name).has_value()) last = std::max(last, name);
-    auto second = static_cast<int64_t>(EventTime());
-    begin_ = Begin(second);
-    if (begin_ < last && !last.starts_with(begin_)) begin_ = Begin(std::max(second, *SecondOf(last)) + 1);
+  // A name that is in the folder; others than event files' do not matter. New names sort behind it: a run that goes on
+  // within the second of the one before, or after the clock was set back, may have a process whose number sorts before
+  // that one's (1003 before 989), and gets a later second for that.
+  void Note(std::string_view name) {
+    if (SecondOf(name).has_value() && name > last_) last_ = name;
   }
   // Another one each time, in the order in which they are asked for: the number has zeros before it for that.
   std::string Next() const {
+    const auto now = static_cast<int64_t>(EventTime());
+    std::string begin = Begin(now);
+    if (begin < last_ && !last_.starts_with(begin)) begin = Begin(std::max(now, *SecondOf(last_)) + 1);
     static std::atomic<int> writers{0};
     char number[16];
     std::snprintf(number, sizeof(number), "%06d", writers++);
-    return begin_ + number;
+    return begin + number;
   }
 
  private:
@@ -83,7 +80,7 @@ class EventFileNames {
     return std::string(kPrefix) + stamp + "." + host + "." + std::to_string(getpid()) + ".";
   }
 
-  std::string begin_;
+  std::string last_;  // of those that were noted; empty: none
 };
 
 }  // namespace tenon::sdk

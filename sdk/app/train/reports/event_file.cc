@@ -20,9 +20,10 @@ constexpr uint64_t kSessionStart = 1, kSessionCheckpoint = 3;
 constexpr size_t kFlushBytes = 64 << 10;
 
 std::string NewPath(const std::string& folder) {
-  // None: the folder's files cannot be listed, and the time has to do.
-  const Result<std::vector<std::string>> names = data::ListFolder(folder);
-  const sdk::EventFileNames fresh(names.ok() ? *names : std::vector<std::string>());
+  sdk::EventFileNames fresh;
+  // Where the folder's files cannot be listed the time has to do.
+  if (const Result<std::vector<std::string>> names = data::ListFolder(folder); names.ok())
+    for (const std::string& name : *names) fresh.Note(name);
   for (;;) {
     const std::string path = data::JoinPath(folder, fresh.Next());
     if (!data::FileExists(path)) return path;
