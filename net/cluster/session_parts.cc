@@ -22,6 +22,7 @@ constexpr size_t kMostInGoes = 1024;
 
 Status SessionParts::Add(std::shared_ptr<const WorkerPart> part) {
   const std::lock_guard lock(mutex_);
+  if (!closed_.ok()) return closed_;
   const uint32_t number = part->number;
   if (!parts_.emplace(number, std::move(part)).second)
     return AlreadyExists(StrCat("part ", number, " is registered"));

@@ -99,7 +99,7 @@ TEST(SessionParts, APartThatIsDroppedGoesWithItsSteps) {
   EXPECT_EQ(session->Begin(3, 1).status().code(), Code::kNotFound);
 }
 
-TEST(SessionParts, NothingBeginsOnceItIsClosed) {
+TEST(SessionParts, NothingBeginsOrIsAddedOnceItIsClosed) {
   Sessions all;
   const SessionTable::Session session = all.Make(7);
   ASSERT_TRUE(session->Meet(Sessions::Key(1), Peer(1)).ok());
@@ -107,6 +107,9 @@ TEST(SessionParts, NothingBeginsOnceItIsClosed) {
   EXPECT_TRUE(session->LosePeer("c:3", Status(Code::kUnavailable, "cut"), /*noted=*/true).empty());
   EXPECT_EQ(session->Close(Status(Code::kCancelled, "over")).size(), 1u);
   EXPECT_EQ(session->Begin(3, 2).status().message(), "over");
+  auto late = std::make_shared<WorkerPart>();
+  late->number = 4;
+  EXPECT_EQ(session->Add(late).message(), "over");
   session->Clear();
   EXPECT_EQ(all.early.Of(Peer(1)), 0u);
 }
