@@ -10,7 +10,6 @@ is in the classes within it, which are counted by themselves. Tables of a vendor
 
 import re
 import sys
-from pathlib import Path
 
 import ratchet
 
@@ -89,10 +88,7 @@ def fewer(root, found):
 
 def main(arguments):
     import layers
-    if arguments[:1] != ["--lower"]:
-        sys.exit(__doc__)
-    root = Path(arguments[1]) if len(arguments) > 1 else Path(__file__).resolve().parents[2]
-    ratchet.lower(root, RATCHET, layers.class_sizes_of(layers.Tree(root)))
+    ratchet.command(arguments, __doc__, RATCHET, lambda root: layers.class_sizes_of(layers.Tree(root)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ usage: known_ops.py --lower [ROOT]   writes into known_ops.txt how many names th
 
 import re
 import sys
-from pathlib import Path
 
 import ratchet
 
@@ -58,10 +57,7 @@ def fewer(root, found):
 
 def main(arguments):
     import layers
-    if arguments[:1] != ["--lower"]:
-        sys.exit(__doc__)
-    root = Path(arguments[1]) if len(arguments) > 1 else Path(__file__).resolve().parents[2]
-    ratchet.lower(root, RATCHET, layers.known_op_counts(layers.Tree(root)))
+    ratchet.command(arguments, __doc__, RATCHET, lambda root: layers.known_op_counts(layers.Tree(root)))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ usage: pages.py --lower [ROOT]   writes into wide_lines.txt how many wide lines 
 A check returns a list of texts, one for each violation; an empty list is success.
 """
 
-import argparse
 import collections
 import os
 import posixpath
@@ -179,12 +178,5 @@ def lower(root):
 CHECKS = (check_readme_words, check_page_widths, check_links, check_found, check_named_pages, check_wide_lines)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lower", action="store_true", required=True, help=f"write {RATCHET}")
-    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[2])
-    lower(parser.parse_args().root)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    ratchet.command(sys.argv[1:], __doc__, RATCHET, numbers)

@@ -2,6 +2,7 @@
 """Numbers that may fall and never grow: a file has lines "number name" below a head of comments. Names that do not
 stand there have none."""
 
+import sys
 from pathlib import Path
 
 
@@ -34,3 +35,11 @@ def lower(root, path, found):
     kept = {name: min(number, found.get(name, 0)) for name, number in allowed(root, path).items()}
     rows = [f"{number:5} {name}" for name, number in sorted(kept.items()) if number]
     Path(root, path).write_text("\n".join([*heads, *rows]) + "\n", encoding="utf-8")
+
+
+def command(arguments, usage, path, count):
+    """`--lower [ROOT]`: count(root) gives {name: number}."""
+    if arguments[:1] != ["--lower"]:
+        sys.exit(usage)
+    root = Path(arguments[1]) if len(arguments) > 1 else Path(__file__).resolve().parents[2]
+    lower(root, path, count(root))
