@@ -67,6 +67,11 @@ check_library("${FOLDER}/kernel_plugin/lib/tenon/plugins/tenon_neg_on_async.so")
 build_template(op_plugin "${BUILD}" "${FOLDER}/op_plugin_of_build_folder")
 check_library("${FOLDER}/op_plugin_of_build_folder/lib/tenon/plugins/tenon_cube.so")
 
+file(REMOVE_RECURSE "${FOLDER}/extras")
+run("${CMAKE_COMMAND}" -S "${SOURCE}/tests/consume/extras" -B "${FOLDER}/extras" -G "${GENERATOR}"
+    "-DCMAKE_PREFIX_PATH=${FOLDER}/prefix" "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+run("${CMAKE_COMMAND}" --build "${FOLDER}/extras")
+
 run("${CMAKE_COMMAND}" --install "${FOLDER}/op_plugin")
 check_library("${FOLDER}/installed/lib/tenon/plugins/tenon_cube.so")
 

@@ -63,7 +63,7 @@ class Victim {
       out_events->message = [](void*, tenon_span) {};
       out_events->end = [](void* argument, tenon_status* status) {
         if (status != nullptr) Host()->status_release(status);
-        sdk::OpenStreams::Close(static_cast<sdk::OpenStream*>(argument), nullptr);
+        sdk::OpenStreams::Close(static_cast<sdk::StreamSide*>(argument), nullptr);
       };
       out_events->argument = stream;
       return static_cast<tenon_status*>(nullptr);

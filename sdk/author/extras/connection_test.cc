@@ -188,7 +188,7 @@ TEST_F(Linked, AStreamEndsOnceBothSidesHaveClosed) {
   events.message = [](void* self, tenon_span message) { static_cast<Linked*>(self)->Say(nullptr, ToText(message)); };
   events.end = [](void* self, tenon_status* status) { static_cast<Linked*>(self)->Say(status, "end"); };
   events.argument = this;
-  OpenStream* stream = nullptr;
+  StreamSide* stream = nullptr;
   ASSERT_EQ(streams.Open(ToSpan("method"), nullptr, 0, 0, events, &stream), nullptr);
   ASSERT_EQ(OpenStreams::Write(stream, ToSpan("out")), nullptr);
   const HeadWriter written = HeadWriter(FrameKind::kMessage).Number(1).Number(0);

@@ -199,7 +199,7 @@ struct TransportFunctions {
     return Guard([&]() -> tenon_status* {
       tenon_stream_events known;
       TENON_SDK_RETURN_IF_ERROR(CopyStruct(events, "tenon_stream_events", &known));
-      OpenStream* stream = nullptr;
+      StreamSide* stream = nullptr;
       TENON_SDK_RETURN_IF_ERROR(
           Connection::Of(peer)->streams().Open(method, metadata, count, deadline_ns, known, &stream));
       *out_stream = reinterpret_cast<tenon_stream*>(stream);
@@ -207,10 +207,10 @@ struct TransportFunctions {
     });
   }
   static tenon_status* StreamWrite(tenon_stream* stream, tenon_span message) {
-    return Guard([&] { return OpenStreams::Write(reinterpret_cast<OpenStream*>(stream), message); });
+    return Guard([&] { return OpenStreams::Write(reinterpret_cast<StreamSide*>(stream), message); });
   }
   static void StreamClose(tenon_stream* stream, tenon_status* status) {
-    OpenStreams::Close(reinterpret_cast<OpenStream*>(stream), status);
+    OpenStreams::Close(reinterpret_cast<StreamSide*>(stream), status);
   }
   static tenon_status* Send(tenon_peer* peer, const tenon_send_args* args) {
     return Guard([&]() -> tenon_status* {

@@ -25,7 +25,7 @@ namespace tenon::sdk {
 class OpenStreams;
 
 // One side of a stream. References: the host's until it closes, the table's until end() has returned.
-struct OpenStream {
+struct StreamSide {
   std::shared_ptr<OpenStreams> streams;  // and with them the connection
   std::atomic<uint32_t> references{2};
   uint64_t id = 0;
@@ -59,11 +59,11 @@ class OpenStreams {
 
   // For the host, on any thread. Write waits for the other side to read, but in a callback.
   [[nodiscard]] tenon_status* Open(tenon_span method, const tenon_metadata* metadata, uint64_t count,
-                                   uint64_t deadline_ns, const tenon_stream_events& events, OpenStream** out_stream);
-  [[nodiscard]] static tenon_status* Write(OpenStream* stream, tenon_span message) {
+                                   uint64_t deadline_ns, const tenon_stream_events& events, StreamSide** out_stream);
+  [[nodiscard]] static tenon_status* Write(StreamSide* stream, tenon_span message) {
     return stream->streams->WriteMessage(stream, message);
   }
-  static void Close(OpenStream* stream, tenon_status* status);
+  static void Close(StreamSide* stream, tenon_status* status);
 
   // Frames, on the pipe's reading thread: memory for the body, which then is there or not.
   void* BeginStream(HeadReader* head);
@@ -82,43 +82,43 @@ class OpenStreams {
  private:
   // The message that is delivered.
   struct Delivery {
-    OpenStream* stream = nullptr;
+    StreamSide* stream = nullptr;
     uint64_t bytes = 0;
   };
   static uint64_t CostOf(uint64_t bytes) { return bytes + 64; }
   static uint64_t KeyOf(uint64_t id, bool mine) { return id * 2 + (mine ? 1 : 0); }
-  static void Release(OpenStream* stream) {
+  static void Release(StreamSide* stream) {
     if (--stream->references == 0) delete stream;
   }
-  void List(OpenStream* stream);  // under the lock
-  OpenStream* Find(uint64_t id, bool mine) {
+  void List(StreamSide* stream);  // under the lock
+  StreamSide* Find(uint64_t id, bool mine) {
     const auto found = streams_.find(KeyOf(id, mine));
     return found == streams_.end() ? nullptr : found->second;
   }
   // When nothing more can happen on it. Under the lock.
-  void Unlist(OpenStream* stream);
+  void Unlist(StreamSide* stream);
   // The other side writes no more, or the stream has failed. Unlocks.
-  void End(std::unique_lock<std::mutex>* guard, OpenStream* stream, uint32_t code, std::string_view text);
-  void TellEnd(OpenStream* stream);
+  void End(std::unique_lock<std::mutex>* guard, StreamSide* stream, uint32_t code, std::string_view text);
+  void TellEnd(StreamSide* stream);
   // The other side is told.
   void Fail(uint64_t id, bool mine, uint32_t code, std::string_view text);
   // Releases the lock meanwhile.
   void WriteClose(std::unique_lock<std::mutex>* guard, uint64_t id, bool mine, uint64_t code, std::string_view text);
-  tenon_status* WriteMessage(OpenStream* stream, tenon_span message);
-  void CloseFromHost(OpenStream* stream, tenon_status* status);
+  tenon_status* WriteMessage(StreamSide* stream, tenon_span message);
+  void CloseFromHost(StreamSide* stream, tenon_status* status);
   void* Refuse(uint64_t id, tenon_status* status);
   // The host takes it, or has refused it with a status.
-  void Offer(OpenStream* stream, tenon_span method);
-  void DropRefused(OpenStream* stream);
+  void Offer(StreamSide* stream, tenon_span method);
+  void DropRefused(StreamSide* stream);
   // The callback that had the stream has returned; an end that waited comes now.
-  void Delivered(OpenStream* stream);
+  void Delivered(StreamSide* stream);
 
   PeerLink* const link_;
   MessageBuffer* const received_;
   Delivery delivery_;  // this and the next: the pipe's reading thread's own
   std::vector<tenon_metadata> metadata_;
   std::mutex lock_;
-  std::unordered_map<uint64_t, OpenStream*> streams_;
+  std::unordered_map<uint64_t, StreamSide*> streams_;
   uint64_t last_ = 0;
 };
 
@@ -126,12 +126,12 @@ class OpenStreams {
 
 inline tenon_status* OpenStreams::Open(tenon_span method, const tenon_metadata* metadata, uint64_t count,
                                        uint64_t deadline_ns, const tenon_stream_events& events,
-                                       OpenStream** out_stream) {
+                                       StreamSide** out_stream) {
   TENON_SDK_RETURN_IF_ERROR(link_->CheckRequest(nullptr, 0, method.size, metadata, count));
   if (link_->endpoint()->draining) return link_->Draining();
   if (PeerLink::Late(deadline_ns))
     return Failure(TENON_DEADLINE_EXCEEDED, "the stream's deadline had passed when it was opened");
-  auto stream = std::make_unique<OpenStream>();
+  auto stream = std::make_unique<StreamSide>();
   stream->streams = link_->Held(this);
   stream->mine = true;
   stream->deadline_ns = deadline_ns;
@@ -149,13 +149,13 @@ inline tenon_status* OpenStreams::Open(tenon_span method, const tenon_metadata* 
   return nullptr;
 }
 
-inline void OpenStreams::Close(OpenStream* stream, tenon_status* status) {
+inline void OpenStreams::Close(StreamSide* stream, tenon_status* status) {
   const std::shared_ptr<OpenStreams> self = stream->streams;
   self->CloseFromHost(stream, status);
   Release(stream);
 }
 
-inline tenon_status* OpenStreams::WriteMessage(OpenStream* stream, tenon_span message) {
+inline tenon_status* OpenStreams::WriteMessage(StreamSide* stream, tenon_span message) {
   if (message.size > link_->endpoint()->max_message_bytes) return link_->TooLarge("a stream's message", message.size);
   const uint64_t cost = CostOf(message.size);
   const bool in_callback = InCallback::Here();
@@ -186,7 +186,7 @@ inline tenon_status* OpenStreams::WriteMessage(OpenStream* stream, tenon_span me
   return nullptr;
 }
 
-inline void OpenStreams::CloseFromHost(OpenStream* stream, tenon_status* status) {
+inline void OpenStreams::CloseFromHost(StreamSide* stream, tenon_status* status) {
   const uint32_t code = static_cast<uint32_t>(PeerLink::CodeOf(status));
   const std::string text(ToText(PeerLink::MessageOf(status)));
   if (status != nullptr) tenon_plugin_host->status_release(status);
@@ -209,7 +209,7 @@ inline void OpenStreams::CloseFromHost(OpenStream* stream, tenon_status* status)
 
 // ---- The table, and how streams end ----
 
-inline void OpenStreams::List(OpenStream* stream) {
+inline void OpenStreams::List(StreamSide* stream) {
   streams_.emplace(KeyOf(stream->id, stream->mine), stream);
   stream->listed = true;
   stream->timer.owner = link_->owner();
@@ -219,7 +219,7 @@ inline void OpenStreams::List(OpenStream* stream) {
   link_->endpoint()->Opened();
 }
 
-inline void OpenStreams::Unlist(OpenStream* stream) {
+inline void OpenStreams::Unlist(StreamSide* stream) {
   if (stream->listed && (stream->code != TENON_OK || (stream->read_ended && stream->write_closed))) {
     streams_.erase(KeyOf(stream->id, stream->mine));
     stream->listed = false;
@@ -229,7 +229,7 @@ inline void OpenStreams::Unlist(OpenStream* stream) {
   stream->room.notify_all();
 }
 
-inline void OpenStreams::End(std::unique_lock<std::mutex>* guard, OpenStream* stream, uint32_t code,
+inline void OpenStreams::End(std::unique_lock<std::mutex>* guard, StreamSide* stream, uint32_t code,
                              std::string_view text) {
   if (code != TENON_OK && stream->code == TENON_OK) {
     stream->code = code;
@@ -243,7 +243,7 @@ inline void OpenStreams::End(std::unique_lock<std::mutex>* guard, OpenStream* st
   if (now) TellEnd(stream);
 }
 
-inline void OpenStreams::TellEnd(OpenStream* stream) {
+inline void OpenStreams::TellEnd(StreamSide* stream) {
   const std::shared_ptr<OpenStreams> self = stream->streams;
   tenon_status* status = nullptr;
   {
@@ -258,7 +258,7 @@ inline void OpenStreams::Fail(uint64_t id, bool mine, uint32_t code, std::string
   std::unique_lock guard(lock_);
   if (Find(id, mine) == nullptr) return;
   WriteClose(&guard, id, mine, code, text);
-  OpenStream* stream = Find(id, mine);
+  StreamSide* stream = Find(id, mine);
   if (stream != nullptr) End(&guard, stream, code, text);
 }
 
@@ -290,7 +290,7 @@ inline void* OpenStreams::BeginStream(HeadReader* head) {
   if (link_->endpoint()->events.stream == nullptr)
     return Refuse(id, Failure(TENON_UNIMPLEMENTED, "this side takes no streams"));
   if (link_->endpoint()->draining) return Refuse(id, link_->Draining());
-  auto stream = std::make_unique<OpenStream>();
+  auto stream = std::make_unique<StreamSide>();
   stream->streams = link_->Held(this);
   stream->id = id;
   stream->deadline_ns = PeerLink::DeadlineOf(timeout);
@@ -308,7 +308,7 @@ inline void* OpenStreams::BeginStream(HeadReader* head) {
   return nullptr;
 }
 
-inline void OpenStreams::Offer(OpenStream* stream, tenon_span method) {
+inline void OpenStreams::Offer(StreamSide* stream, tenon_span method) {
   tenon_incoming incoming = {TENON_HEAD(tenon_incoming), method,           {},
                              metadata_.data(),           metadata_.size(), stream->deadline_ns};
   tenon_stream_events events = {};
@@ -330,7 +330,7 @@ inline void* OpenStreams::Refuse(uint64_t id, tenon_status* status) {
   return nullptr;
 }
 
-inline void OpenStreams::DropRefused(OpenStream* stream) {
+inline void OpenStreams::DropRefused(StreamSide* stream) {
   {
     const std::lock_guard guard(lock_);
     stream->code = TENON_CANCELLED;
@@ -340,7 +340,7 @@ inline void OpenStreams::DropRefused(OpenStream* stream) {
   Release(stream);
 }
 
-inline void OpenStreams::Delivered(OpenStream* stream) {
+inline void OpenStreams::Delivered(StreamSide* stream) {
   bool end = false;
   {
     const std::lock_guard guard(lock_);
@@ -360,7 +360,7 @@ inline void* OpenStreams::BeginMessage(HeadReader* head, uint64_t bytes) {
     return nullptr;
   }
   const std::lock_guard guard(lock_);
-  OpenStream* stream = Find(id, mine);
+  StreamSide* stream = Find(id, mine);
   if (stream == nullptr || stream->read_ended || stream->events.message == nullptr) return nullptr;
   if (received_->Reserve(bytes) == nullptr) throw std::bad_alloc();
   stream->delivering = true;
@@ -390,7 +390,7 @@ inline void* OpenStreams::BeginCredit(HeadReader* head) {
   const uint64_t bytes = head->Number();
   if (!head->Complete()) return link_->BadHead("a stream's credit");
   const std::lock_guard guard(lock_);
-  OpenStream* stream = Find(id, mine);
+  StreamSide* stream = Find(id, mine);
   if (stream == nullptr) return nullptr;
   stream->outstanding -= std::min(bytes, stream->outstanding);
   stream->room.notify_all();
@@ -404,7 +404,7 @@ inline void* OpenStreams::BeginClose(HeadReader* head) {
   const tenon_span text = head->Text();
   if (!head->Complete()) return link_->BadHead("a stream's end");
   std::unique_lock guard(lock_);
-  OpenStream* stream = Find(id, mine);
+  StreamSide* stream = Find(id, mine);
   if (stream != nullptr) End(&guard, stream, PeerLink::KnownCode(code), ToText(text));
   return nullptr;
 }
