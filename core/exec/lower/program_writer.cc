@@ -84,9 +84,10 @@ Operation& ProgramWriter::Push(std::vector<Operation>* block, Operation::Kind ki
 }
 
 LoopId ProgramWriter::NewLoop() {
-  loop_parent_.push_back(loop_stack_.empty() ? LoopId() : loop_stack_.back());
+  const LoopId index = code_.loops.next_id();
   code_.loops.emplace_back();
-  return LoopId(code_.loops.size() - 1);
+  loop_parent_.push_back(loop_stack_.empty() ? LoopId() : loop_stack_.back());
+  return index;
 }
 
 void ProgramWriter::CloseLoop(LoopId index, Loop loop) {
