@@ -443,6 +443,16 @@ class Planted(unittest.TestCase):
             with self.subTest(text):
                 self.assertEqual(count, len(self.problems(pages.check_links, {**there, "docs/a.md": text})))
 
+    def test_a_link_of_the_file_system_that_leads_nowhere_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            room = Path(folder, "room")
+            room.mkdir()
+            (room / "LICENSE").symlink_to("../LICENSE")
+            problems = pages.check_symlinks(layers.Tree(folder))
+            self.assertEqual(["room/LICENSE: this link leads to ../LICENSE, where nothing is"], problems)
+            Path(folder, "LICENSE").write_text("")
+            self.assertEqual([], pages.check_symlinks(layers.Tree(folder)))
+
     def test_a_page_that_no_other_links_to_is_refused(self):
         self.assertEqual([], self.problems(pages.check_found, {"core/README.md": "[P](PAGE.md)", "core/PAGE.md": ""}))
         for text in ("", "`[P](PAGE.md)`", "[P](OTHER.md)"):

@@ -34,18 +34,24 @@ HEADING = re.compile(r"^#+ +(.*?)\s*$")
 NAMED = re.compile(r"(?<![\w./-])((?:[\w.-]+/)+[\w.-]+\.md)\b")
 
 
-def files(root):
-    """Paths of the tree: what git knows or would take, and in a tree that is no clone all but what builds leave."""
+def names(root):
+    """Paths of the tree: what git knows or would take, and in a tree that is no clone all but what builds leave. A link
+    that leads nowhere and what was removed without git's knowledge are among them."""
     if (root / ".git").exists():
         words = ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode == 0:
-            return sorted(name for name in set(done.stdout.split("\0")) if name and (root / name).is_file())
+            return sorted(name for name in set(done.stdout.split("\0")) if name)
     found = []
-    for folder, folders, names in os.walk(root):
+    for folder, folders, files_here in os.walk(root):
         folders[:] = [each for each in folders if each not in LEFT_OUT]
-        found += [(Path(folder) / name).relative_to(root).as_posix() for name in names]
+        found += [(Path(folder) / name).relative_to(root).as_posix() for name in files_here]
     return sorted(found)
+
+
+def files(root):
+    """Of these names the files that can be read."""
+    return [name for name in names(root) if (root / name).is_file()]
 
 
 def lines_of(root, path):
@@ -117,6 +123,12 @@ def check_links(tree):
     return problems
 
 
+def check_symlinks(tree):
+    """A link of the file system leads to something of the tree, however the folders were moved."""
+    return [f"{name}: this link leads to {os.readlink(tree.root / name)}, where nothing is"
+            for name in names(tree.root) if (tree.root / name).is_symlink() and not (tree.root / name).exists()]
+
+
 def check_found(tree):
     """Every page but READMEs, which folders show, is found from another one."""
     linked = {there for path, _, _, there, _ in links(tree.root) if there != path}
@@ -175,7 +187,8 @@ def lower(root):
     ratchet.lower(root, RATCHET, numbers(root))
 
 
-CHECKS = (check_readme_words, check_page_widths, check_links, check_found, check_named_pages, check_wide_lines)
+CHECKS = (check_readme_words, check_page_widths, check_links, check_symlinks, check_found, check_named_pages,
+          check_wide_lines)
 
 
 if __name__ == "__main__":
