@@ -293,7 +293,7 @@ bool ShmPipe::TakeLent(const Record& record, const char* payload) {
   }
   head_.assign(payload, payload + record.head_bytes);
   std::vector<Piece> pieces(list_bytes / sizeof(Piece));
-  std::memcpy(static_cast<void*>(pieces.data()), payload + record.head_bytes, list_bytes);
+  if (list_bytes != 0) std::memcpy(static_cast<void*>(pieces.data()), payload + record.head_bytes, list_bytes);
   uint64_t left = record.body_bytes;
   for (const Piece& piece : pieces) {
     if (piece.bytes == 0 || piece.bytes > left)
