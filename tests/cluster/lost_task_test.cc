@@ -160,10 +160,10 @@ TEST_P(LostTask, FreezesAndDiesAndTheOthersGoOn) {
     std::atomic<bool> stop{false};
     int ran = 0;
     std::thread goes_on([&] {  // also while it is found out
-      while (!stop && others.ok()) {
+      do {
         others = RunOne(session, {{t.x, one_}}, {t.towers[0]});
         ++ran;
-      }
+      } while (!stop && others.ok());
     });
     const Status lost = RunOne(session, {{t.x, one_}}, {t.towers[1]});
     stop = true;
@@ -172,7 +172,7 @@ TEST_P(LostTask, FreezesAndDiesAndTheOthersGoOn) {
     EXPECT_TRUE(Says(lost, tasks.NameOf(2))) << lost;
     EXPECT_TRUE(signal == SIGKILL || Says(lost, "it has not answered for 1500 ms")) << lost;
     EXPECT_TRUE(others.ok()) << others;
-    EXPECT_GT(ran, 0);
+    EXPECT_TRUE(signal == SIGKILL || ran > 1) << "a step of others waited until it was found out";
     for (int i = 0; i < 3; ++i) {
       EXPECT_TRUE(RunOne(session, {{t.x, one_}}, {t.towers[0]}).ok());
       EXPECT_EQ(RunOne(session, {{t.x, one_}}, {t.towers[1]}).code(), Code::kUnavailable) << "its state may be gone";

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cluster/program.h"
+
 namespace tenon::engine {
 
 // The transports between processes that this build has.
@@ -116,7 +118,7 @@ class Processes {
   }
   // Of tasks that are started from now on.
   void set_options(std::vector<std::string> options) { options_ = std::move(options); }
-  void Signal(size_t task, int signal) const { kill(tasks_[task].process, signal); }
+  void Signal(size_t task, int signal) const { SendSignal(tasks_[task].process, signal); }
   void Kill(size_t index) {
     Task& task = tasks_[index];
     if (task.process > 0) {

@@ -19,6 +19,15 @@
 
 namespace tenon::engine {
 
+// When it returns the process stands still (SIGSTOP) or is dead (SIGKILL): a signal alone is on its way, and what is
+// asked of the process meanwhile may still be answered.
+inline void SendSignal(pid_t process, int signal) {
+  kill(process, signal);
+  siginfo_t seen;
+  const int change = signal == SIGSTOP ? WSTOPPED | WEXITED : WEXITED;
+  if (signal == SIGSTOP || signal == SIGKILL) waitid(P_PID, static_cast<id_t>(process), &seen, change | WNOWAIT);
+}
+
 class Program {
  public:
   // words: after `tenon`. errors, output: files that get what it says on stderr ("": this process's) and stdout.
@@ -44,7 +53,7 @@ class Program {
 
   pid_t process() const { return process_; }
   void Signal(int signal) const {
-    if (process_ > 0) kill(process_, signal);
+    if (process_ > 0) SendSignal(process_, signal);
   }
   void Kill() {
     if (process_ <= 0) return;
