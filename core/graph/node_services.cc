@@ -68,7 +68,8 @@ void NodeProperties(const tenon_node* node, tenon_node_properties* out_propertie
   tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), said.flags,
                                       BitsOf(said.elements, ranges),     BitsOf(said.rows, ranges),
                                       -1,                                0,
-                                      Span(said.axes_attr),              Span(said.keep_dims_attr)};
+                                      Span(said.axes_attr),              Span(said.keep_dims_attr),
+                                      Span(said.formula)};
   if (said.axes_argument >= 0) properties.axes_input = ranges[static_cast<size_t>(said.axes_argument)].begin;
   properties.struct_size = std::min<uint32_t>(properties.struct_size, out_properties->struct_size);
   std::memcpy(out_properties, &properties, properties.struct_size);

@@ -323,7 +323,12 @@ namespace {
 
 Status ReadProperties(std::string_view text, OpDef& op) {
   PropertyNames names;
-  for (const ArgDef& input : op.inputs) names.inputs.push_back(input.name);
+  const auto is_list = [](const ArgDef& arg) { return !arg.number_attr.empty() || !arg.type_list_attr.empty(); };
+  for (const ArgDef& input : op.inputs) {
+    names.inputs.push_back(input.name);
+    names.are_lists.push_back(is_list(input));
+  }
+  names.has_one_output = op.outputs.size() == 1 && !is_list(op.outputs[0]);
   names.kind_of_attr = [&op](const std::string& name) {
     const AttrDef* const attr = op.FindAttr(name);
     return attr == nullptr ? TENON_ATTR_NONE : attr->kind;

@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <cmath>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "core/graph/text_scanner.h"
+#include "tenon/formula.h"
 
 namespace tenon::graph {
 namespace {
@@ -37,11 +42,33 @@ constexpr PropertyTerm kTerms[] = {
     {"keeps_zero_sign", TENON_PROPERTY_KEEPS_ZERO_SIGN},
     {"fits_half", TENON_PROPERTY_FITS_HALF},
 };
+constexpr std::string_view kFormula = "computes";
+
+// As tenon/formula.h has them.
+struct FormulaFunction {
+  std::string_view name;
+  size_t operands;  // 0: any number
+};
+constexpr FormulaFunction kFunctions[] = {
+    {"neg", 1}, {"abs", 1}, {"sign", 1}, {"square", 1}, {"reciprocal", 1}, {"sqrt", 1}, {"rsqrt", 1}, {"floor", 1},
+    {"ceil", 1}, {"round", 1}, {"exp", 1}, {"expm1", 1}, {"log", 1}, {"log1p", 1}, {"sin", 1}, {"cos", 1}, {"tan", 1},
+    {"asin", 1}, {"acos", 1}, {"atan", 1}, {"sinh", 1}, {"cosh", 1}, {"tanh", 1}, {"asinh", 1}, {"acosh", 1},
+    {"atanh", 1}, {"erf", 1}, {"erfc", 1}, {"erfinv", 1}, {"lgamma", 1}, {"digamma", 1}, {"sigmoid", 1}, {"relu", 1},
+    {"relu6", 1}, {"elu", 1}, {"selu", 1}, {"softplus", 1}, {"softsign", 1}, {"logical_not", 1}, {"bitwise_not", 1},
+    {"is_nan", 1}, {"is_inf", 1}, {"is_finite", 1}, {"cast", 2}, {"leaky_relu", 2}, {"add", 2}, {"sub", 2},
+    {"mul", 2}, {"div", 2}, {"maximum", 2}, {"minimum", 2}, {"squared_difference", 2}, {"floor_div", 2},
+    {"truncate_div", 2}, {"floor_mod", 2}, {"truncate_mod", 2}, {"div_no_nan", 2}, {"mul_no_nan", 2}, {"xdivy", 2},
+    {"xlogy", 2}, {"xlog1py", 2}, {"pow", 2}, {"atan2", 2}, {"next_after", 2}, {"bitwise_and", 2}, {"bitwise_or", 2},
+    {"bitwise_xor", 2}, {"left_shift", 2}, {"right_shift", 2}, {"equal", 2}, {"not_equal", 2}, {"less", 2},
+    {"less_equal", 2}, {"greater", 2}, {"greater_equal", 2}, {"logical_and", 2}, {"logical_or", 2}, {"tanh_grad", 2},
+    {"sigmoid_grad", 2}, {"sqrt_grad", 2}, {"rsqrt_grad", 2}, {"reciprocal_grad", 2}, {"relu_grad", 2},
+    {"relu6_grad", 2}, {"elu_grad", 2}, {"selu_grad", 2}, {"softplus_grad", 2}, {"softsign_grad", 2},
+    {"leaky_relu_grad", 3}, {"select", 3}, {"clip", 3}, {"add_n", 0}};
 
 std::string KnownTerms() {
   std::string known;
-  for (const PropertyTerm& term : kTerms) known += StrCat(known.empty() ? "" : ", ", term.word);
-  return known;
+  for (const PropertyTerm& term : kTerms) known += StrCat(term.word, ", ");
+  return known + std::string(kFormula);
 }
 
 class PropertyReader {
@@ -60,6 +87,11 @@ class PropertyReader {
     for (const uint64_t beside : {TENON_PROPERTY_BROADCASTS, TENON_PROPERTY_CURVE})
       if ((found_.flags & beside) != 0 && (found_.flags & TENON_PROPERTY_ELEMENTWISE) == 0)
         return InvalidArgument("properties: 'broadcasts' and 'curve' are said beside 'elementwise'");
+    if (!found_.formula.empty()) {
+      if ((found_.flags & kKinds & ~TENON_PROPERTY_ELEMENTWISE) != 0)
+        return InvalidArgument("properties: 'computes' is said beside no kind but 'elementwise'");
+      if (!names_.has_one_output) return InvalidArgument("properties: 'computes' is for ops of one output");
+    }
     if ((found_.flags & (TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW)) != 0) found_.flags |= TENON_PROPERTY_EXACT;
     return std::move(found_);
   }
@@ -67,6 +99,7 @@ class PropertyReader {
  private:
   Status ReadTerm() {
     const std::string word = scanner_.TakeName();
+    if (word == kFormula) return ReadFormula();
     const auto* const term =
         std::find_if(std::begin(kTerms), std::end(kTerms), [&](const PropertyTerm& each) { return each.word == word; });
     if (term == std::end(kTerms))
@@ -88,6 +121,64 @@ class PropertyReader {
     if ((term->flag & kKinds) == 0) return Status::Ok();
     if (names.empty()) names = names_.inputs;
     return ReadInputs(names, word, &found_.elements);
+  }
+
+  Status ReadFormula() {
+    words_.clear();
+    if (!scanner_.Take("(")) return scanner_.Error("'(' before the formula of 'computes'");
+    TENON_RETURN_IF_ERROR(ReadFunction(scanner_.TakeName(), 0));
+    if (!scanner_.Take(")")) return scanner_.Error("')' after the formula of 'computes'");
+    for (const std::string& word : words_) found_.formula += StrCat(found_.formula.empty() ? "" : " ", word);
+    return Status::Ok();
+  }
+  Status ReadFunction(const std::string& name, int depth) {
+    const auto* const function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                              [&](const FormulaFunction& each) { return each.name == name; });
+    if (function == std::end(kFunctions)) return NoFunction(name);
+    if (!scanner_.Take("(")) return scanner_.Error(StrCat("'(' after '", name, "', in a formula,"));
+    constexpr int kDeepest = 16;
+    if (depth > kDeepest) return InvalidArgument(StrCat("properties: a formula deeper than ", kDeepest, " functions"));
+    size_t count = 0;
+    do {
+      TENON_RETURN_IF_ERROR(ReadOperand(name, function->operands == 0, depth));
+      ++count;
+    } while (scanner_.Take(","));
+    if (!scanner_.Take(")")) return scanner_.Error(StrCat("')' after the operands of '", name, "'"));
+    if (function->operands != 0 && count != function->operands)
+      return InvalidArgument(
+          StrCat("properties: '", name, "' is of ", function->operands, " operands; ", count, " are given"));
+    return AddWord(StrCat(name, "/", count));
+  }
+  Status ReadOperand(const std::string& function, bool may_be_list, int depth) {
+    const std::string name = scanner_.TakeName();
+    if (name.empty()) {
+      const std::optional<double> number = scanner_.TakeFloat();
+      if (!number || !std::isfinite(*number)) return scanner_.Error(StrCat("an operand of '", function, "'"));
+      char text[32];
+      return AddWord(std::string(text, std::to_chars(text, std::end(text), *number).ptr));
+    }
+    if (scanner_.Peek("(")) return ReadFunction(name, depth + 1);
+    if (const std::optional<size_t> input = InputOf(name)) {
+      if (names_.are_lists[*input] && !may_be_list)
+        return InvalidArgument(StrCat("properties: '", name, "' is a list, of which '", function, "' takes none"));
+      return AddWord(StrCat("$", name));
+    }
+    const uint32_t kind = names_.kind_of_attr(name);
+    if (kind != TENON_ATTR_FLOAT && kind != TENON_ATTR_INT && kind != TENON_ATTR_BOOL)
+      return InvalidArgument(StrCat("properties: a formula has '", name,
+                                    "', which is neither an input nor an attribute of type float, int or bool"));
+    return AddWord(StrCat("@", name));
+  }
+  Status AddWord(std::string word) {
+    if (words_.size() == TENON_MAX_FORMULA_WORDS)
+      return InvalidArgument(StrCat("properties: a formula of more than ", TENON_MAX_FORMULA_WORDS, " words"));
+    words_.push_back(std::move(word));
+    return Status::Ok();
+  }
+  static Status NoFunction(const std::string& name) {
+    std::string known;
+    for (const FormulaFunction& each : kFunctions) known += StrCat(known.empty() ? "" : ", ", each.name);
+    return InvalidArgument(StrCat("properties: '", name, "' is no function of formulas; there are: ", known));
   }
 
   Status ReadInputs(const std::vector<std::string>& names, std::string_view word,
@@ -127,6 +218,7 @@ class PropertyReader {
 
   TextScanner scanner_;
   const PropertyNames& names_;
+  std::vector<std::string> words_;  // of the formula
   OpProperties found_;
 };
 

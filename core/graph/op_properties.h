@@ -23,12 +23,15 @@ struct OpProperties {
   std::vector<size_t> rows;       // arguments that may be cut along dim 0
   int64_t axes_argument = -1;     // of a reduction; -1: axes_attr, or all
   std::string axes_attr, keep_dims_attr;
+  std::string formula;            // as words (tenon/formula.h); empty: none is said
   bool operator==(const OpProperties&) const = default;
 };
 
 // What the names in the text may be.
 struct PropertyNames {
-  std::vector<std::string> inputs;                          // the op's arguments
+  std::vector<std::string> inputs;  // the op's arguments
+  std::vector<bool> are_lists;      // of them
+  bool has_one_output = true;       // which is no list
   std::function<uint32_t(const std::string&)>
       kind_of_attr;  // TENON_ATTR_*; TENON_ATTR_NONE: there is no such attribute
 };

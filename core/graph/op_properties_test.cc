@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <regex>
+#include <sstream>
+#include <string>
 
 #include "core/base/table_check.h"
 #include "core/graph/graph.h"
@@ -48,6 +53,36 @@ TEST(OpProperties, OfReductionsNameAxesAndDims) {
   EXPECT_EQ(by_attr->properties.axes_attr, "axis");
 }
 
+TEST(OpProperties, HaveAFormulaAsTheWordsOfAStack) {
+  const auto words = [](std::string_view text) {
+    const auto op = Define(StrCat("elementwise, computes(", text, ")"));
+    EXPECT_TRUE(op.ok()) << op.status().ToString();
+    return op.ok() ? op->properties.formula : "";
+  };
+  EXPECT_EQ(words("neg(x)"), "$x neg/1");
+  EXPECT_EQ(words("mul(x, sigmoid(x))"), "$x $x sigmoid/1 mul/2");
+  EXPECT_EQ(words("add_n(values)"), "$values add_n/1");
+  EXPECT_EQ(words(" select ( keep , add_n(x, values) , mul(-2.5e-3, x) ) "),
+            "@keep $x $values add_n/2 -0.0025 $x mul/2 select/3");
+  EXPECT_EQ(Define("exact, computes(neg(x))")->properties.formula, "$x neg/1");
+  EXPECT_EQ(Define("computes(neg(x)), elementwise")->properties.flags, TENON_PROPERTY_ELEMENTWISE);
+  EXPECT_NE(Define("elementwise, computes(neg(x))")->properties, Define("elementwise, computes(abs(x))")->properties);
+}
+
+// The page that strangers read has each of them.
+TEST(OpProperties, HaveTheFunctionsOfTheHeader) {
+  std::ifstream file(TENON_TEST_SOURCE_DIR "/plugin_api/include/tenon/formula.h");
+  const std::string header(std::istreambuf_iterator<char>(file), {});
+  const std::string known(Define("computes(magic(x))").status().message());
+  std::istringstream names(known.substr(known.find("there are: ") + 11));
+  int count = 0;
+  for (std::string name; names >> name; ++count) {
+    std::erase(name, ',');
+    EXPECT_TRUE(std::regex_search(header, std::regex("[ (]" + name + "[ (\n]"))) << name;
+  }
+  EXPECT_GT(count, 90);
+}
+
 TEST(OpProperties, ThatAreNoneAreRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {"magic", "'magic' is none that this host knows; there are: elementwise, moves"},
@@ -64,6 +99,19 @@ TEST(OpProperties, ThatAreNoneAreRefused) {
       {"moves(x", "')' after the names of 'moves'"},
       {"exact draws", "',' between properties"},
       {"exact, (x)", "'' is none that this host knows"},
+      {"computes", "'(' before the formula of 'computes'"},
+      {"computes(x)", "'x' is no function of formulas; there are: neg, abs, "},
+      {"computes(magic(x))", "'magic' is no function of formulas; there are: neg, abs, "},
+      {"computes(neg(magic(x)))", "'magic' is no function of formulas"},
+      {"computes(neg(x, x))", "'neg' is of 1 operands; 2 are given"},
+      {"computes(neg())", "an operand of 'neg'"},
+      {"computes(mul(x, nan))", "a formula has 'nan', which is neither an input nor an attribute"},
+      {"computes(mul(x, 1e999))", "an operand of 'mul'"},
+      {"computes(mul(x, axis))", "a formula has 'axis', which is neither an input nor an attribute of type float"},
+      {"computes(neg(values))", "'values' is a list, of which 'neg' takes none"},
+      {"computes(neg(x)", "')' after the formula of 'computes'"},
+      {"computes(neg(x", "')' after the operands of 'neg'"},
+      {"moves(x), computes(neg(x))", "'computes' is said beside no kind but 'elementwise'"},
   };
   for (const auto& [text, error] : cases) {
     const auto op = Define(text);
@@ -71,6 +119,17 @@ TEST(OpProperties, ThatAreNoneAreRefused) {
     EXPECT_NE(op.status().message().find(error), std::string::npos) << text << ": " << op.status().ToString();
     EXPECT_NE(op.status().message().find("definition of op 'Op'"), std::string::npos) << op.status().ToString();
   }
+}
+
+TEST(OpProperties, RefuseFormulasWithoutBounds) {
+  std::string deep = "x", wide = "x";
+  for (int i = 0; i < 30; ++i) deep = "neg(" + deep + ")";
+  for (int i = 0; i < 40; ++i) wide += ", x";
+  EXPECT_NE(Define("computes(" + deep + ")").status().message().find("deeper than 16"), std::string::npos);
+  EXPECT_NE(Define("computes(add_n(" + wide + "))").status().message().find("more than 32 words"), std::string::npos);
+  tenon_op_definition two = fakes::DefineOp("Op", "x: T", "y: T, z: T", "T: type");
+  two.properties = Span("computes(neg(x))");
+  EXPECT_NE(ParseOpDef(two).status().message().find("for ops of one output"), std::string::npos);
 }
 
 // One that says nothing may be older; two that say different things are two ops.
@@ -112,6 +171,7 @@ TEST_F(OfNodes, AreOfTheirInputs) {
   EXPECT_EQ(Of("reduces(x, axes, keep)", 3).axes_input, 4);
   EXPECT_EQ(View(Of("reduces(x, axis, keep)", 3).axes_attr), "axis");
   EXPECT_EQ(Of("elementwise(values)", 0).elements, 0u);
+  EXPECT_EQ(View(Of("elementwise, computes(add(x, 2))", 1).formula), "$x 2 add/2");
 }
 
 TEST_F(OfNodes, OfManyInputsHaveTheLastBitForTheRest) {

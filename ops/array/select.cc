@@ -34,7 +34,7 @@ TENON_OP(kSelect) = DefineOp({
     .attrs = "T: type",
     .constraints = "rank(t) == rank(e)",
     .doc = "t where condition holds, else e. A vector condition chooses rows, a scalar all.",
-    .properties = "elementwise(t, e), exact",
+    .properties = "elementwise(t, e), exact, computes(select(condition, t, e))",
     .shape = ShapeFunction<SelectShape>,
     .gradient = GradientFunction<SelectGradient>,
 });
@@ -55,7 +55,7 @@ TENON_OP(kSelectV2) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type",
     .doc = "t where condition holds, else e; all three broadcast against each other.",
-    .properties = "elementwise, broadcasts, exact, fits_half",
+    .properties = "elementwise, broadcasts, exact, fits_half, computes(select(condition, t, e))",
     .shape = ShapeFunction<SelectV2Shape>,
     .gradient = GradientFunction<SelectV2Gradient>,
 });

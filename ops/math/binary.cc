@@ -51,7 +51,7 @@ TENON_OP(kAdd) = Binary({
     .name = "Add",
     .attrs = "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}",
     .doc = "x + y; strings are put one after the other.",
-    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half, computes(add(x, y))",
     .gradient = GradientFunction<AddGradient>,
 });
 TENON_OP(kAddV2) = Binary({
@@ -60,7 +60,7 @@ TENON_OP(kAddV2) = Binary({
              "complex64, complex128}",
     .roles = "add",
     .doc = "x + y.",
-    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half, computes(add(x, y))",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_AGGREGATE,
     .shape = ShapeFunction<SizesShape<SumOfSizes>>,
     .gradient = GradientFunction<AddGradient>,
@@ -76,7 +76,7 @@ TENON_OP(kSub) = Binary({
              "uint32, uint64}",
     .roles = "subtract",
     .doc = "x - y.",
-    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half, computes(sub(x, y))",
     .gradient = GradientFunction<SubGradient>,
 });
 
@@ -87,7 +87,7 @@ TENON_OP(kMul) = Binary({
     .name = "Mul",
     .attrs = kNumbers,
     .doc = "x * y.",
-    .properties = "elementwise, broadcasts, keeps_nan, fits_half",
+    .properties = "elementwise, broadcasts, keeps_nan, fits_half, computes(mul(x, y))",
     .traits = TENON_OP_COMMUTATIVE,
     .shape = ShapeFunction<SizesShape<ProductOfSizes>>,
     .gradient = GradientFunction<MulGradient>,
@@ -101,14 +101,14 @@ TENON_OP(kRealDiv) = Binary({
     .name = "RealDiv",
     .attrs = kNumbers,
     .doc = "x / y for real numbers.",
-    .properties = "elementwise, broadcasts, keeps_nan",
+    .properties = "elementwise, broadcasts, keeps_nan, computes(div(x, y))",
     .gradient = GradientFunction<DivGradient>,
 });
 TENON_OP(kDiv) = Binary({
     .name = "Div",
     .attrs = kNumbers,
     .doc = "x / y; integers are cut off towards zero, and division by the integer 0 is an error.",
-    .properties = "elementwise, broadcasts, keeps_nan",
+    .properties = "elementwise, broadcasts, keeps_nan, computes(div(x, y))",
     .gradient = GradientFunction<DivGradient>,
 });
 
@@ -116,7 +116,7 @@ TENON_OP(kFloorDiv) = Binary({
     .name = "FloorDiv",
     .attrs = kNumbers,
     .doc = "x / y rounded down; division by the integer 0 is an error.",
-    .properties = "elementwise, broadcasts",
+    .properties = "elementwise, broadcasts, computes(floor_div(x, y))",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SizesShape<QuotientOfSizes>>,
 });
@@ -129,7 +129,7 @@ TENON_OP(kFloorMod) = Binary({
     .name = "FloorMod",
     .attrs = "T: realnumbertype",
     .doc = "What FloorDiv leaves over; it has y's sign.",
-    .properties = "elementwise, broadcasts",
+    .properties = "elementwise, broadcasts, computes(floor_mod(x, y))",
     .gradient = GradientFunction<FloorModGradient>,
 });
 
@@ -137,7 +137,7 @@ TENON_OP(kTruncateMod) = Binary({
     .name = "TruncateMod",
     .attrs = "T: {int32, int64, bfloat16, half, float, double}",
     .doc = "What TruncateDiv leaves over; it has x's sign. Division by the integer 0 is an error.",
-    .properties = "elementwise, broadcasts",
+    .properties = "elementwise, broadcasts, computes(truncate_mod(x, y))",
 });
 static void DecomposeMod(DecomposeContext& d) { d.SetOutput(0, d.Op("TruncateMod", {d.input(0), d.input(1)})); }
 TENON_OP(kMod) = Binary({
@@ -157,7 +157,7 @@ TENON_OP(kDivNoNan) = Binary({
     .name = "DivNoNan",
     .attrs = "T: {half, float, bfloat16, double, complex64, complex128}",
     .doc = "x / y, and 0 where y is 0.",
-    .properties = "elementwise, broadcasts",
+    .properties = "elementwise, broadcasts, computes(div_no_nan(x, y))",
     .gradient = GradientFunction<DivNoNanGradient>,
 });
 
@@ -165,7 +165,7 @@ TENON_OP(kTruncateDiv) = Binary({
     .name = "TruncateDiv",
     .attrs = kNumbers,
     .doc = "x / y cut off towards zero; division by the integer 0 is an error.",
-    .properties = "elementwise, broadcasts",
+    .properties = "elementwise, broadcasts, computes(truncate_div(x, y))",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -178,7 +178,7 @@ TENON_OP(kMulNoNan) = Binary({
     .name = "MulNoNan",
     .attrs = "T: {bfloat16, half, float, double, complex64, complex128}",
     .doc = "x * y, and 0 where y is 0, whatever x is.",
-    .properties = "elementwise, broadcasts",
+    .properties = "elementwise, broadcasts, computes(mul_no_nan(x, y))",
     .gradient = GradientFunction<MulNoNanGradient>,
 });
 
@@ -193,7 +193,7 @@ TENON_OP(kXdivy) = Binary({
     .name = "Xdivy",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x / y, and 0 where x is 0, whatever y is.",
-    .properties = "elementwise, broadcasts, curve",
+    .properties = "elementwise, broadcasts, curve, computes(xdivy(x, y))",
     .gradient = GradientFunction<XdivyGradient>,
 });
 
@@ -205,7 +205,7 @@ TENON_OP(kXlogy) = Binary({
     .name = "Xlogy",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x * log(y), and 0 where x is 0, whatever y is.",
-    .properties = "elementwise, broadcasts, curve",
+    .properties = "elementwise, broadcasts, curve, computes(xlogy(x, y))",
     .gradient = GradientFunction<XlogyGradient>,
 });
 
@@ -217,7 +217,7 @@ TENON_OP(kXlog1py) = Binary({
     .name = "Xlog1py",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x * log(1 + y), exact for small y, and 0 where x is 0, whatever y is.",
-    .properties = "elementwise, broadcasts, curve",
+    .properties = "elementwise, broadcasts, curve, computes(xlog1py(x, y))",
     .gradient = GradientFunction<Xlog1pyGradient>,
 });
 
@@ -232,7 +232,7 @@ TENON_OP(kNextAfter) = DefineOp({
     .outputs = "output: T",
     .attrs = "T: {double, float} = float",
     .doc = "The number of the type that is next to x1 on the way to x2.",
-    .properties = "elementwise, broadcasts",
+    .properties = "elementwise, broadcasts, computes(next_after(x1, x2))",
     .shape = ShapeFunction<BroadcastShape>,
     .gradient = GradientFunction<NextAfterGradient>,
 });
@@ -249,14 +249,14 @@ TENON_OP(kMaximum) = Binary({
     .name = "Maximum",
     .attrs = "T: realnumbertype",
     .doc = "The larger of x and y.",
-    .properties = "elementwise, broadcasts, exact, fits_half",
+    .properties = "elementwise, broadcasts, exact, fits_half, computes(maximum(x, y))",
     .gradient = GradientFunction<MaximumGradient>,
 });
 TENON_OP(kMinimum) = Binary({
     .name = "Minimum",
     .attrs = "T: realnumbertype",
     .doc = "The smaller of x and y.",
-    .properties = "elementwise, broadcasts, exact, fits_half",
+    .properties = "elementwise, broadcasts, exact, fits_half, computes(minimum(x, y))",
     .gradient = GradientFunction<MinimumGradient>,
 });
 
@@ -274,7 +274,7 @@ TENON_OP(kPow) = Binary({
     .name = "Pow",
     .attrs = "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
     .doc = "x to the power of y; integers to a negative power are an error.",
-    .properties = "elementwise, broadcasts, curve",
+    .properties = "elementwise, broadcasts, curve, computes(pow(x, y))",
     .gradient = GradientFunction<PowGradient>,
 });
 
@@ -289,7 +289,7 @@ TENON_OP(kSquaredDifference) = Binary({
     .name = "SquaredDifference",
     .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
     .doc = "(x - y) * (x - y), with the conjugate of one factor for complex numbers.",
-    .properties = "elementwise, broadcasts, keeps_nan",
+    .properties = "elementwise, broadcasts, keeps_nan, computes(squared_difference(x, y))",
     .traits = TENON_OP_COMMUTATIVE,
     .gradient = GradientFunction<SquaredDifferenceGradient>,
 });

@@ -20,34 +20,34 @@ consteval tenon_op_definition OfBits(OpDefinition op, tenon_shape_function shape
 
 TENON_OP(kBitwiseAnd) = OfBits({.name = "BitwiseAnd",
                                 .doc = "The bits that x and y both have.",
-                                .properties = "elementwise, broadcasts, exact",
+                                .properties = "elementwise, broadcasts, exact, computes(bitwise_and(x, y))",
                                 .traits = TENON_OP_COMMUTATIVE});
 TENON_OP(kBitwiseOr) = OfBits({.name = "BitwiseOr",
                                .doc = "The bits that x, y or both have.",
-                               .properties = "elementwise, broadcasts, exact",
+                               .properties = "elementwise, broadcasts, exact, computes(bitwise_or(x, y))",
                                .traits = TENON_OP_COMMUTATIVE});
 TENON_OP(kBitwiseXor) = OfBits({.name = "BitwiseXor",
                                 .doc = "The bits in which x and y differ.",
-                                .properties = "elementwise, broadcasts, exact",
+                                .properties = "elementwise, broadcasts, exact, computes(bitwise_xor(x, y))",
                                 .traits = TENON_OP_COMMUTATIVE});
 TENON_OP(kLeftShift) = OfBits({
     .name = "LeftShift",
     .doc =
         "x with its bits y places higher; y below 0 counts as 0, and from the number of bits on as one less than that.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(left_shift(x, y))",
 });
 TENON_OP(kRightShift) = OfBits({
     .name = "RightShift",
     .doc = "x with its bits y places lower, keeping its sign; y below 0 counts as 0, and from the number of bits on as "
            "one less than that.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(right_shift(x, y))",
 });
 TENON_OP(kInvert) = OfBits({
     .name = "Invert",
     .inputs = "x: T",
     .outputs = "y: T",
     .doc = "Every bit the other way.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, computes(bitwise_not(x))",
 }, ShapeFunction<SameShape>);
 TENON_OP(kPopulationCount) = OfBits({
     .name = "PopulationCount",

@@ -23,7 +23,7 @@ TENON_OP(kCast) = DefineOp({
     .attrs = "SrcT: type; DstT: type; Truncate: bool = false",
     .roles = "cast",
     .doc = "The same numbers in another type; real numbers become integers towards zero.",
-    .properties = "elementwise",
+    .properties = "elementwise, computes(cast(x, Truncate))",
     .shape = ShapeFunction<CastShape>,
     .gradient = GradientFunction<CastGradient>,
 });

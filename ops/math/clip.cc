@@ -31,7 +31,7 @@ TENON_OP(kClipByValue) = DefineOp({
     .attrs = "T: numbertype",
     .doc = "t, but no less than clip_value_min and no more than clip_value_max, which are scalars or of t's shape. "
            "clip_value_min counts where it is the larger.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(clip(t, clip_value_min, clip_value_max))",
     .shape = ShapeFunction<ClipShape>,
     .gradient = GradientFunction<ClipGradient>,
 });

@@ -37,37 +37,37 @@ TENON_OP(kEqual) = Comparison({
     .name = "Equal",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x equals y. Without incompatible_shape_error shapes that do not fit give one false.",
-    .properties = "exact",
+    .properties = "exact, computes(equal(x, y))",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
 TENON_OP(kNotEqual) = Comparison({
     .name = "NotEqual",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x differs from y. Without incompatible_shape_error shapes that do not fit give one true.",
-    .properties = "exact",
+    .properties = "exact, computes(not_equal(x, y))",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
 TENON_OP(kLess) = Comparison({
     .name = "Less",
     .roles = "less",
     .doc = "Whether x < y.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(less(x, y))",
 });
 TENON_OP(kLessEqual) = Comparison({
     .name = "LessEqual",
     .doc = "Whether x <= y.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(less_equal(x, y))",
 });
 TENON_OP(kGreater) = Comparison({
     .name = "Greater",
     .doc = "Whether x > y.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(greater(x, y))",
 });
 TENON_OP(kGreaterEqual) = Comparison({
     .name = "GreaterEqual",
     .roles = "greater_equal",
     .doc = "Whether x >= y.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(greater_equal(x, y))",
 });
 
 // AddN, as it does not broadcast.
@@ -93,7 +93,7 @@ TENON_OP(kLogicalAnd) = DefineOp({
     .outputs = "z: bool",
     .roles = "logical_and",
     .doc = "Whether both are true.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(logical_and(x, y))",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BroadcastShape>,
 });
@@ -102,7 +102,7 @@ TENON_OP(kLogicalOr) = DefineOp({
     .inputs = "x: bool, y: bool",
     .outputs = "z: bool",
     .doc = "Whether one or both are true.",
-    .properties = "elementwise, broadcasts, exact",
+    .properties = "elementwise, broadcasts, exact, computes(logical_or(x, y))",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BroadcastShape>,
 });
@@ -111,7 +111,7 @@ TENON_OP(kLogicalNot) = DefineOp({
     .inputs = "x: bool",
     .outputs = "y: bool",
     .doc = "Whether x is false.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, computes(logical_not(x))",
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<SameShape>,
 });

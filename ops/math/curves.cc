@@ -8,7 +8,6 @@ using namespace sdk;
 namespace {
 
 consteval tenon_op_definition Curve(OpDefinition op) {
-  op.properties = "elementwise, curve, keeps_nan";
   op.inputs = "x: T";
   op.outputs = "y: T";
   op.attrs = "T: {bfloat16, half, float, double, complex64, complex128}";
@@ -46,26 +45,39 @@ void AtanhGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Recipro
 
 TENON_OP(kTan) = Curve({.name = "Tan",
                         .doc = "The tangent of x in radians.",
+                        .properties = "elementwise, curve, keeps_nan, computes(tan(x))",
                         .gradient = GradientFunction<TanGradient>});
 TENON_OP(kAsin) = Curve({.name = "Asin",
                          .doc = "The angle in radians whose sine is x.",
+                         .properties = "elementwise, curve, keeps_nan, computes(asin(x))",
                          .gradient = GradientFunction<AsinGradient>});
 TENON_OP(kAcos) = Curve({.name = "Acos",
                          .doc = "The angle in radians whose cosine is x.",
+                         .properties = "elementwise, curve, keeps_nan, computes(acos(x))",
                          .gradient = GradientFunction<AcosGradient>});
 TENON_OP(kAtan) = Curve({.name = "Atan",
                          .doc = "The angle in radians whose tangent is x.",
+                         .properties = "elementwise, curve, keeps_nan, computes(atan(x))",
                          .gradient = GradientFunction<AtanGradient>});
-TENON_OP(kSinh) = Curve({.name = "Sinh", .doc = "The hyperbolic sine.", .gradient = GradientFunction<SinhGradient>});
-TENON_OP(kCosh) = Curve({.name = "Cosh", .doc = "The hyperbolic cosine.", .gradient = GradientFunction<CoshGradient>});
+TENON_OP(kSinh) = Curve({.name = "Sinh",
+                         .doc = "The hyperbolic sine.",
+                         .properties = "elementwise, curve, keeps_nan, computes(sinh(x))",
+                         .gradient = GradientFunction<SinhGradient>});
+TENON_OP(kCosh) = Curve({.name = "Cosh",
+                         .doc = "The hyperbolic cosine.",
+                         .properties = "elementwise, curve, keeps_nan, computes(cosh(x))",
+                         .gradient = GradientFunction<CoshGradient>});
 TENON_OP(kAsinh) = Curve({.name = "Asinh",
                           .doc = "The number whose hyperbolic sine is x.",
+                          .properties = "elementwise, curve, keeps_nan, computes(asinh(x))",
                           .gradient = GradientFunction<AsinhGradient>});
 TENON_OP(kAcosh) = Curve({.name = "Acosh",
                           .doc = "The number whose hyperbolic cosine is x.",
+                          .properties = "elementwise, curve, keeps_nan, computes(acosh(x))",
                           .gradient = GradientFunction<AcoshGradient>});
 TENON_OP(kAtanh) = Curve({.name = "Atanh",
                           .doc = "The number whose hyperbolic tangent is x.",
+                          .properties = "elementwise, curve, keeps_nan, computes(atanh(x))",
                           .gradient = GradientFunction<AtanhGradient>});
 
 static void Atan2Gradient(GradientContext& g) {
@@ -80,7 +92,7 @@ TENON_OP(kAtan2) = DefineOp({
     .outputs = "z: T",
     .attrs = "T: {bfloat16, half, float, double}",
     .doc = "The angle in radians of the point (x, y), in [-pi, pi].",
-    .properties = "elementwise, broadcasts, curve",
+    .properties = "elementwise, broadcasts, curve, computes(atan2(y, x))",
     .shape = ShapeFunction<BroadcastShape>,
     .gradient = GradientFunction<Atan2Gradient>,
 });

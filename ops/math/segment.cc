@@ -24,7 +24,7 @@ TENON_OP(kAddN) = DefineOp({
              "bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64, variant}",
     .roles = "sum",
     .doc = "The sum of tensors of one shape.",
-    .properties = "elementwise, fits_half",
+    .properties = "elementwise, fits_half, computes(add_n(inputs))",
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_AGGREGATE,
     .shape = ShapeFunction<AddNShape>,
     .gradient = GradientFunction<AddNGradient>,

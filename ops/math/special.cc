@@ -88,15 +88,15 @@ void K1eGradient(GradientContext& g) {
 
 TENON_OP(kLgamma) = Function({.name = "Lgamma",
                               .doc = "The logarithm of the absolute value of the gamma function.",
-                              .properties = "elementwise, curve, keeps_nan",
+                              .properties = "elementwise, curve, keeps_nan, computes(lgamma(x))",
                               .gradient = GradientFunction<LgammaGradient>});
 TENON_OP(kDigamma) = Function({.name = "Digamma",
                                .doc = "The derivative of Lgamma.",
-                               .properties = "elementwise, curve, keeps_nan",
+                               .properties = "elementwise, curve, keeps_nan, computes(digamma(x))",
                                .gradient = GradientFunction<DigammaGradient>});
 TENON_OP(kErfinv) = Function({.name = "Erfinv",
                               .doc = "The number whose Erf is x.",
-                              .properties = "elementwise, curve, keeps_nan",
+                              .properties = "elementwise, curve, keeps_nan, computes(erfinv(x))",
                               .gradient = GradientFunction<ErfinvGradient>});
 TENON_OP(kNdtri) = Function({
     .name = "Ndtri",

@@ -21,7 +21,6 @@ consteval tenon_op_definition Unary(OpDefinition op) {
 
 // The ops that carry a gradient, given the function's output y and its gradient dy.
 consteval tenon_op_definition UnaryGrad(OpDefinition op) {
-  if (op.properties.empty()) op.properties = "elementwise";
   op.inputs = "y: T, dy: T";
   op.outputs = "z: T";
   op.attrs = kRealsAndComplex;
@@ -38,7 +37,7 @@ TENON_OP(kNeg) = Unary({
     .name = "Neg",
     .attrs = kSigned,
     .doc = "-x.",
-    .properties = "elementwise, exact, keeps_nan, fits_half",
+    .properties = "elementwise, exact, keeps_nan, fits_half, computes(neg(x))",
     .gradient = GradientFunction<NegGradient>,
 });
 
@@ -47,7 +46,7 @@ TENON_OP(kAbs) = Unary({
     .name = "Abs",
     .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64}",
     .doc = "The absolute value.",
-    .properties = "elementwise, exact, keeps_nan",
+    .properties = "elementwise, exact, keeps_nan, computes(abs(x))",
     .gradient = GradientFunction<AbsGradient>,
 });
 
@@ -56,7 +55,7 @@ TENON_OP(kSign) = Unary({
     .name = "Sign",
     .attrs = kSigned,
     .doc = "-1, 0 or 1; for complex numbers x / |x|, and 0 at 0.",
-    .properties = "elementwise, exact, keeps_nan",
+    .properties = "elementwise, exact, keeps_nan, computes(sign(x))",
     .gradient = GradientFunction<SignGradient>,
 });
 
@@ -64,7 +63,7 @@ TENON_OP(kFloor) = Unary({
     .name = "Floor",
     .attrs = kReals,
     .doc = "The largest whole number that is not larger.",
-    .properties = "elementwise, exact, keeps_nan",
+    .properties = "elementwise, exact, keeps_nan, computes(floor(x))",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -72,7 +71,7 @@ TENON_OP(kCeil) = Unary({
     .name = "Ceil",
     .attrs = kReals,
     .doc = "The smallest whole number that is not smaller.",
-    .properties = "elementwise, exact, keeps_nan",
+    .properties = "elementwise, exact, keeps_nan, computes(ceil(x))",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -80,7 +79,7 @@ TENON_OP(kRound) = Unary({
     .name = "Round",
     .attrs = kSigned,
     .doc = "The nearest whole number; of two equally near ones the even one.",
-    .properties = "elementwise, exact, keeps_nan",
+    .properties = "elementwise, exact, keeps_nan, computes(round(x))",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
@@ -90,7 +89,7 @@ TENON_OP(kRint) = Unary({
     .name = "Rint",
     .attrs = kReals,
     .doc = "Round, of real numbers alone.",
-    .properties = "elementwise, exact, keeps_nan",
+    .properties = "elementwise, exact, keeps_nan, computes(round(x))",
     .gradient = GradientFunction<NoGradient>,
     .decompose = DecomposeFunction<DecomposeRint>,
 });
@@ -100,7 +99,7 @@ TENON_OP(kIsNan) = Unary({
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is not a number.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, computes(is_nan(x))",
 });
 
 TENON_OP(kIsInf) = Unary({
@@ -108,7 +107,7 @@ TENON_OP(kIsInf) = Unary({
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is infinite, of either sign.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, computes(is_inf(x))",
 });
 
 TENON_OP(kIsFinite) = Unary({
@@ -116,7 +115,7 @@ TENON_OP(kIsFinite) = Unary({
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is neither infinite nor NaN.",
-    .properties = "elementwise, exact",
+    .properties = "elementwise, exact, computes(is_finite(x))",
 });
 
 // ---- Exponentials and logarithms ----
@@ -126,7 +125,7 @@ TENON_OP(kExp) = Unary({
     .name = "Exp",
     .attrs = kRealsAndComplex,
     .doc = "e to the power of x.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(exp(x))",
     .gradient = GradientFunction<ExpGradient>,
 });
 
@@ -135,7 +134,7 @@ TENON_OP(kExpm1) = Unary({
     .name = "Expm1",
     .attrs = kRealsAndComplex,
     .doc = "e to the power of x, minus 1, exact for small x.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(expm1(x))",
     .gradient = GradientFunction<Expm1Gradient>,
 });
 
@@ -144,7 +143,7 @@ TENON_OP(kLog) = Unary({
     .name = "Log",
     .attrs = kRealsAndComplex,
     .doc = "The natural logarithm.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(log(x))",
     .gradient = GradientFunction<LogGradient>,
 });
 
@@ -156,7 +155,7 @@ TENON_OP(kLog1p) = Unary({
     .name = "Log1p",
     .attrs = kRealsAndComplex,
     .doc = "The natural logarithm of 1 + x, exact for small x.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(log1p(x))",
     .gradient = GradientFunction<Log1pGradient>,
 });
 
@@ -171,7 +170,7 @@ TENON_OP(kSquare) = Unary({
     .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
              "complex64, complex128}",
     .doc = "x * x.",
-    .properties = "elementwise, keeps_nan",
+    .properties = "elementwise, keeps_nan, computes(square(x))",
     .gradient = GradientFunction<SquareGradient>,
 });
 
@@ -180,7 +179,7 @@ TENON_OP(kSqrt) = Unary({
     .name = "Sqrt",
     .attrs = kRealsAndComplex,
     .doc = "The square root.",
-    .properties = "elementwise, keeps_nan",
+    .properties = "elementwise, keeps_nan, computes(sqrt(x))",
     .gradient = GradientFunction<SqrtGradient>,
 });
 
@@ -192,6 +191,7 @@ static void SqrtGradGradient(GradientContext& g) {
 TENON_OP(kSqrtGrad) = UnaryGrad({
     .name = "SqrtGrad",
     .doc = "The gradient of Sqrt: dy * 0.5 / y, where y is Sqrt's output.",
+    .properties = "elementwise, computes(sqrt_grad(y, dy))",
     .gradient = GradientFunction<SqrtGradGradient>,
 });
 
@@ -200,7 +200,7 @@ TENON_OP(kRsqrt) = Unary({
     .name = "Rsqrt",
     .attrs = kRealsAndComplex,
     .doc = "1 / Sqrt(x).",
-    .properties = "elementwise, keeps_nan",
+    .properties = "elementwise, keeps_nan, computes(rsqrt(x))",
     .gradient = GradientFunction<RsqrtGradient>,
 });
 
@@ -213,6 +213,7 @@ static void RsqrtGradGradient(GradientContext& g) {
 TENON_OP(kRsqrtGrad) = UnaryGrad({
     .name = "RsqrtGrad",
     .doc = "The gradient of Rsqrt: dy * -0.5 * y * y * y, where y is Rsqrt's output.",
+    .properties = "elementwise, computes(rsqrt_grad(y, dy))",
     .gradient = GradientFunction<RsqrtGradGradient>,
 });
 
@@ -221,7 +222,7 @@ TENON_OP(kReciprocal) = Unary({
     .name = "Reciprocal",
     .attrs = kSigned,
     .doc = "1 / x.",
-    .properties = "elementwise, keeps_nan",
+    .properties = "elementwise, keeps_nan, computes(reciprocal(x))",
     .gradient = GradientFunction<ReciprocalGradient>,
 });
 
@@ -233,6 +234,7 @@ static void ReciprocalGradGradient(GradientContext& g) {
 TENON_OP(kReciprocalGrad) = UnaryGrad({
     .name = "ReciprocalGrad",
     .doc = "The gradient of Reciprocal: -dy * y * y, where y is Reciprocal's output.",
+    .properties = "elementwise, computes(reciprocal_grad(y, dy))",
     .gradient = GradientFunction<ReciprocalGradGradient>,
 });
 
@@ -242,7 +244,7 @@ TENON_OP(kInv) = Unary({
     .name = "Inv",
     .attrs = kSigned,
     .doc = "1 / x.",
-    .properties = "elementwise, keeps_nan",
+    .properties = "elementwise, keeps_nan, computes(reciprocal(x))",
     .gradient = GradientFunction<ReciprocalGradient>,
     .decompose = DecomposeFunction<DecomposeInv>,
 });
@@ -251,6 +253,7 @@ static void DecomposeInvGrad(DecomposeContext& d) { d.SetOutput(0, d.Op("Recipro
 TENON_OP(kInvGrad) = UnaryGrad({
     .name = "InvGrad",
     .doc = "The gradient of Inv: -dy * y * y, where y is Inv's output.",
+    .properties = "elementwise, computes(reciprocal_grad(y, dy))",
     .gradient = GradientFunction<ReciprocalGradGradient>,
     .decompose = DecomposeFunction<DecomposeInvGrad>,
 });
@@ -262,7 +265,7 @@ TENON_OP(kSin) = Unary({
     .name = "Sin",
     .attrs = kRealsAndComplex,
     .doc = "The sine of x in radians.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(sin(x))",
     .gradient = GradientFunction<SinGradient>,
 });
 
@@ -271,7 +274,7 @@ TENON_OP(kCos) = Unary({
     .name = "Cos",
     .attrs = kRealsAndComplex,
     .doc = "The cosine of x in radians.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(cos(x))",
     .gradient = GradientFunction<CosGradient>,
 });
 
@@ -280,7 +283,7 @@ TENON_OP(kTanh) = Unary({
     .name = "Tanh",
     .attrs = kRealsAndComplex,
     .doc = "The hyperbolic tangent.",
-    .properties = "elementwise, curve, keeps_nan, fits_half",
+    .properties = "elementwise, curve, keeps_nan, fits_half, computes(tanh(x))",
     .gradient = GradientFunction<TanhGradient>,
 });
 
@@ -292,7 +295,7 @@ static void TanhGradGradient(GradientContext& g) {
 TENON_OP(kTanhGrad) = UnaryGrad({
     .name = "TanhGrad",
     .doc = "The gradient of Tanh: dy * (1 - y * y), where y is Tanh's output.",
-    .properties = "elementwise, fits_half",
+    .properties = "elementwise, fits_half, computes(tanh_grad(y, dy))",
     .gradient = GradientFunction<TanhGradGradient>,
 });
 
@@ -301,7 +304,7 @@ TENON_OP(kSigmoid) = Unary({
     .name = "Sigmoid",
     .attrs = kRealsAndComplex,
     .doc = "1 / (1 + Exp(-x)).",
-    .properties = "elementwise, curve, keeps_nan, fits_half",
+    .properties = "elementwise, curve, keeps_nan, fits_half, computes(sigmoid(x))",
     .gradient = GradientFunction<SigmoidGradient>,
 });
 
@@ -314,7 +317,7 @@ static void SigmoidGradGradient(GradientContext& g) {
 TENON_OP(kSigmoidGrad) = UnaryGrad({
     .name = "SigmoidGrad",
     .doc = "The gradient of Sigmoid: dy * y * (1 - y), where y is Sigmoid's output.",
-    .properties = "elementwise, fits_half",
+    .properties = "elementwise, fits_half, computes(sigmoid_grad(y, dy))",
     .gradient = GradientFunction<SigmoidGradGradient>,
 });
 
@@ -327,7 +330,7 @@ TENON_OP(kErf) = Unary({
     .name = "Erf",
     .attrs = kReals,
     .doc = "The error function.",
-    .properties = "elementwise, curve, keeps_nan, fits_half",
+    .properties = "elementwise, curve, keeps_nan, fits_half, computes(erf(x))",
     .gradient = GradientFunction<ErfGradient>,
 });
 
@@ -339,7 +342,7 @@ TENON_OP(kErfc) = Unary({
     .name = "Erfc",
     .attrs = kReals,
     .doc = "1 minus the error function, exact where that is nearly 1.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(erfc(x))",
     .gradient = GradientFunction<ErfcGradient>,
 });
 

@@ -30,7 +30,7 @@ TENON_OP(kRelu) = Activation({
     .name = "Relu",
     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
     .doc = "The larger of features and 0.",
-    .properties = "elementwise, exact, fits_half",
+    .properties = "elementwise, exact, fits_half, computes(relu(features))",
     .gradient = GradientFunction<ReluGradient>,
 });
 
@@ -42,7 +42,7 @@ TENON_OP(kReluGrad) = ActivationGrad({
     .name = "ReluGrad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where features (Relu's input or output) are positive, else 0.",
-    .properties = "elementwise, exact, fits_half",
+    .properties = "elementwise, exact, fits_half, computes(relu_grad(gradients, features))",
     .gradient = GradientFunction<ReluGradGradient>,
 });
 
@@ -51,7 +51,7 @@ TENON_OP(kRelu6) = Activation({
     .name = "Relu6",
     .attrs = "T: realnumbertype",
     .doc = "features cut to [0, 6].",
-    .properties = "elementwise, exact, fits_half",
+    .properties = "elementwise, exact, fits_half, computes(relu6(features))",
     .gradient = GradientFunction<Relu6Gradient>,
 });
 
@@ -63,7 +63,7 @@ TENON_OP(kRelu6Grad) = ActivationGrad({
     .name = "Relu6Grad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where 0 < features < 6, else 0.",
-    .properties = "elementwise, exact, fits_half",
+    .properties = "elementwise, exact, fits_half, computes(relu6_grad(gradients, features))",
     .gradient = GradientFunction<Relu6GradGradient>,
 });
 
@@ -72,7 +72,7 @@ TENON_OP(kElu) = Activation({
     .name = "Elu",
     .attrs = kReals,
     .doc = "features, and Exp(features) - 1 where they are negative.",
-    .properties = "elementwise, curve, keeps_nan, fits_half",
+    .properties = "elementwise, curve, keeps_nan, fits_half, computes(elu(features))",
     .gradient = GradientFunction<EluGradient>,
 });
 
@@ -86,7 +86,7 @@ TENON_OP(kEluGrad) = ActivationGrad({
     .inputs = "gradients: T, outputs: T",
     .attrs = kReals,
     .doc = "The gradient of Elu, from its outputs: gradients * (outputs + 1) where they are negative.",
-    .properties = "elementwise, fits_half",
+    .properties = "elementwise, fits_half, computes(elu_grad(gradients, outputs))",
     .gradient = GradientFunction<EluGradGradient>,
 });
 
@@ -96,7 +96,7 @@ TENON_OP(kSelu) = Activation({
     .attrs = kReals,
     .doc = "1.0507 * features, and 1.7581 * (Exp(features) - 1) where they are negative: outputs of mean 0 and "
            "variance 1 stay so.",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(selu(features))",
     .gradient = GradientFunction<SeluGradient>,
 });
 
@@ -111,7 +111,7 @@ TENON_OP(kSeluGrad) = ActivationGrad({
     .attrs = kReals,
     .doc = "The gradient of Selu, from its outputs: gradients * (outputs + 1.7581) where they are negative, else "
            "1.0507 * gradients.",
-    .properties = "elementwise",
+    .properties = "elementwise, computes(selu_grad(gradients, outputs))",
     .gradient = GradientFunction<SeluGradGradient>,
 });
 
@@ -122,7 +122,7 @@ TENON_OP(kLeakyRelu) = Activation({
     .name = "LeakyRelu",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "features where they are positive, else alpha * features.",
-    .properties = "elementwise, fits_half",
+    .properties = "elementwise, fits_half, computes(leaky_relu(features, alpha))",
     .gradient = GradientFunction<LeakyReluGradient>,
 });
 
@@ -134,7 +134,7 @@ TENON_OP(kLeakyReluGrad) = ActivationGrad({
     .name = "LeakyReluGrad",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "gradients where features are positive, else alpha * gradients.",
-    .properties = "elementwise, fits_half",
+    .properties = "elementwise, fits_half, computes(leaky_relu_grad(gradients, features, alpha))",
     .gradient = GradientFunction<LeakyReluGradGradient>,
 });
 
@@ -143,7 +143,7 @@ TENON_OP(kSoftplus) = Activation({
     .name = "Softplus",
     .attrs = kReals,
     .doc = "Log(1 + Exp(features)).",
-    .properties = "elementwise, curve, keeps_nan",
+    .properties = "elementwise, curve, keeps_nan, computes(softplus(features))",
     .gradient = GradientFunction<SoftplusGradient>,
 });
 
@@ -157,7 +157,7 @@ TENON_OP(kSoftplusGrad) = ActivationGrad({
     .name = "SoftplusGrad",
     .attrs = kReals,
     .doc = "The gradient of Softplus: gradients * Sigmoid(features).",
-    .properties = "elementwise, curve",
+    .properties = "elementwise, curve, computes(softplus_grad(gradients, features))",
     .gradient = GradientFunction<SoftplusGradGradient>,
 });
 
@@ -166,7 +166,7 @@ TENON_OP(kSoftsign) = Activation({
     .name = "Softsign",
     .attrs = kReals,
     .doc = "features / (1 + Abs(features)).",
-    .properties = "elementwise, keeps_nan",
+    .properties = "elementwise, keeps_nan, computes(softsign(features))",
     .gradient = GradientFunction<SoftsignGradient>,
 });
 
@@ -174,7 +174,7 @@ TENON_OP(kSoftsignGrad) = ActivationGrad({
     .name = "SoftsignGrad",
     .attrs = kReals,
     .doc = "The gradient of Softsign: gradients / (1 + Abs(features))^2.",
-    .properties = "elementwise",
+    .properties = "elementwise, computes(softsign_grad(gradients, features))",
 });
 
 }  // namespace tenon::ops

@@ -134,10 +134,11 @@ std::string Try(const Runtime& runtime, const tenon_op_info& info, const Json& o
     half = std::make_shared<const Op>(runtime, InHalf(one, elements));
     if (!half->ok()) half = nullptr;
   }
-  const testing::PropertyOp asked = {arguments, properties, [&one](const std::string& name) -> std::optional<int64_t> {
+  const testing::PropertyOp asked = {arguments, properties, [&one](const std::string& name) -> std::optional<double> {
                                        if (!one["attrs"].contains(name)) return std::nullopt;
                                        const Json& attr = one["attrs"][name];
-                                       if (attr.contains("int")) return attr["int"].get<int64_t>();
+                                       for (const char* kind : {"int", "float"})
+                                         if (attr.contains(kind)) return attr[kind].get<double>();
                                        if (attr.contains("bool")) return attr["bool"].get<bool>() ? 1 : 0;
                                        return std::nullopt;
                                      }};

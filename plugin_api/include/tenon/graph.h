@@ -85,6 +85,9 @@ typedef struct tenon_node_properties {
   tenon_span axes_attr;
   /* Of REDUCES: the bool attribute by which reduced dims stay as 1; empty: they go. */
   tenon_span keep_dims_attr;
+  /* What an element of the output is ("computes" in tenon/op.h), as words (tenon/formula.h); empty: the op does not
+   * say. */
+  tenon_span formula;
 } tenon_node_properties;
 
 /* Questions about one node. Spans and pointers live as long as the call in which the node was given. */

@@ -76,6 +76,11 @@ const std::vector<Case>& Cases() {
          Of(Each([](float x, float) { return 1.1f * x; })), "the output has more bits than the inputs"},
         {"elementwise(x), keeps_nan", Of(Each([](float x, float) { return x + 1; })), Of(positive),
          "of nan in input 0"},
+        {"elementwise(x), computes(mul(x, sigmoid(x)))",
+         Of(Each([](float x, float) { return x / (1 + std::exp(-x)); })),
+         Of(Each([](float x, float) { return x / (1 + std::exp(-1.02f * x)); })), "at element 0: "},
+        {"elementwise(x, y), computes(add(x, mul(0.5, y)))", Of(Each([](float x, float y) { return x + 0.5f * y; })),
+         Of(sum), "at element 0: "},
         {"elementwise(x), keeps_zero_sign", Of(Each([](float x, float) { return 2 * x; })),
          Of(Each([](float x, float) { return x + 0.f; })), "in input 0 it makes 0"},
     };
@@ -166,6 +171,9 @@ TEST(PropertyTrial, ReadsTermsWithTheirNames) {
   EXPECT_EQ(terms.at("rows"), std::vector<std::string>{"x"});
   EXPECT_TRUE(terms.at("exact").empty());
   EXPECT_EQ(terms.size(), 3u);
+  const auto formula = PropertyTerms("elementwise, computes(add(x, neg(y))), exact");
+  EXPECT_EQ(formula.at("computes"), std::vector<std::string>{"add(x,neg(y))"});
+  EXPECT_EQ(formula.size(), 3u);
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ def op(
         shape, or one for each output.
     stateful: two runs may differ, or do something; else nodes may be merged, and computed before the step.
     properties: what it does to elements, in the language of tenon/op.h ("elementwise"): by it passes and compilers take
-        the op as they take Tenon's own.
+        the op as they take Tenon's own. With "computes(mul(x, sigmoid(x)))" (tenon/formula.h) they may make code of the
+        formula instead of calling the function.
     gradient: a function that gets the inputs, then the gradients of the outputs, and attributes, and gives gradients of
     the inputs (None: zero); both but for
         inputs and outputs that are integers, truth values or strings. False: no gradient flows through the op, which is

@@ -67,7 +67,7 @@ static const tenon_op_definition kCube = {TENON_HEAD(tenon_op_definition),
                                           .doc = TENON_SPAN("y = x * x * x, element by element."),
                                           .shape = cube_shape,
                                           .gradient = cube_gradient,
-                                          .properties = TENON_SPAN("elementwise")};
+                                          .properties = TENON_SPAN("elementwise, computes(mul(square(x), x))")};
 
 /* ---- How the CPU runs it ---- */
 

@@ -26,7 +26,7 @@ struct Range {
 // What a node's op says of itself (tenon/graph.h); nothing where the host is older than properties. Spans live as long
 // as the op.
 inline tenon_node_properties PropertiesOf(const tenon_node_services& services, const tenon_node* node) {
-  tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), 0, 0, 0, -1, 0, {}, {}};
+  tenon_node_properties properties = {TENON_HEAD(tenon_node_properties), 0, 0, 0, -1, 0, {}, {}, {}};
   if (TENON_CALLABLE(&services, properties)) services.properties(node, &properties);
   return properties;
 }

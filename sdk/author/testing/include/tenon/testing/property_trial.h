@@ -32,16 +32,18 @@
 
 #include "tenon/sdk/kernel/half.h"
 #include "tenon/sdk/span.h"
+#include "tenon/testing/elements.h"
+#include "tenon/testing/formula_value.h"
 #include "tenon/testing/tensor.h"
 
 namespace tenon::testing {
 
-// The terms of a definition's properties, each with the names in its parentheses.
+// The terms of a definition's properties, each with the names in its parentheses; "computes" with its formula.
 inline std::map<std::string, std::vector<std::string>> PropertyTerms(std::string_view text) {
   std::map<std::string, std::vector<std::string>> terms;
   std::string word, name;
   std::vector<std::string> names;
-  bool inside = false;
+  int depth = 0;
   const auto end_name = [&] {
     if (!name.empty()) names.push_back(std::exchange(name, ""));
   };
@@ -49,13 +51,16 @@ inline std::map<std::string, std::vector<std::string>> PropertyTerms(std::string
     if (!word.empty()) terms.emplace(std::exchange(word, ""), std::exchange(names, {}));
   };
   for (const char letter : text) {
-    if (letter == '(' || letter == ')') {
-      end_name();
-      inside = letter == '(';
-    } else if (letter == ',') {
-      inside ? end_name() : end_term();
+    const bool in_formula = depth > 0 && word == "computes";
+    if (letter == '(') {
+      if (depth++ > 0) name += letter;
+    } else if (letter == ')') {
+      if (--depth > 0) name += letter;
+      else end_name();
+    } else if (letter == ',' && !in_formula) {
+      depth > 0 ? end_name() : end_term();
     } else if (letter != ' ') {
-      (inside ? name : word) += letter;
+      (depth > 0 ? name : word) += letter;
     }
   }
   end_term();
@@ -64,11 +69,11 @@ inline std::map<std::string, std::vector<std::string>> PropertyTerms(std::string
 
 struct PropertyOp {
   std::string_view inputs, properties;  // as the definition has them
-  // The node's attribute, an int or a bool: how long a list is, whether dims are kept. nullopt: it has none.
-  std::function<std::optional<int64_t>(const std::string& name)> attr = {};
+  // The node's attribute, an int, a float or a bool: how long a list is, whether dims are kept. nullopt: it has none.
+  std::function<std::optional<double>(const std::string& name)> attr = {};
 };
 
-class PropertyTrial {
+class PropertyTrial : Elements {
  public:
   using Tensors = std::vector<Tensor>;
   using Run = std::function<std::optional<Tensors>(const Tensors& inputs)>;
@@ -114,12 +119,11 @@ class PropertyTrial {
   }
 
  private:
-  using Dims = Dimensions;
   struct Test {
     const char* term;
     std::string (PropertyTrial::*test)();
   };
-  static const Test kTests[11];
+  static const Test kTests[12];
 
   bool Says(const std::string& term) const { return said_.contains(term); }
   std::string Skip() {
@@ -168,94 +172,10 @@ class PropertyTrial {
     if (inputs.empty()) skipped_ = true;
     return inputs;
   }
-  static bool IsPlain(const Tensor& tensor) {
-    return tensor.dtype != TENON_DT_INVALID && tensor.dtype != TENON_DT_STRING && tensor.dtype != TENON_DT_VARIANT &&
-           tensor.dtype != TENON_DT_RESOURCE && sdk::PackedBits(tensor.dtype) == 0 && !tensor.bytes.empty();
-  }
-  static size_t SizeOf(const Tensor& tensor) { return static_cast<size_t>(CellSize(tensor.dtype)); }
-  // Of no place of the tensor's there are none.
-  static std::string BytesAt(const Tensor& tensor, int64_t place) {
-    if (place < 0 || place >= tensor.count()) return "";
-    return {tensor.bytes.data() + static_cast<size_t>(place) * SizeOf(tensor), SizeOf(tensor)};
-  }
   int64_t AnyOf(int64_t count) { return std::uniform_int_distribution<int64_t>(0, count - 1)(random_); }
-
-  // ---- What elements say ----
-
-  // The element as a real number; nothing where it is none (whole numbers that a double does not hold, complex ones).
-  static std::optional<double> NumberAt(const Tensor& tensor, int64_t place) {
-    const auto as = [&]<class T>(T value) {
-      std::memcpy(&value, BytesAt(tensor, place).data(), sizeof(value));
-      return static_cast<double>(static_cast<float>(value));
-    };
-    if (place < 0 || place >= tensor.count()) return std::nullopt;
-    switch (tensor.dtype) {
-      case TENON_DT_FLOAT: return as(float{});
-      case TENON_DT_HALF: return as(sdk::Half{});
-      case TENON_DT_BFLOAT16: return as(sdk::Bfloat16{});
-      case TENON_DT_DOUBLE: {
-        double value = 0;
-        std::memcpy(&value, BytesAt(tensor, place).data(), sizeof(value));
-        return value;
-      }
-      default: return std::nullopt;
-    }
-  }
-  static double UnitOf(uint32_t dtype) {
-    switch (dtype) {
-      case TENON_DT_DOUBLE: return 0x1p-52;
-      case TENON_DT_HALF: return 0x1p-10;
-      case TENON_DT_BFLOAT16: return 0x1p-7;
-      default: return 0x1p-23;
-    }
-  }
-  static std::string TextOf(const Tensor& tensor, int64_t place) {
-    if (const auto number = NumberAt(tensor, place)) return sdk::Concat(*number);
-    std::string text;
-    for (const char byte : BytesAt(tensor, place))
-      text += "0123456789abcdef"[byte >> 4 & 15], text += "0123456789abcdef"[byte & 15];
-    return text;
-  }
-  // Whether they are one but for as many units of the last place, of the element or of the largest one of the tensor.
-  static bool Alike(const Tensor& want, const Tensor& got, int64_t place, double units, bool of_largest = false) {
-    if (want.dtype != got.dtype) return false;
-    if (BytesAt(want, place) == BytesAt(got, place)) return true;
-    const bool is_complex = want.dtype == TENON_DT_COMPLEX64 || want.dtype == TENON_DT_COMPLEX128;
-    if (is_complex) {
-      const uint32_t part = want.dtype == TENON_DT_COMPLEX64 ? TENON_DT_FLOAT : TENON_DT_DOUBLE;
-      const Dims twice = {2 * want.count()};
-      const Tensor a(part, twice, want.bytes), b(part, twice, got.bytes);
-      return Alike(a, b, 2 * place, units, true) && Alike(a, b, 2 * place + 1, units, true);
-    }
-    const auto a = NumberAt(want, place), b = NumberAt(got, place);
-    if (!a || !b) return false;
-    if (std::isnan(*a) || std::isnan(*b)) return std::isnan(*a) == std::isnan(*b);
-    if (*a == *b) return true;
-    double size = std::abs(*a);
-    for (int64_t i = 0; of_largest && i < want.count(); ++i)
-      if (const auto each = NumberAt(want, i); each && std::isfinite(*each)) size = std::max(size, std::abs(*each));
-    constexpr double kLeast = 0x1p-126;  // what is smaller may be flushed
-    return std::abs(*a - *b) <= units * UnitOf(want.dtype) * std::max(size, kLeast);
-  }
-  static std::string Difference(const Tensor& want, const Tensor& got, int64_t place) {
-    return sdk::Concat("at element ", place, ": ", TextOf(got, place), " was ", TextOf(want, place));
-  }
 
   // ---- Inputs that are others ----
 
-  // The place of an output's element in an input that broadcasts to it.
-  static int64_t PlaceIn(const Dims& input, const Dims& output, int64_t place) {
-    int64_t at = 0, step = 1;
-    for (size_t d = 0; d < output.size(); ++d) {
-      const int64_t size = output[output.size() - 1 - d], index = place % size;
-      place /= size;
-      if (d >= input.size()) continue;
-      const int64_t own = input[input.size() - 1 - d];
-      at += (own == 1 ? 0 : index) * step;
-      step *= own;
-    }
-    return at;
-  }
   // The input with others of its elements, but for those places: some twice, some not at all, so that sums change too.
   Tensor Turned(const Tensor& input, const std::set<int64_t>& keep) {
     Tensor turned = input;
@@ -294,6 +214,60 @@ class PropertyTrial {
       }
     }
     return ran ? "" : Skip();
+  }
+
+  // Each element is the formula's of the elements that broadcast to its place.
+  std::string Computes() {
+    const Tensor& output = (*outputs_)[0];
+    const bool rounds = output.dtype == TENON_DT_FLOAT || output.dtype == TENON_DT_DOUBLE;
+    if (!rounds && output.dtype != TENON_DT_BOOL && !IsWhole(output.dtype)) return Skip();
+    if (Says("elementwise") && !Says("broadcasts")) {
+      const std::vector<size_t> elements = InputsOf("elementwise");
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        if (!inputs_[i].dims.empty() && inputs_[i].dims != output.dims &&
+            std::find(elements.begin(), elements.end(), i) == elements.end())
+          return Skip();  // of other shapes it says nothing
+    }
+    bool any = false;
+    for (int64_t place = 0; place < output.count(); ++place) {
+      const std::optional<double> want = FormulaAt(place);
+      if (!want) return Skip();
+      const double got = ExactAt(output, place).value_or(0);
+      if (std::isnan(*want) && !rounds) continue;  // a cast of no number
+      const double limit = output.dtype == TENON_DT_FLOAT ? 3e38 : rounds ? 1e308 : output.dtype == TENON_DT_BOOL ? 2
+                           : std::ldexp(1., static_cast<int>(8 * SizeOf(output) - 1));
+      if (std::abs(*want) >= limit) continue;  // overflows, each in its way
+      any = true;
+      constexpr double kUnits = 64;
+      const double wanted = output.dtype == TENON_DT_BOOL ? (*want != 0 ? 1 : 0) : rounds ? *want : std::trunc(*want);
+      const double error = kUnits * UnitOf(output.dtype) * std::max(std::abs(wanted), 0x1p-100);
+      const bool is_same = std::isnan(wanted) ? std::isnan(got)
+                           : rounds           ? std::abs(wanted - got) <= error
+                                              : wanted == got;
+      if (!is_same) return sdk::Concat("at element ", place, ": ", got, " is not ", wanted);
+    }
+    return any ? "" : Skip();
+  }
+  std::optional<double> FormulaAt(int64_t place) const {
+    bool whole = false;
+    const Dims& shape = (*outputs_)[0].dims;
+    const auto named = [&](const std::string& name) -> std::vector<double> {
+      std::vector<double> values;
+      if (const auto found = arguments_.find(name); found != arguments_.end()) {
+        for (const size_t i : found->second) {
+          const Tensor& input = inputs_[i];
+          const int64_t at = PlaceIn(input.dims, shape, place);
+          const auto value = at < input.count() ? ExactAt(input, at) : std::nullopt;
+          if (!value) return {};
+          values.push_back(*value);
+        }
+      } else if (const auto attr = attr_ ? attr_(name) : std::nullopt) {
+        values.push_back(*attr);
+      }
+      return values;
+    };
+    for (const Tensor& input : inputs_) whole = whole || IsWhole(input.dtype);
+    return FormulaValue(said_.at("computes").at(0), named, whole).value();
   }
 
   std::string Moves() {
@@ -530,7 +504,7 @@ class PropertyTrial {
   }
 
   const std::map<std::string, std::vector<std::string>> said_;
-  const std::function<std::optional<int64_t>(const std::string&)> attr_;
+  const std::function<std::optional<double>(const std::string&)> attr_;
   const Tensors inputs_;
   const Run run_, half_;
   const std::set<size_t> fixed_;
@@ -540,8 +514,9 @@ class PropertyTrial {
   bool skipped_ = false;
 };
 
-inline const PropertyTrial::Test PropertyTrial::kTests[11] = {
+inline const PropertyTrial::Test PropertyTrial::kTests[12] = {
     {"elementwise", &PropertyTrial::ElementWise}, {"moves", &PropertyTrial::Moves},
+    {"computes", &PropertyTrial::Computes},
     {"view", &PropertyTrial::Views},              {"product", &PropertyTrial::Product},
     {"reduces", &PropertyTrial::Reduces},         {"normalizes", &PropertyTrial::Normalizes},
     {"rows", &PropertyTrial::Rows},               {"exact", &PropertyTrial::Exact},

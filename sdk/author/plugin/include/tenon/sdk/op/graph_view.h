@@ -19,6 +19,7 @@
 
 #include "tenon/graph.h"
 #include "tenon/sdk/node.h"
+#include "tenon/sdk/op/formula.h"
 #include "tenon/sdk/span.h"
 
 namespace tenon::sdk {
@@ -40,6 +41,7 @@ class GraphView {
  public:
   struct Node : Own {
     std::string name, op, device;
+    std::string function;                           // that it is of its inputs (FunctionOf in formula.h)
     std::vector<tenon_output> inputs;               // node -1: an edge that the cursor does not tell
     std::vector<int64_t> controls;                  // nodes that it waits for besides
     std::vector<std::vector<GraphReader>> readers;  // of each output
@@ -124,6 +126,9 @@ class GraphView {
     read.properties = properties.flags;
     read.elements = properties.elements;
     read.rows = properties.rows;
+    if (properties.formula.size == 0) return;
+    NodeContext context(&services, node);
+    read.function = FunctionOf(context);
   }
 
   std::vector<Node> nodes_;
