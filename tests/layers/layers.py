@@ -326,7 +326,6 @@ def check_exec_order(tree):
 KNOWN_CIRCLES = (
     ("devices/cpu_codegen", "code/code emit/frame emit/generator emit/nodes"),
     ("devices/cpu_codegen", "reduce/reduce_all reduce/reduce_columns reduce/reduce_rows run/elements run/executable"),
-    ("devices/cpu_codegen", "region/claiming region/region"),
     ("devices/gpu", "code/attention code/attention_row"),
     ("devices/gpu", "code/attention_gradient code/attention_gradient_row"),
     ("devices/gpu", "code/elementwise code/map"),

@@ -6,14 +6,10 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "tenon/dtype.h"
-
 namespace tenon::cpu_codegen {
 namespace {
 
-bool IsReal(uint32_t type) {
-  return type == TENON_DT_FLOAT || type == TENON_DT_DOUBLE || type == TENON_DT_HALF || type == TENON_DT_BFLOAT16;
-}
+bool IsReal(uint32_t type) { return type == TENON_DT_FLOAT || type == TENON_DT_DOUBLE || IsHalf(type); }
 bool IsWhole(uint32_t type) { return type == TENON_DT_INT32 || type == TENON_DT_INT64; }
 bool IsKnown(uint32_t type) { return IsReal(type) || IsWhole(type) || type == TENON_DT_BOOL; }
 
@@ -37,79 +33,25 @@ Level BestLevel() {
 #endif
 }
 
-Function FunctionOf(std::string_view op) {
+Function FunctionOf(std::string_view word) {
   using enum Function;
-  static const std::unordered_map<std::string_view, Function> known = {{"Neg", kNeg},
-                                                                       {"Abs", kAbs},
-                                                                       {"Sign", kSign},
-                                                                       {"Square", kSquare},
-                                                                       {"Reciprocal", kReciprocal},
-                                                                       {"Inv", kReciprocal},
-                                                                       {"Sqrt", kSqrt},
-                                                                       {"Rsqrt", kRsqrt},
-                                                                       {"Floor", kFloor},
-                                                                       {"Ceil", kCeil},
-                                                                       {"Round", kRound},
-                                                                       {"Exp", kExp},
-                                                                       {"Expm1", kExpm1},
-                                                                       {"Log", kLog},
-                                                                       {"Log1p", kLog1p},
-                                                                       {"Tanh", kTanh},
-                                                                       {"Erf", kErf},
-                                                                       {"Sigmoid", kSigmoid},
-                                                                       {"Relu", kRelu},
-                                                                       {"Relu6", kRelu6},
-                                                                       {"LeakyRelu", kLeakyRelu},
-                                                                       {"Elu", kElu},
-                                                                       {"Selu", kSelu},
-                                                                       {"Softplus", kSoftplus},
-                                                                       {"Softsign", kSoftsign},
-                                                                       {"LogicalNot", kNot},
-                                                                       {"IsNan", kIsNan},
-                                                                       {"IsInf", kIsInf},
-                                                                       {"IsFinite", kIsFinite},
-                                                                       {"Cast", kCast},
-                                                                       {"Add", kAdd},
-                                                                       {"AddV2", kAdd},
-                                                                       {"BiasAdd", kAdd},
-                                                                       {"Sub", kSub},
-                                                                       {"Mul", kMul},
-                                                                       {"Div", kDiv},
-                                                                       {"RealDiv", kDiv},
-                                                                       {"Maximum", kMaximum},
-                                                                       {"Minimum", kMinimum},
-                                                                       {"SquaredDifference", kSquaredDifference},
-                                                                       {"FloorDiv", kFloorDiv},
-                                                                       {"TruncateDiv", kTruncateDiv},
-                                                                       {"DivNoNan", kDivNoNan},
-                                                                       {"MulNoNan", kMulNoNan},
-                                                                       {"Xdivy", kXdivy},
-                                                                       {"Xlogy", kXlogy},
-                                                                       {"TanhGrad", kTanhGrad},
-                                                                       {"SigmoidGrad", kSigmoidGrad},
-                                                                       {"SqrtGrad", kSqrtGrad},
-                                                                       {"RsqrtGrad", kRsqrtGrad},
-                                                                       {"ReciprocalGrad", kReciprocalGrad},
-                                                                       {"ReluGrad", kReluGrad},
-                                                                       {"Relu6Grad", kRelu6Grad},
-                                                                       {"LeakyReluGrad", kLeakyReluGrad},
-                                                                       {"EluGrad", kEluGrad},
-                                                                       {"SeluGrad", kSeluGrad},
-                                                                       {"SoftplusGrad", kSoftplusGrad},
-                                                                       {"SoftsignGrad", kSoftsignGrad},
-                                                                       {"Equal", kEqual},
-                                                                       {"NotEqual", kNotEqual},
-                                                                       {"Less", kLess},
-                                                                       {"LessEqual", kLessEqual},
-                                                                       {"Greater", kGreater},
-                                                                       {"GreaterEqual", kGreaterEqual},
-                                                                       {"LogicalAnd", kAnd},
-                                                                       {"LogicalOr", kOr},
-                                                                       {"Select", kSelect},
-                                                                       {"SelectV2", kSelect},
-                                                                       {"ClipByValue", kClip},
-                                                                       {"AddN", kAddN}};
-  const auto found = known.find(op);
+  static const std::unordered_map<std::string_view, Function> known = {
+      {"neg", kNeg}, {"abs", kAbs}, {"sign", kSign}, {"square", kSquare}, {"reciprocal", kReciprocal},
+      {"sqrt", kSqrt}, {"rsqrt", kRsqrt}, {"floor", kFloor}, {"ceil", kCeil}, {"round", kRound}, {"exp", kExp},
+      {"expm1", kExpm1}, {"log", kLog}, {"log1p", kLog1p}, {"tanh", kTanh}, {"erf", kErf}, {"sigmoid", kSigmoid},
+      {"relu", kRelu}, {"relu6", kRelu6}, {"leaky_relu", kLeakyRelu}, {"elu", kElu}, {"selu", kSelu},
+      {"softplus", kSoftplus}, {"softsign", kSoftsign}, {"logical_not", kNot}, {"is_nan", kIsNan}, {"is_inf", kIsInf},
+      {"is_finite", kIsFinite}, {"cast", kCast}, {"add", kAdd}, {"sub", kSub}, {"mul", kMul}, {"div", kDiv},
+      {"maximum", kMaximum}, {"minimum", kMinimum}, {"squared_difference", kSquaredDifference},
+      {"floor_div", kFloorDiv}, {"truncate_div", kTruncateDiv}, {"div_no_nan", kDivNoNan}, {"mul_no_nan", kMulNoNan},
+      {"xdivy", kXdivy}, {"xlogy", kXlogy}, {"tanh_grad", kTanhGrad}, {"sigmoid_grad", kSigmoidGrad},
+      {"sqrt_grad", kSqrtGrad}, {"rsqrt_grad", kRsqrtGrad}, {"reciprocal_grad", kReciprocalGrad},
+      {"relu_grad", kReluGrad}, {"relu6_grad", kRelu6Grad}, {"leaky_relu_grad", kLeakyReluGrad},
+      {"elu_grad", kEluGrad}, {"selu_grad", kSeluGrad}, {"softplus_grad", kSoftplusGrad},
+      {"softsign_grad", kSoftsignGrad}, {"equal", kEqual}, {"not_equal", kNotEqual}, {"less", kLess},
+      {"less_equal", kLessEqual}, {"greater", kGreater}, {"greater_equal", kGreaterEqual}, {"logical_and", kAnd},
+      {"logical_or", kOr}, {"select", kSelect}, {"clip", kClip}, {"add_n", kAddN}};
+  const auto found = known.find(word);
   return found == known.end() ? kUnknown : found->second;
 }
 
@@ -164,6 +106,7 @@ bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_
     const bool is_hard = (type == TENON_DT_INT64 && IsReal(output)) || (IsReal(type) && output == TENON_DT_INT64);
     return is_wide || !is_hard;
   }
+  if (function == kNumber) return (IsReal(output) && !IsHalf(output)) || IsWhole(output);
   if (function == kSelect)
     return inputs.size() == 3 && type == TENON_DT_BOOL && inputs[1] == output && inputs[2] == output;
   if (!std::all_of(inputs.begin(), inputs.end(), [type](uint32_t each) { return each == type; })) return false;
@@ -240,7 +183,9 @@ std::string Program::Key() const {
   add(static_cast<uint32_t>(nodes.size()));
   for (const Node& node : nodes) {
     add(static_cast<uint32_t>(node.function) | node.dtype << 8);
-    add(std::bit_cast<uint32_t>(node.alpha));
+    const auto bits = std::bit_cast<uint64_t>(node.number);
+    add(static_cast<uint32_t>(bits));
+    add(static_cast<uint32_t>(bits >> 32));
     add(static_cast<uint32_t>(node.operands.size()));
     for (int operand : node.operands) add(static_cast<uint32_t>(operand));
   }

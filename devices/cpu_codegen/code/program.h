@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/dtype.h"
+
 namespace tenon::cpu_codegen {
 
 // The instructions that may be used. kNone: nothing is generated.
@@ -47,6 +49,7 @@ enum class Function : uint8_t {
   kIsInf,
   kIsFinite,
   kCast,
+  kNumber,  // one and the same, wherever the operand is
   // Of two.
   kAdd,
   kSub,
@@ -98,8 +101,9 @@ enum class Function : uint8_t {
   kUnknown
 };
 
-// What the op computes; kUnknown: nothing that is generated.
-Function FunctionOf(std::string_view op);
+inline bool IsHalf(uint32_t dtype) { return dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16; }
+// By its word in formulas (tenon/formula.h); kUnknown: nothing that is generated.
+Function FunctionOf(std::string_view word);
 // Whether it is generated with these types (TENON_DT_*; of the inputs, which are alike where the op says so, and of the
 // output).
 bool IsGenerated(Function function, const std::vector<uint32_t>& inputs, uint32_t output, Level level);
@@ -125,7 +129,7 @@ struct Node {
   Function function = Function::kUnknown;
   uint32_t dtype = 0;         // of the result
   std::vector<int> operands;  // numbers of values: the inputs, then the nodes' results
-  float alpha = 0;            // of LeakyRelu and its gradient
+  double number = 0;          // of kNumber; what kLeakyRelu and its gradient multiply by
 };
 struct Program {
   Level level = Level::kNone;

@@ -374,7 +374,7 @@ TEST(Generator, EqualProgramsAreOne) {
     EXPECT_EQ(a, b);
     EXPECT_NE(a, CodeOf(Unary(level, Function::kAbs, TENON_DT_FLOAT)));
     Program leaky = Unary(level, Function::kLeakyRelu, TENON_DT_FLOAT), other = leaky;
-    other.nodes[0].alpha = 0.5f;
+    other.nodes[0].number = 0.5;
     EXPECT_NE(leaky.Key(), other.Key());
   }
 }

@@ -27,6 +27,10 @@ class Nodes : public Frame {
     const Xmm d = R(value.reg, SizeOf(node.dtype));
     size_ = SizeOf(type);
     if (node.function == Function::kCast) return Convert(d, operand(0), type, node.dtype);
+    if (node.function == Function::kNumber) {
+      size_ = SizeOf(node.dtype);
+      return Fill(d, IsInteger(node.dtype) ? I(static_cast<int64_t>(node.number)) : C(node.number));
+    }
     if (node.function == Function::kSelect) {
       size_ = SizeOf(node.dtype);
       const Mask mask = FromTruths(operand(0));
@@ -194,7 +198,7 @@ class Nodes : public Frame {
         return Min(d, Filled(C(6)), t);
       }
       case kLeakyRelu:
-        Times(d, x(0), C(node.alpha));
+        Times(d, x(0), C(node.number));
         return Choose(d, Compare(x(0), zero(), kIsGreater), x(0));
       case kElu: case kSelu: {
         const Xmm t = T(), none = zero();
@@ -289,7 +293,7 @@ class Nodes : public Frame {
         return Choose(d, Compare(t, zero(), kIsGreater), x(0));
       }
       case kLeakyReluGrad:
-        Times(d, x(0), C(node.alpha));
+        Times(d, x(0), C(node.number));
         return Choose(d, Compare(x(1), zero(), kIsGreater), x(0));
       case kEluGrad: {
         const Xmm t = T();

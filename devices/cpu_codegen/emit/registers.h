@@ -36,7 +36,6 @@ inline int BytesOf(uint32_t dtype) {
   return dtype == TENON_DT_BOOL ? 1 : dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16 ? 2 : SizeOf(dtype);
 }
 inline bool IsInteger(uint32_t dtype) { return dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64; }
-inline bool IsHalf(uint32_t dtype) { return dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16; }
 
 class Registers : public Xbyak::CodeGenerator {
  public:

@@ -6,8 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "region/claiming.h"
-#include "tenon/extras/device/regions.h"
+#include "region/node_formula.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu_codegen {
@@ -18,9 +17,6 @@ constexpr int kFewLanes = 4;               // of single elements: narrow registe
 constexpr int64_t kTurns = 4096;           // between questions whether the step was given up
 constexpr double kNanoseconds = 3000;      // of a loop, of which nobody knows the turns
 
-bool PassesOn(std::string_view op) {
-  return sdk::IsOneOf(op, {"Identity", "Snapshot", "StopGradient", "PreventGradient"});
-}
 bool IsTaken(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64 ||
          dtype == TENON_DT_BOOL;
@@ -129,40 +125,36 @@ class LoopMaker {
 
   void AddNode(int64_t id) {
     const tenon_graph_cursor& cursor = *args_.cursor;
-    sdk::NodeContext context(cursor.node_services, cursor.node(cursor.graph, id));
-    const std::string_view op = context.op();
-    const NodeTypes types = TypesOf(cursor, id);
-    Node node;
-    for (size_t i = 0; i < types.inputs.size(); ++i) {
+    const tenon_node* const node = cursor.node(cursor.graph, id);
+    const NodeFormula formula(*cursor.node_services, node, program_.body.level);
+    const std::vector<int64_t> shape = ShapeOf({id, 0, 0});
+    bool is_same_shape = true;
+    std::vector<int> values;  // as the formula numbers them
+    for (int32_t i = 0, count = cursor.node_services->input_count(node); i < count; ++i) {
       tenon_output source = {-1, 0, 0};
-      sdk::Check(loop_.source(args_.context, id, static_cast<int32_t>(i), &source));
-      CheckShape(op, i, source, id);
-      node.operands.push_back(ValueOf(source));
+      sdk::Check(loop_.source(args_.context, id, i, &source));
+      values.push_back(ValueOf(source));
+      is_same_shape = is_same_shape && ShapeOf(source) == shape;
+      if (formula.is_said() && !formula.Fits(static_cast<size_t>(i), ShapeOf(source), shape))
+        sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", OpOf(node), " that its kernel looks at");
     }
-    if (PassesOn(op) && node.operands.size() == 1) {
-      values_.emplace(Key(id, 0), node.operands[0]);
+    const bool is_view = (sdk::PropertiesOf(*cursor.node_services, node).flags & TENON_PROPERTY_VIEW) != 0;
+    if (is_view && values.size() == 1 && is_same_shape &&
+        program_.body.DtypeOf(values[0]) == cursor.node_services->output_dtype(node, 0)) {
+      values_.emplace(Key(id, 0), values[0]);
       return;
     }
-    node.function = FunctionOf(op);
-    node.dtype = types.output;
-    if (!IsTaken(types.output) || !IsGenerated(node.function, types.inputs, types.output, program_.body.level))
-      sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
-    if (op == "BiasAdd" && context.String("data_format") == "NCHW")
-      sdk::Fail(TENON_UNIMPLEMENTED, "its channels are not the last dim");
-    if (op == "Cast" && context.Bool("Truncate")) sdk::Fail(TENON_UNIMPLEMENTED, "a cast that truncates");
-    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad)
-      node.alpha = context.Float("alpha");
-    sdk::Check(context.Finish());
-    values_.emplace(Key(id, 0), Add(std::move(node), IsSingle({id, 0, 0})));
+    if (!formula.is_said() || !formula.is_generated() || formula.is_bias())
+      sdk::Fail(TENON_UNIMPLEMENTED, OpOf(node), " is not generated");
+    const bool is_single = IsSingle({id, 0, 0});
+    for (Node each : formula.nodes()) {
+      if (!IsTaken(each.dtype)) sdk::Fail(TENON_UNIMPLEMENTED, OpOf(node), " is not generated");
+      for (int& operand : each.operands) operand = values[static_cast<size_t>(operand)];
+      values.push_back(Add(std::move(each), is_single));
+    }
+    values_.emplace(Key(id, 0), values.back());
   }
-  // What broadcasts by other rules than numpy's, or not at all.
-  void CheckShape(std::string_view op, size_t input, const tenon_output& source, int64_t id) const {
-    const bool may_be_scalar = (op == "ClipByValue" && input > 0) || (op == "Select" && input == 0);
-    if (!may_be_scalar && !sdk::IsOneOf(op, {"ClipByValue", "Select", "AddN", "BiasAdd"})) return;
-    const std::vector<int64_t> shape = ShapeOf(source);
-    if (shape != ShapeOf({id, 0, 0}) && !(may_be_scalar && shape.empty()))
-      sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
-  }
+  std::string_view OpOf(const tenon_node* node) const { return sdk::ToText(args_.cursor->node_services->op(node)); }
 
   // What is carried becomes what a node made: where it becomes another input, that is copied first, as it may change at
   // the same time.

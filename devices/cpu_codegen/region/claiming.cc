@@ -9,19 +9,12 @@
 
 #include "emit/row_plan.h"
 #include "region/edge_moves.h"
+#include "region/node_formula.h"
 #include "region/region.h"
 #include "tenon/extras/device/regions.h"
 
 namespace tenon::cpu_codegen {
 namespace {
-
-// Has a tile function (ext/draft/tile.h) and is not generated: the host takes it together with its neighbours.
-bool IsOnlyTiled(std::string_view op) {
-  return sdk::IsOneOf(op, {"Sin",        "Cos",       "Tan",         "Asin",      "Acos",       "Atan",   "Atan2",
-                           "Sinh",       "Cosh",      "Asinh",       "Acosh",     "Atanh",      "Erfc",   "Erfinv",
-                           "Pow",        "FloorMod",  "TruncateMod", "NextAfter", "Xlog1py",    "Lgamma", "Digamma",
-                           "BitwiseAnd", "BitwiseOr", "BitwiseXor",  "LeftShift", "RightShift", "Invert"});
-}
 
 class Claiming {
  public:
@@ -46,6 +39,7 @@ class Claiming {
  private:
   // kSmall: generated, but of so few elements that it is not worth it, unless beside the rows that they were reduced
   // from.
+  // kTiled: an element-wise node that is not generated, which the host may take together with its neighbours.
   enum class Kind : uint8_t { kOther, kTiled, kSmall, kGenerated, kReduced, kSoftmax, kUpdate, kConcat };
   struct Info {
     Kind kind = Kind::kOther;
@@ -53,6 +47,7 @@ class Claiming {
     int64_t parent = -1;     // towards the node that the region is found by; -1: in none
     size_t reduced = 0;      // trailing dims that it reduces
     size_t leading = 0;      // or leading ones
+    size_t size = 1;         // nodes of the program
     bool is_part = false;    // of kind kOther, and may be taken by the region that reads its parts
     bool is_final = false;   // nothing in the region may read it
   };
@@ -220,26 +215,16 @@ class Claiming {
 
   // ---- Elements and rows ----
 
-  Kind KindOf(int64_t id) const {
-    const std::string_view op = graph_.at(id).op;
-    if (op == "Pow" && IsPower(id)) return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
-    if (IsOnlyTiled(op)) return Kind::kTiled;
-    const Function function = FunctionOf(op);
-    if (function == Function::kUnknown) return Kind::kOther;
-    const auto refuse = [&](uint32_t reason, const std::string& text) {
-      claims_.Refuse(id, reason, text);
+  Kind KindOf(int64_t id) {
+    constexpr size_t kNodesOfPower = 4;
+    const NodeFormula formula(graph_.services(), graph_.at(id).node, level_);
+    if (!formula.is_said()) return Kind::kOther;
+    const bool is_power = formula.is_power() && IsPower(id);
+    if (!is_power && !formula.is_generated()) {
+      if (formula.is_of_known()) claims_.Refuse(id, formula.refusal(), formula.why());
       return Kind::kTiled;
-    };
-    const NodeTypes types = TypesOf(cursor_, id);
-    if (!IsGenerated(function, types.inputs, types.output, level_))
-      return refuse(TENON_REFUSE_DTYPE,
-                    sdk::Concat(op, " of ", sdk::TypeName(types.inputs.empty() ? types.output : types.inputs[0]),
-                                " is not generated"));
-    sdk::NodeContext node(&graph_.services(), graph_.at(id).node);
-    if (op == "BiasAdd" && node.String("data_format") == "NCHW")
-      return refuse(TENON_REFUSE_OP, "its channels are not the last dim");
-    if (function == Function::kCast && node.Bool("Truncate")) return refuse(TENON_REFUSE_OP, "a cast that truncates");
-    sdk::Check(node.Finish());
+    }
+    nodes_[At(id)].size = is_power ? kNodesOfPower : formula.nodes().size();
     return IsSmall(ShapeOf({id, 0, 0})) ? Kind::kSmall : Kind::kGenerated;
   }
   // Shapes are a stranger's: their product may be no number.
@@ -259,7 +244,7 @@ class Claiming {
   // elements that code is worth it.
   Kind KindOfRows(int64_t id) {
     const std::string_view op = graph_.at(id).op;
-    const NodeTypes types = TypesOf(cursor_, id);
+    const NodeTypes types = TypesOf(graph_.services(), graph_.at(id).node);
     const Function function = ReductionOf(op);
     const bool reduces = function != Function::kUnknown;
     const std::vector<int64_t> shape = ShapeOf(graph_.at(id).inputs.at(0));
@@ -302,7 +287,7 @@ class Claiming {
   }
   // A power that products compute.
   bool IsPower(int64_t id) const {
-    const NodeTypes types = TypesOf(cursor_, id);
+    const NodeTypes types = TypesOf(graph_.services(), graph_.at(id).node);
     const tenon_tensor_view* const value = ConstantOf(graph_.at(id).inputs.at(1));
     return value != nullptr && PowerOf(*value) != 0 &&
            IsGenerated(Function::kReciprocal, {types.output}, types.output, level_);
@@ -382,7 +367,7 @@ class Claiming {
   // The region of a node by itself.
   Region Alone(int64_t id) const {
     const Info& info = nodes_[At(id)];
-    constexpr size_t kNodesOfSoftmax = 8, kNodesOfPower = 4;
+    constexpr size_t kNodesOfSoftmax = 8;
     if (info.kind == Kind::kUpdate)
       return {{id},
               ShapeOf(graph_.at(id).inputs[static_cast<size_t>(UpdateOpOf(graph_.at(id).op)->gradient)]),
@@ -394,7 +379,7 @@ class Claiming {
               false};
     if (info.kind == Kind::kConcat) return {{id}, ShapeOf(graph_.at(id).inputs[0]), 0, 0, 0, false, false, true};
     const bool is_spoiled = info.kind == Kind::kTiled || info.kind == Kind::kSmall;
-    const size_t size = info.kind == Kind::kSoftmax ? kNodesOfSoftmax : graph_.at(id).op == "Pow" ? kNodesOfPower : 1;
+    const size_t size = info.kind == Kind::kSoftmax ? kNodesOfSoftmax : info.size;
     return {{id},         ShapeOf(info.reduced + info.leading > 0 ? graph_.at(id).inputs[0] : tenon_output{id, 0, 0}),
             info.reduced, info.leading,
             size,         false,
@@ -450,23 +435,14 @@ class Claiming {
 
 }  // namespace
 
-NodeTypes TypesOf(const tenon_graph_cursor& cursor, int64_t id) {
-  const tenon_node_services& services = *cursor.node_services;
-  const tenon_node* node = cursor.node(cursor.graph, id);
-  NodeTypes types;
-  for (int32_t i = 0, count = services.input_count(node); i < count; ++i)
-    types.inputs.push_back(services.input_dtype(node, i));
-  types.output = services.output_dtype(node, 0);
-  return types;
-}
-
 void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, LeastElements least,
                   const sdk::Claims& claims) {
   // Two that follow one another: else the graph is not read.
   const auto is_ours = [&](int64_t id) {
-    const std::string_view op = sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, id)));
-    return FunctionOf(op) != Function::kUnknown || op == "Pow" || ReductionOf(op) != Function::kUnknown ||
-           IsSoftmax(op) || UpdateOpOf(op) != nullptr || EdgeOpOf(op) != EdgeOp::kNone;
+    const tenon_node* const node = cursor.node(cursor.graph, id);
+    const std::string_view op = sdk::ToText(cursor.node_services->op(node));
+    return NodeFormula::IsSaid(*cursor.node_services, node) || ReductionOf(op) != Function::kUnknown || IsSoftmax(op) ||
+           UpdateOpOf(op) != nullptr || EdgeOpOf(op) != EdgeOp::kNone;
   };
   if (std::count_if(nodes.begin(), nodes.end(), is_ours) >= 2) Claiming(cursor, level, least, claims).Run(nodes);
 }

@@ -23,13 +23,6 @@ struct LeastElements {
 void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, Level level, LeastElements least,
                   const sdk::Claims& claims);
 
-// The inputs' and the output's types of a node.
-struct NodeTypes {
-  std::vector<uint32_t> inputs;
-  uint32_t output = 0;
-};
-NodeTypes TypesOf(const tenon_graph_cursor& cursor, int64_t id);
-
 }  // namespace tenon::cpu_codegen
 
 #endif  // TENON_DEVICES_CPU_CODEGEN_REGION_CLAIMING_H_

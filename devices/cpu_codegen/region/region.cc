@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "emit/row_plan.h"
-#include "region/claiming.h"
+#include "region/node_formula.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/kernel/half.h"
 
@@ -319,22 +319,23 @@ class Reader {
     if (source.id == update_) return AddUpdate(op, source);
     if (ReductionOf(op) != Function::kUnknown) return AddReduction(op, source);
     if (IsSoftmax(op)) return AddSoftmax(op, source);
-    if (op == "Pow") return AddPower(source);
-    sdk::NodeContext context(cursor_.node_services, cursor_.node(cursor_.graph, source.id));
-    const NodeTypes types = TypesOf(cursor_, source.id);
-    Node node;
-    node.function = FunctionOf(op);
-    node.dtype = types.output;
-    if (!IsGenerated(node.function, types.inputs, types.output, level_))
-      sdk::Fail(TENON_UNIMPLEMENTED, op, " is not generated");
-    if (node.function == Function::kLeakyRelu || node.function == Function::kLeakyReluGrad)
-      node.alpha = context.Float("alpha");
-    sdk::Check(context.Finish());
+    const NodeFormula formula(*cursor_.node_services, cursor_.node(cursor_.graph, source.id), level_);
+    if (formula.is_power()) return AddPower(source);
+    if (!formula.is_said() || !formula.is_generated())
+      sdk::Fail(TENON_UNIMPLEMENTED, formula.is_said() ? formula.why() : sdk::Concat(op, " is not generated"));
     const std::vector<int64_t> shape = DimsOf({source.id, 0, 0});
     const Kind kind = KindOfShape(shape);
-    for (const tenon_output& input : source.inputs) node.operands.push_back(OperandOf(op, input, kind));
-    CheckShapes(op, node, shape);
-    Add(source.id, std::move(node), kind);
+    std::vector<int> values;  // as the formula numbers them
+    for (size_t i = 0; i < source.inputs.size(); ++i) {
+      values.push_back(OperandOf(op, source.inputs[i], kind));
+      if (!formula.Fits(i, ShapeOf(values[i]), shape))
+        sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
+    }
+    for (Node node : formula.nodes()) {
+      for (int& operand : node.operands) operand = values[static_cast<size_t>(operand)];
+      values.push_back(Append(std::move(node), kind));
+    }
+    values_.emplace(std::pair(source.id, 0), values.back());  // unless it is fed
   }
   Kind KindOfShape(const std::vector<int64_t>& shape) const {
     if (shape == region_.shape) return Kind::kElements;
@@ -443,27 +444,6 @@ class Reader {
            : KindOf(value) == Kind::kElements ? region_.shape
                                               : row_shape_;
   }
-  // What broadcasts by other rules than numpy's, or not at all.
-  void CheckShapes(std::string_view op, const Node& node, const std::vector<int64_t>& out) const {
-    const auto must = [&](bool holds) {
-      if (!holds) sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", op, " that its kernel looks at");
-    };
-    if (op == "BiasAdd")
-      must(out.size() >= 2 && ShapeOf(node.operands[0]) == out &&
-           ShapeOf(node.operands[1]) == std::vector<int64_t>{out.back()});
-    if (op == "AddN")
-      for (const int operand : node.operands) must(ShapeOf(operand) == out);
-    if (op == "ClipByValue") {
-      must(ShapeOf(node.operands[0]) == out);
-      for (const int bound : {node.operands[1], node.operands[2]})
-        must(ShapeOf(bound).empty() || ShapeOf(bound) == out);
-    }
-    if (op == "Select") {
-      for (const int each : {node.operands[1], node.operands[2]}) must(ShapeOf(each) == out);
-      must(ShapeOf(node.operands[0]).empty() || ShapeOf(node.operands[0]) == out);  // rows are chosen by its kernel
-    }
-  }
-
   const tenon_compile_args& args_;
   const tenon_graph_cursor& cursor_;
   const Level level_;
