@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "conv.h"
 #include "tenon/sdk/kernel/element.h"
 #include "tenon/sdk/device/compiler.h"
+#include "tenon/sdk/op/formula.h"
 #include "tenon/sdk/op/graph_view.h"
 
 namespace tenon::cpu_onednn {
@@ -42,27 +44,31 @@ class ChainNode : public sdk::NodeContext {
   bool IsNormalization() const {
     return op() == "FusedBatchNorm" || op() == "FusedBatchNormV2" || op() == "FusedBatchNormV3";
   }
-  bool IsSum() const { return op() == "Add" || op() == "AddV2"; }
+  bool IsSum() { return sdk::FunctionOf(*this) == "add"; }
 
  private:
   const tenon_graph_cursor& cursor_;
   int64_t id_;
 };
 
-bool IsActivation(std::string_view op) {
-  constexpr std::string_view known[] = {"Relu", "Relu6", "LeakyRelu", "Elu", "Tanh", "Sigmoid"};
-  return std::find(std::begin(known), std::end(known), op) != std::end(known);
-}
-
-Epilogue::Activation ActivationOf(ChainNode& node) {
+// Nothing: it is none of those that a product can end with.
+std::optional<Epilogue::Activation> ActivationOf(const tenon_graph_cursor& cursor, int64_t id) {
   using dnnl::algorithm;
-  const std::string_view op = node.op();
-  if (op == "Relu") return {algorithm::eltwise_relu, 0, 0};
-  if (op == "Relu6") return {algorithm::eltwise_clip, 0, 6};
-  if (op == "LeakyRelu") return {algorithm::eltwise_relu, node.Float("alpha"), 0};
-  if (op == "Elu") return {algorithm::eltwise_elu, 1, 0};
-  if (op == "Tanh") return {algorithm::eltwise_tanh, 0, 0};
-  return {algorithm::eltwise_logistic, 0, 0};
+  const tenon_node* const node = cursor.node(cursor.graph, id);
+  const sdk::Formula formula = sdk::FormulaOf(*cursor.node_services, node);
+  if (formula.size() != 1 || cursor.node_services->input_count(node) != 1 || formula[0].operands.empty() ||
+      formula[0].operands[0].kind != sdk::FormulaOperand::Kind::kInput)
+    return std::nullopt;
+  const std::string_view function = formula[0].function;
+  if (function == "relu") return {{algorithm::eltwise_relu, 0, 0}};
+  if (function == "relu6") return {{algorithm::eltwise_clip, 0, 6}};
+  if (function == "elu") return {{algorithm::eltwise_elu, 1, 0}};
+  if (function == "tanh") return {{algorithm::eltwise_tanh, 0, 0}};
+  if (function == "sigmoid") return {{algorithm::eltwise_logistic, 0, 0}};
+  const bool leaks = function == "leaky_relu" && formula[0].operands.size() == 2 &&
+                     formula[0].operands[1].kind == sdk::FormulaOperand::Kind::kNumber;
+  if (!leaks) return std::nullopt;
+  return {{algorithm::eltwise_relu, static_cast<float>(formula[0].operands[1].number), 0}};
 }
 
 // ---- claim ----
@@ -100,7 +106,7 @@ class Finder {
         break;
       }
       if (activated) break;
-      activated = IsActivation(node.op());
+      activated = ActivationOf(cursor_, reader.node).has_value();
       goes_on = activated || Follows(node, reader.input, format, &summed);
       if (goes_on) chain.push_back(reader.node);
     }
@@ -288,8 +294,10 @@ void Builder::Add(ChainNode& node) {
         sdk::Fail(TENON_UNIMPLEMENTED, "a sum of ", ours, " and ", theirs);
       epilogue_.addend = InputOf(other);
     }
+  } else if (const auto activation = ActivationOf(*args_.cursor, node.id())) {
+    epilogue_.activation = *activation;
   } else {
-    epilogue_.activation = ActivationOf(node);
+    sdk::Fail(TENON_UNIMPLEMENTED, node.op(), " in a chain");
   }
   node.Done();
   value_ = {node.id(), 0, 0};

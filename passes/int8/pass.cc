@@ -273,8 +273,8 @@ class Pass {
   // Whether the node belongs to the chain and more may follow.
   bool Takes(Chain* chain, int64_t id, int input, const Shape& result) {
     const Node& node = At(id);
-    if (node.op == "Relu" || node.op == "Relu6") {
-      chain->activation = node.op;
+    if (node.function == "relu" || node.function == "relu6") {
+      chain->activation = node.function == "relu" ? "Relu" : "Relu6";
       return false;
     }
     const bool summed = chain->addend.has_value();
@@ -289,7 +289,7 @@ class Pass {
       chain->epsilons.push_back(epsilon);
       return true;
     }
-    if ((node.op != "Add" && node.op != "AddV2") || summed) return false;
+    if (node.function != "add" || summed) return false;
     const Output other = node.inputs[static_cast<size_t>(1 - input)];
     const Shape shape = p_.shape(other);
     if (!p_.ok() || !shape.known_rank() || other.node == chain->nodes.back()) return false;

@@ -51,7 +51,7 @@ class Matcher {
   Output MadeOf(Output edge) { return loop_.SourceOf(edge).edge; }
   // The operand of a function.
   Output Of(Output edge, std::string_view function) {
-    const int64_t id = loop_.Made(edge, function);
+    const int64_t id = loop_.Computed(edge, function);
     return id < 0 ? kNothing : loop_.At(id).inputs[0];
   }
   std::optional<Part> PartOf(Output edge) {
@@ -105,7 +105,7 @@ class Matcher {
     }
     // A sum broadcasts: one vector it must be, and of more than one element.
     Output product = edge;
-    loop_.InEitherOrder(loop_.Made(edge, "AddV2", "Add"), [&](Output a, Output b) {
+    loop_.InEitherOrder(loop_.Computed(edge, "add"), [&](Output a, Output b) {
       const sdk::Shape shape = loop_.pass().shape(b);
       if (shape.rank() != 1 || shape[0] < 2 || !loop_.IsInvariant(b, DeviceOf(edge))) return false;
       *bias = b, product = a;
@@ -219,7 +219,7 @@ class Matcher {
     cell_.forget = 0;
     if (edge.node < 0) return edge;
     Output gate = edge;
-    loop_.InEitherOrder(loop_.Made(edge, "AddV2", "Add"), [&](Output a, Output b) {
+    loop_.InEitherOrder(loop_.Computed(edge, "add"), [&](Output a, Output b) {
       const std::optional<float> number = loop_.RealOf(b);
       if (!number.has_value()) return false;
       gate = a, cell_.forget = *number;
@@ -231,27 +231,28 @@ class Matcher {
     Output new_c = kNothing;
     gates_ = kNothing;
     const auto output = [&](Output gate, Output state) {
-      new_c = Of(state, "Tanh");
-      return new_c.node >= 0 && loop_.Made(gate, "Sigmoid") >= 0;
+      new_c = Of(state, "tanh");
+      return new_c.node >= 0 && loop_.Computed(gate, "sigmoid") >= 0;
     };
     Output output_gate = kNothing;
     const auto either = [&](Output a, Output b) { return output(a, b) && (output_gate = a, true); };
-    if (!loop_.InEitherOrder(loop_.Made(h, "Mul"), either)) return false;
+    if (!loop_.InEitherOrder(loop_.Computed(h, "mul"), either)) return false;
     int64_t c = -1;
     const auto kept = [&](Output gate, Output state) {
       const std::optional<int64_t> merge = StateOf(state);
       if (!merge.has_value()) return false;
       c = *merge;
       cell_.cells = CellsOf(c, MadeOf(new_c));
-      return Gate(gate, "Sigmoid", 1);
+      return Gate(gate, "sigmoid", 1);
     };
     const auto added = [&](Output gate, Output candidate) {
-      return Gate(gate, "Sigmoid", 0) && Gate(candidate, "Tanh", 2);
+      return Gate(gate, "sigmoid", 0) && Gate(candidate, "tanh", 2);
     };
     const auto sum = [&](Output a, Output b) {
-      return loop_.InEitherOrder(loop_.Made(a, "Mul"), kept) && loop_.InEitherOrder(loop_.Made(b, "Mul"), added);
+      return loop_.InEitherOrder(loop_.Computed(a, "mul"), kept) &&
+             loop_.InEitherOrder(loop_.Computed(b, "mul"), added);
     };
-    if (!loop_.InEitherOrder(loop_.Made(new_c, "AddV2", "Add"), sum) || !Gate(output_gate, "Sigmoid", 3)) return false;
+    if (!loop_.InEitherOrder(loop_.Computed(new_c, "add"), sum) || !Gate(output_gate, "sigmoid", 3)) return false;
     return LstmGates() && (cell_.states = {{cell_.states[0].merge, MadeOf(h)}, {c, MadeOf(new_c)}}, true);
   }
   bool LstmGates() {
@@ -262,7 +263,7 @@ class Matcher {
       return h.has_value();
     }
     const Output products = WithoutBias(gates_, &cell_.bias);
-    return loop_.InEitherOrder(loop_.Made(products, "AddV2", "Add"), [&](Output of_x, Output of_h) {
+    return loop_.InEitherOrder(loop_.Computed(products, "add"), [&](Output of_x, Output of_h) {
       const int64_t product = Product(of_h);
       const std::optional<int64_t> h = product < 0 ? std::nullopt : StateOf(loop_.At(product).inputs[0]);
       if (!h.has_value() || !InputProduct(of_x)) return false;
@@ -280,21 +281,21 @@ class Matcher {
     const auto kept = [&](Output gate, Output before) {
       const std::optional<int64_t> merge = StateOf(before);
       if (!merge.has_value()) return false;
-      update = loop_.Made(gate, "Sigmoid"), state = *merge;
+      update = loop_.Computed(gate, "sigmoid"), state = *merge;
       return update >= 0;
     };
     const auto rest = [&](Output share, Output value) {
-      const int64_t sub = loop_.Made(share, "Sub");
+      const int64_t sub = loop_.Computed(share, "sub");
       if (sub < 0 || loop_.RealOf(loop_.At(sub).inputs[0]) != 1.0F ||
-          loop_.Made(loop_.At(sub).inputs[1], "Sigmoid") != update)
+          loop_.Computed(loop_.At(sub).inputs[1], "sigmoid") != update)
         return false;
-      candidate = Of(value, "Tanh");
+      candidate = Of(value, "tanh");
       return candidate.node >= 0;
     };
     const auto mixed = [&](Output a, Output b) {
-      return loop_.InEitherOrder(loop_.Made(a, "Mul"), kept) && loop_.InEitherOrder(loop_.Made(b, "Mul"), rest);
+      return loop_.InEitherOrder(loop_.Computed(a, "mul"), kept) && loop_.InEitherOrder(loop_.Computed(b, "mul"), rest);
     };
-    if (!loop_.InEitherOrder(loop_.Made(h, "AddV2", "Add"), mixed)) return false;
+    if (!loop_.InEitherOrder(loop_.Computed(h, "add"), mixed)) return false;
     cell_.states = {{state, MadeOf(h)}};
     cell_.cells = CellsOf(state, MadeOf(h));
     return GruUpdate(loop_.At(update).inputs[0]) && GruCandidate(candidate);
@@ -318,23 +319,23 @@ class Matcher {
       return true;
     };
     const auto rest = [&](Output share, Output value) {
-      const int64_t sub = loop_.Made(share, "Sub");
+      const int64_t sub = loop_.Computed(share, "sub");
       if (sub < 0 || loop_.RealOf(loop_.At(sub).inputs[0]) != 1.0F || !is(loop_.At(sub).inputs[1], 1)) return false;
-      candidate = Of(value, "Tanh");
+      candidate = Of(value, "tanh");
       return candidate.node >= 0;
     };
     const auto mixed = [&](Output a, Output b) {
-      return (gates.reset(), loop_.InEitherOrder(loop_.Made(a, "Mul"), kept)) &&
-             loop_.InEitherOrder(loop_.Made(b, "Mul"), rest);
+      return (gates.reset(), loop_.InEitherOrder(loop_.Computed(a, "mul"), kept)) &&
+             loop_.InEitherOrder(loop_.Computed(b, "mul"), rest);
     };
-    if (!loop_.InEitherOrder(loop_.Made(h, "AddV2", "Add"), mixed)) return false;
-    const Output sum = Of(gates->whole, "Sigmoid");
+    if (!loop_.InEitherOrder(loop_.Computed(h, "add"), mixed)) return false;
+    const Output sum = Of(gates->whole, "sigmoid");
     if (sum.node < 0) return false;
     const Output before = JoinedProduct(sum, &cell_.kernel, &cell_.bias);
     if (before.node < 0 || !loop_.IsVariable(before, state)) return false;
     const Output kept_of = JoinedProduct(candidate, &cell_.candidate, &cell_.candidate_bias);
     const auto reset = [&](Output gate, Output value) { return loop_.IsVariable(value, state) && is(gate, 0); };
-    if (kept_of.node < 0 || !loop_.InEitherOrder(loop_.Made(kept_of, "Mul"), reset)) return false;
+    if (kept_of.node < 0 || !loop_.InEitherOrder(loop_.Computed(kept_of, "mul"), reset)) return false;
     cell_.states = {{state, MadeOf(h)}};
     cell_.cells = CellsOf(state, MadeOf(h));
     cell_.reset_after = false;
@@ -368,24 +369,24 @@ class Matcher {
   }
   bool GruUpdate(Output sum) {
     of_x_ = of_h_ = kNothing;
-    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"),
+    return loop_.InEitherOrder(loop_.Computed(sum, "add"),
                                [&](Output x, Output h) { return OfInput(x, 0) && OfState(h, 0, 3); });
   }
   bool Reset(Output gate, int64_t parts) {
-    const Output sum = Of(gate, "Sigmoid");
+    const Output sum = Of(gate, "sigmoid");
     return sum.node >= 0 && update_.Is(parts, 0, cell_.cells) &&
-           loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"),
+           loop_.InEitherOrder(loop_.Computed(sum, "add"),
                                [&](Output x, Output h) { return OfInput(x, 1) && OfState(h, 1, parts); });
   }
   bool GruCandidate(Output sum) {
-    return loop_.InEitherOrder(loop_.Made(sum, "AddV2", "Add"),
+    return loop_.InEitherOrder(loop_.Computed(sum, "add"),
                                [&](Output x, Output h) { return OfInput(x, 2) && (ResetAfter(h) || ResetBefore(h)); });
   }
   bool ResetAfter(Output product) {
     cell_.reset_after = true;
     const int64_t columns = loop_.pass().shape(cell_.recurrent)[1];
     return (columns < 0 || cell_.cells < 0 || columns == 3 * cell_.cells) &&
-           loop_.InEitherOrder(loop_.Made(product, "Mul"),
+           loop_.InEitherOrder(loop_.Computed(product, "mul"),
                                [&](Output gate, Output value) { return Reset(gate, 3) && OfState(value, 2, 3); });
   }
   // (r h) U', where U' and what z and r are made of are parts of one matrix.
@@ -396,7 +397,7 @@ class Matcher {
     const auto reset = [&](Output gate, Output h) {
       return loop_.IsVariable(h, cell_.states[0].merge) && Reset(gate, 2);
     };
-    if (!loop_.InEitherOrder(loop_.Made(loop_.At(product).inputs[0], "Mul"), reset)) return false;
+    if (!loop_.InEitherOrder(loop_.Computed(loop_.At(product).inputs[0], "mul"), reset)) return false;
     const std::optional<Part> gates = PartOf(cell_.recurrent), candidate = PartOf(loop_.At(product).inputs[1]);
     if (!gates.has_value() || !candidate.has_value() || gates->whole.node < 0 || candidate->whole.node < 0 ||
         cell_.cells < 0)

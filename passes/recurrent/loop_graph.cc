@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tenon/extras/device/regions.h"
+#include "tenon/sdk/op/formula.h"
 #include "tenon/sdk/op/graph_view.h"
 
 namespace tenon::passes {
@@ -26,7 +27,7 @@ const Nodes::Node& Nodes::At(int64_t id) {
   Node& node = found->second;
   if (!is_new || id < 0) return node;
   p_.With(id, [&](sdk::NodeContext& c) {
-    if (p_.Runs(id)) node.op = c.op();
+    if (p_.Runs(id)) node.op = c.op(), node.function = sdk::FunctionOf(c);
     const uint64_t properties = c.Properties().flags;
     node.is_part = p_.Runs(id) && (properties & (TENON_PROPERTY_MOVES | TENON_PROPERTY_VIEW)) != 0 &&
                    (properties & sdk::kOfMoreThanInputs) == 0;
@@ -107,21 +108,21 @@ std::optional<int64_t> Nodes::Number(Output edge, int depth) {
       return std::nullopt;
     return (*shape)[static_cast<size_t>(*at)];
   }
-  if (depth == kDeepest || (node.op != "Minimum" && node.op != "Maximum") || node.inputs.size() != 2)
+  if (depth == kDeepest || (node.function != "minimum" && node.function != "maximum") || node.inputs.size() != 2)
     return std::nullopt;
   const std::optional<int64_t> a = Number(node.inputs[0], depth + 1), b = Number(node.inputs[1], depth + 1);
   if (!a.has_value() || !b.has_value()) return std::nullopt;
-  return node.op == "Minimum" ? std::min(*a, *b) : std::max(*a, *b);
+  return node.function == "minimum" ? std::min(*a, *b) : std::max(*a, *b);
 }
 
 bool Nodes::IsTimeOf(Output x, Output edge) {
   edge = Plain(edge);
   const Node node = At(edge.node);
-  if (node.op != "Minimum" || node.inputs.size() != 2) return IsTime(x, edge);
+  if (node.function != "minimum" || node.inputs.size() != 2) return IsTime(x, edge);
   const auto at_least_one = [&](Output value) {
     value = Plain(value);
     const Node largest = At(value.node);
-    if (largest.op != "Maximum" || largest.inputs.size() != 2) return false;
+    if (largest.function != "maximum" || largest.inputs.size() != 2) return false;
     const auto one = [&](Output a, Output b) { return Integers(Plain(a)) == std::vector<int32_t>{1} && IsTime(x, b); };
     return one(largest.inputs[0], largest.inputs[1]) || one(largest.inputs[1], largest.inputs[0]);
   };
@@ -214,6 +215,12 @@ int64_t LoopGraph::Made(Output edge, std::string_view op, std::string_view or_op
   return own == op || own == or_op ? source.edge.node : -1;
 }
 
+int64_t LoopGraph::Computed(Output edge, std::string_view function) {
+  const Source source = SourceOf(edge);
+  if (source.kind != Source::Kind::kInside || source.edge.index != 0) return -1;
+  return At(source.edge.node).function == function ? source.edge.node : -1;
+}
+
 bool LoopGraph::BecomesOf(int64_t merge, Output made) {
   const std::optional<Variable> variable = VariableOf(merge);
   if (!variable.has_value()) return false;
@@ -224,7 +231,7 @@ bool LoopGraph::BecomesOf(int64_t merge, Output made) {
 bool LoopGraph::Counts(int64_t merge) {
   const std::optional<Variable> variable = VariableOf(merge);
   if (!variable.has_value() || NumberOf(variable->initial) != 0) return false;
-  return InEitherOrder(Made(variable->next, "AddV2", "Add"),
+  return InEitherOrder(Computed(variable->next, "add"),
                        [&](Output a, Output b) { return IsVariable(a, merge) && NumberOf(b) == 1; });
 }
 

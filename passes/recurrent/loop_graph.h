@@ -24,6 +24,7 @@ class Nodes {
  public:
   struct Node {
     std::string op, device;
+    std::string function;  // that it is of its inputs, in order (tenon/sdk/op/formula.h); empty: no one function
     std::vector<sdk::Output> inputs;
     std::vector<int64_t> controls;
     bool is_float = false;  // its first output
@@ -102,6 +103,8 @@ class LoopGraph {
   bool IsVariable(Output edge, int64_t merge);
   // The node of that op whose first output the value is, in the loop; -1: none.
   int64_t Made(Output edge, std::string_view op, std::string_view or_op = {});
+  // And which one computes it by that function, whatever its op is called; -1: none in the loop.
+  int64_t Computed(Output edge, std::string_view function);
   // Whether turns find `made` in the variable that is made by the merge.
   bool BecomesOf(int64_t merge, Output made);
   // Whether it becomes itself and one, from 0 on.

@@ -109,11 +109,11 @@ class Pass {
   // t < length, and maybe another counter's as many turns at most.
   bool MatchCondition(LoopGraph& loop, Found* found) {
     const Output condition = loop.At(loop.condition()).inputs[0];
-    std::vector<int64_t> questions = {loop.Made(condition, "Less")};
+    std::vector<int64_t> questions = {loop.Computed(condition, "less")};
     if (questions[0] < 0) {
-      const int64_t both = loop.Made(condition, "LogicalAnd");
+      const int64_t both = loop.Computed(condition, "logical_and");
       if (both < 0) return false;
-      questions = {loop.Made(loop.At(both).inputs[0], "Less"), loop.Made(loop.At(both).inputs[1], "Less")};
+      questions = {loop.Computed(loop.At(both).inputs[0], "less"), loop.Computed(loop.At(both).inputs[1], "less")};
     }
     bool asks_t = false;
     std::optional<int64_t> length;
