@@ -124,7 +124,7 @@ class PropertyReader {
   }
 
   Status ReadFormula() {
-    words_.clear();
+    if (!found_.formula.empty()) return InvalidArgument("properties: 'computes' is said twice");
     if (!scanner_.Take("(")) return scanner_.Error("'(' before the formula of 'computes'");
     TENON_RETURN_IF_ERROR(ReadFunction(scanner_.TakeName(), 0));
     if (!scanner_.Take(")")) return scanner_.Error("')' after the formula of 'computes'");

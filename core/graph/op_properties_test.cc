@@ -111,6 +111,7 @@ TEST(OpProperties, ThatAreNoneAreRefused) {
       {"computes(neg(values))", "'values' is a list, of which 'neg' takes none"},
       {"computes(neg(x)", "')' after the formula of 'computes'"},
       {"computes(neg(x", "')' after the operands of 'neg'"},
+      {"elementwise, computes(neg(x)), computes(neg(x))", "'computes' is said twice"},
       {"moves(x), computes(neg(x))", "'computes' is said beside no kind but 'elementwise'"},
   };
   for (const auto& [text, error] : cases) {

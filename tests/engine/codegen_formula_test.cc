@@ -82,6 +82,14 @@ TEST_P(Formulas, OfUnknownFunctionsStayWithTheirKernels) {
   EXPECT_EQ(Compare(g, {{x, Numbers(DType::kFloat, {64}, 1)}}, {y}), 0);
 }
 
+// A power is generated where its exponent is the constant 2 or 3, whichever input that is.
+TEST_P(Formulas, TakeTheirInputsInTheOrderOfTheFormula) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{64});
+  const Output y = g.Op("Neg", {g.Op("Test>Raise", {g.Op("Abs", {x}), g.Const(2.0f)})});
+  EXPECT_EQ(Compare(g, {{x, Numbers(DType::kFloat, {64}, 1)}}, {y}), 0);
+}
+
 TEST_P(Formulas, AreInTheCodeOfLoops) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, Shape{37}), y = g.Placeholder("y", DType::kFloat, Shape{37});

@@ -85,6 +85,13 @@ struct Scale {
     return x * factor;
   }
 };
+struct Raise {
+  explicit Raise(sdk::CreateContext&) {}
+  template <class Wide>
+  Wide operator()(Wide x, Wide base) const {
+    return std::pow(base, x);
+  }
+};
 struct Weigh {
   explicit Weigh(sdk::CreateContext&) {}
   int32_t operator()(int32_t x, int32_t y) const { return 3 * x + y; }
@@ -129,12 +136,18 @@ constinit const tenon_op_definition
                             .attrs = kReals,
                             .properties = "elementwise(x), computes(mul(x, factor))",
                             .shape = sdk::ShapeFunction<ScaleShape>}),
+    kRaise = sdk::DefineOp({.name = "Test>Raise",
+                            .inputs = "x: T, base: T",
+                            .outputs = "y: T",
+                            .attrs = kReals,
+                            .properties = "elementwise(x), computes(pow(base, x))",
+                            .shape = sdk::ShapeFunction<ScaleShape>}),
     kWeigh = sdk::DefineOp({.name = "Test>Weigh",
                             .inputs = "x: int32, y: int32",
                             .outputs = "z: int32",
                             .properties = "elementwise, computes(add(mul(x, 3), y))",
                             .shape = sdk::ShapeFunction<sdk::EqualShapes>});
-const tenon_op_definition* const kDefinitions[] = {&kBlend, &kSwish, &kInside, &kWave, &kScale, &kWeigh};
+const tenon_op_definition* const kDefinitions[] = {&kBlend, &kSwish, &kInside, &kWave, &kScale, &kRaise, &kWeigh};
 const tenon_op_package kOps = {TENON_HEAD(tenon_op_package), kDefinitions, TENON_PLUGIN_COUNT(kDefinitions), 0};
 
 template <class T, class Rule, class Result = T>
@@ -145,10 +158,11 @@ consteval tenon_kernel_registration Of(std::string_view op) {
 template <class T>
 constinit const tenon_kernel_registration kOfType[] = {
     Of<T, Blend>("Test>Blend"), Of<T, Swish>("Test>Swish"), Of<T, Inside, bool>("Test>Inside"),
-    Of<T, Wave>("Test>Wave"), Of<T, Scale>("Test>Scale")};
+    Of<T, Wave>("Test>Wave"), Of<T, Scale>("Test>Scale"), Of<T, Raise>("Test>Raise")};
 constinit const tenon_kernel_registration kOfInts =
     sdk::Registration<Each<int32_t, Weigh>>("Test>Weigh", {.device_type = "CPU"});
-#define ALL_OF(T) &kOfType<T>[0], &kOfType<T>[1], &kOfType<T>[2], &kOfType<T>[3], &kOfType<T>[4]
+#define ALL_OF(T) \
+  &kOfType<T>[0], &kOfType<T>[1], &kOfType<T>[2], &kOfType<T>[3], &kOfType<T>[4], &kOfType<T>[5]
 const tenon_kernel_registration* const kRegistrations[] = {ALL_OF(sdk::Bfloat16), ALL_OF(sdk::Half), ALL_OF(float),
                                                            ALL_OF(double), &kOfInts};
 const tenon_kernel_package kKernels = {TENON_HEAD(tenon_kernel_package), kRegistrations,

@@ -163,7 +163,7 @@ NodeFormula::NodeFormula(const tenon_node_services& services, const tenon_node* 
   is_said_ = !formula.empty();
   if (!is_said_) return;
   const NodeTypes types = TypesOf(services, node);
-  is_power_ = formula.size() == 1 && formula[0].function == "pow" && types.inputs.size() == 2;
+  is_power_ = sdk::FunctionOf(context) == "pow";
   is_of_known_ = std::all_of(formula.begin(), formula.end(), [](const sdk::FormulaStep& step) {
     return FunctionOf(step.function) != Function::kUnknown;
   });
