@@ -348,6 +348,12 @@ Result<OpDef> ParseOpDef(const tenon_op_definition& definition) {
   if (!status.ok()) return std::move(status).Annotate(StrCat("definition of op '", op.name, "'"));
   op.traits = definition.traits;
   if (op.has(TENON_OP_WRITES_STATE)) op.properties.flags |= TENON_PROPERTY_UPDATES_STATE;
+  constexpr uint64_t kMore = TENON_PROPERTY_DRAWS | TENON_PROPERTY_READS_STATE | TENON_PROPERTY_UPDATES_STATE;
+  if (!op.properties.formula.empty() &&
+      (op.has(TENON_OP_STATEFUL | TENON_OP_IO) || (op.properties.flags & kMore) != 0))
+    return InvalidArgument(StrCat("definition of op '", op.name,
+                                  "': properties: it 'computes' a formula, and has state or effects besides, which who "
+                                  "computes the formula would leave out"));
   if (op.has(TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION))
     op.properties.flags |= TENON_PROPERTY_STEERS;
   op.roles = SplitNames(View(definition.roles));

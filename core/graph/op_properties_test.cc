@@ -122,6 +122,16 @@ TEST(OpProperties, ThatAreNoneAreRefused) {
   }
 }
 
+// Code that is made of the formula would not have them.
+TEST(OpProperties, RefuseFormulasBesideEffects) {
+  for (const uint64_t trait : {TENON_OP_STATEFUL, TENON_OP_WRITES_STATE, TENON_OP_IO})
+    EXPECT_NE(Define("computes(neg(x))", trait).status().message().find("has state or effects besides"),
+              std::string::npos);
+  for (const char* state : {"draws", "reads_state", "updates_state"})
+    EXPECT_FALSE(Define(StrCat("computes(neg(x)), ", state)).ok()) << state;
+  EXPECT_TRUE(Define("computes(neg(x))", TENON_OP_COMMUTATIVE).ok());
+}
+
 TEST(OpProperties, RefuseFormulasWithoutBounds) {
   std::string deep = "x", wide = "x";
   for (int i = 0; i < 30; ++i) deep = "neg(" + deep + ")";

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "region/node_formula.h"
+#include "tenon/extras/device/regions.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu_codegen {
@@ -17,6 +18,10 @@ constexpr int kFewLanes = 4;               // of single elements: narrow registe
 constexpr int64_t kTurns = 4096;           // between questions whether the step was given up
 constexpr double kNanoseconds = 3000;      // of a loop, of which nobody knows the turns
 
+// By name: that an op shows its input's elements says not that it does nothing besides.
+bool PassesOn(std::string_view op) {
+  return sdk::IsOneOf(op, {"Identity", "Snapshot", "StopGradient", "PreventGradient"});
+}
 bool IsTaken(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64 ||
          dtype == TENON_DT_BOOL;
@@ -128,19 +133,15 @@ class LoopMaker {
     const tenon_node* const node = cursor.node(cursor.graph, id);
     const NodeFormula formula(*cursor.node_services, node, program_.body.level);
     const std::vector<int64_t> shape = ShapeOf({id, 0, 0});
-    bool is_same_shape = true;
     std::vector<int> values;  // as the formula numbers them
     for (int32_t i = 0, count = cursor.node_services->input_count(node); i < count; ++i) {
       tenon_output source = {-1, 0, 0};
       sdk::Check(loop_.source(args_.context, id, i, &source));
       values.push_back(ValueOf(source));
-      is_same_shape = is_same_shape && ShapeOf(source) == shape;
       if (formula.is_said() && !formula.Fits(static_cast<size_t>(i), ShapeOf(source), shape))
         sdk::Fail(TENON_UNIMPLEMENTED, "shapes of ", OpOf(node), " that its kernel looks at");
     }
-    const bool is_view = (sdk::PropertiesOf(*cursor.node_services, node).flags & TENON_PROPERTY_VIEW) != 0;
-    if (is_view && values.size() == 1 && is_same_shape &&
-        program_.body.DtypeOf(values[0]) == cursor.node_services->output_dtype(node, 0)) {
+    if (PassesOn(OpOf(node)) && values.size() == 1) {
       values_.emplace(Key(id, 0), values[0]);
       return;
     }

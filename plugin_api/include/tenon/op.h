@@ -32,9 +32,9 @@
  *                 of x's shape: elements of x and y by sums over parts of them
  *   rows(x, y)    cut along dim 0, all at the same places, x and y give the outputs' rows, cut there
  *   exact         rounds nothing: a maximum, a sign, a comparison. What moves and views is exact without it
- *   computes(f)   of an op with one output, whose element f is (tenon/formula.h), wherever the inputs' shapes broadcast
- *                 to its shape; beside elementwise without broadcasts, where those that it names are of its shape and
- *                 others of it or of no dims. Within f is rounded as the type allows
+ *   computes(f)   of an op with one output and without state or effects, whose element f is (tenon/formula.h), wherever
+ *                 the inputs' shapes broadcast to its shape; beside elementwise without broadcasts, where those that it
+ *                 names are of its shape and others of it or of no dims. Within f is rounded as the type allows
  *   curve         beside elementwise: an exponential or the like, whose time is not memory's
  *   fits_half     computed in bfloat16 or float16 it loses no more than by its inputs and outputs being stored so: a
  *                 sum, a hyperbolic tangent; no exponential, no sum of many. Steps of these precisions may compute it
