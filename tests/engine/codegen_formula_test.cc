@@ -90,6 +90,15 @@ TEST_P(Formulas, TakeTheirInputsInTheOrderOfTheFormula) {
   EXPECT_EQ(Compare(g, {{x, Numbers(DType::kFloat, {64}, 1)}}, {y}), 0);
 }
 
+// Of an input that it does not name nothing is known, not even that code can read it.
+TEST_P(Formulas, ThatLeaveAnInputOutStayWithTheirKernels) {
+  Graph g(*runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{64});
+  const Output label = g.Op("Const", {}, {{"dtype", DType::kString}, {"value", *Tensor::Strings({"a text"})}});
+  const Output y = g.Op("Neg", {g.Op("Test>Labelled", {g.Op("Abs", {x}), label})});
+  EXPECT_EQ(Compare(g, {{x, Numbers(DType::kFloat, {64}, 1)}}, {y}), 0);
+}
+
 TEST_P(Formulas, AreInTheCodeOfLoops) {
   Graph g(*runtime_);
   const Output x = g.Placeholder("x", DType::kFloat, Shape{37}), y = g.Placeholder("y", DType::kFloat, Shape{37});

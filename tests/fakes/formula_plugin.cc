@@ -97,6 +97,17 @@ struct Weigh {
   int32_t operator()(int32_t x, int32_t y) const { return 3 * x + y; }
 };
 
+// Minus x, whatever the text beside it says.
+struct Labelled {
+  struct Plan {
+    Plan(const Labelled&, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {}
+    int64_t count;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    for (int64_t i = 0; i < plan.count; ++i) c.output<float>(0)[i] = -c.input<float>(0)[i];
+  }
+};
+
 void ScaleShape(sdk::ShapeContext& c) {
   c.WithRank(1, 0);
   c.SetOutput(0, c.Input(0));
@@ -142,12 +153,18 @@ constinit const tenon_op_definition
                             .attrs = kReals,
                             .properties = "elementwise(x), computes(pow(base, x))",
                             .shape = sdk::ShapeFunction<ScaleShape>}),
+    kLabelled = sdk::DefineOp({.name = "Test>Labelled",
+                               .inputs = "x: float, label: string",
+                               .outputs = "y: float",
+                               .properties = "elementwise(x), computes(neg(x))",
+                               .shape = sdk::ShapeFunction<sdk::SameShape>}),
     kWeigh = sdk::DefineOp({.name = "Test>Weigh",
                             .inputs = "x: int32, y: int32",
                             .outputs = "z: int32",
                             .properties = "elementwise, computes(add(mul(x, 3), y))",
                             .shape = sdk::ShapeFunction<sdk::EqualShapes>});
-const tenon_op_definition* const kDefinitions[] = {&kBlend, &kSwish, &kInside, &kWave, &kScale, &kRaise, &kWeigh};
+const tenon_op_definition* const kDefinitions[] = {&kBlend, &kSwish, &kInside, &kWave, &kScale, &kRaise,
+                                                   &kLabelled, &kWeigh};
 const tenon_op_package kOps = {TENON_HEAD(tenon_op_package), kDefinitions, TENON_PLUGIN_COUNT(kDefinitions), 0};
 
 template <class T, class Rule, class Result = T>
@@ -160,11 +177,12 @@ constinit const tenon_kernel_registration kOfType[] = {
     Of<T, Blend>("Test>Blend"), Of<T, Swish>("Test>Swish"), Of<T, Inside, bool>("Test>Inside"),
     Of<T, Wave>("Test>Wave"), Of<T, Scale>("Test>Scale"), Of<T, Raise>("Test>Raise")};
 constinit const tenon_kernel_registration kOfInts =
-    sdk::Registration<Each<int32_t, Weigh>>("Test>Weigh", {.device_type = "CPU"});
+    sdk::Registration<Each<int32_t, Weigh>>("Test>Weigh", {.device_type = "CPU"}),
+    kOfTexts = sdk::Registration<Labelled>("Test>Labelled", {.device_type = "CPU"});
 #define ALL_OF(T) \
   &kOfType<T>[0], &kOfType<T>[1], &kOfType<T>[2], &kOfType<T>[3], &kOfType<T>[4], &kOfType<T>[5]
 const tenon_kernel_registration* const kRegistrations[] = {ALL_OF(sdk::Bfloat16), ALL_OF(sdk::Half), ALL_OF(float),
-                                                           ALL_OF(double), &kOfInts};
+                                                           ALL_OF(double), &kOfInts, &kOfTexts};
 const tenon_kernel_package kKernels = {TENON_HEAD(tenon_kernel_package), kRegistrations,
                                        TENON_PLUGIN_COUNT(kRegistrations)};
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOps), TENON_PROVIDES(KERNELS, &kKernels)};

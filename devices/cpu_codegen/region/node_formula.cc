@@ -42,12 +42,15 @@ class Translation {
  public:
   Translation(const NodeTypes& types, Level level, bool widens) : types_(types), level_(level), widens_(widens) {
     dtypes_ = types.inputs;
+    are_used_.resize(dtypes_.size());
   }
 
-  // Nothing where one of them is not generated.
+  // Nothing where one of them is not generated, or where the node has an input of which they say nothing: it may be of
+  // any type.
   std::optional<std::vector<Node>> Of(const sdk::Formula& formula) {
     for (const sdk::FormulaStep& step : formula)
       if (!Add(step)) return std::nullopt;
+    if (std::find(are_used_.begin(), are_used_.end(), false) != are_used_.end()) return std::nullopt;
     const int last = of_steps_.back();
     if (TypeOf(last) == types_.output) return std::move(nodes_);
     const bool is_wide = TypeOf(last) == Wide(types_.output);
@@ -70,6 +73,7 @@ class Translation {
   }
   std::optional<int> ValueOf(const Argument& operand) {
     if (operand.kind == Argument::Kind::kStep) return of_steps_[static_cast<size_t>(operand.index)];
+    are_used_[static_cast<size_t>(operand.index)] = true;
     const uint32_t type = TypeOf(operand.index);
     if (Wide(type) == type) return operand.index;
     const auto [found, is_new] = widened_.emplace(operand.index, 0);
@@ -131,6 +135,7 @@ class Translation {
   const Level level_;
   const bool widens_;
   std::vector<uint32_t> dtypes_;  // of values
+  std::vector<bool> are_used_;    // inputs
   std::vector<Node> nodes_;
   std::vector<int> of_steps_;
   std::map<int, int> widened_;  // inputs
