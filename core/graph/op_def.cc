@@ -324,11 +324,17 @@ namespace {
 Status ReadProperties(std::string_view text, OpDef& op) {
   PropertyNames names;
   const auto is_list = [](const ArgDef& arg) { return !arg.number_attr.empty() || !arg.type_list_attr.empty(); };
+  const auto type_of = [](const ArgDef& arg) {
+    return arg.type != TENON_DT_INVALID ? StrCat("=", arg.type) : StrCat(arg.type_attr, " ", arg.type_list_attr);
+  };
   for (const ArgDef& input : op.inputs) {
     names.inputs.push_back(input.name);
+    names.types.push_back(type_of(input));
     names.are_lists.push_back(is_list(input));
   }
   names.has_one_output = op.outputs.size() == 1 && !is_list(op.outputs[0]);
+  if (names.has_one_output) names.output_type = type_of(op.outputs[0]);
+  names.truth_type = StrCat("=", DType{TENON_DT_BOOL});
   names.kind_of_attr = [&op](const std::string& name) {
     const AttrDef* const attr = op.FindAttr(name);
     return attr == nullptr ? TENON_ATTR_NONE : attr->kind;

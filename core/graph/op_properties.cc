@@ -126,12 +126,16 @@ class PropertyReader {
   Status ReadFormula() {
     if (!found_.formula.empty()) return InvalidArgument("properties: 'computes' is said twice");
     if (!scanner_.Take("(")) return scanner_.Error("'(' before the formula of 'computes'");
-    TENON_RETURN_IF_ERROR(ReadFunction(scanner_.TakeName(), 0));
+    std::string type;
+    TENON_RETURN_IF_ERROR(ReadFunction(scanner_.TakeName(), 0, &type));
     if (!scanner_.Take(")")) return scanner_.Error("')' after the formula of 'computes'");
+    if (names_.has_one_output && !type.empty() && type != names_.output_type)
+      return InvalidArgument("properties: what the op 'computes' is not of its output's type");
     for (const std::string& word : words_) found_.formula += StrCat(found_.formula.empty() ? "" : " ", word);
     return Status::Ok();
   }
-  Status ReadFunction(const std::string& name, int depth) {
+  // type: of what it gives, as PropertyNames has types; empty: any, of numbers and attributes alone.
+  Status ReadFunction(const std::string& name, int depth, std::string* type) {
     const auto* const function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
                                               [&](const FormulaFunction& each) { return each.name == name; });
     if (function == std::end(kFunctions)) return NoFunction(name);
@@ -139,17 +143,33 @@ class PropertyReader {
     constexpr int kDeepest = 16;
     if (depth > kDeepest) return InvalidArgument(StrCat("properties: a formula deeper than ", kDeepest, " functions"));
     size_t count = 0;
+    std::string operands = name.starts_with("logical_") ? names_.truth_type : "";  // their type
     do {
-      TENON_RETURN_IF_ERROR(ReadOperand(name, function->operands == 0, depth));
+      std::string own;
+      TENON_RETURN_IF_ERROR(ReadOperand(name, function->operands == 0, depth, &own));
+      const bool is_condition = name == "select" && count == 0;
+      const std::string& wanted = is_condition ? names_.truth_type : operands;
+      if (!own.empty() && !wanted.empty() && own != wanted)
+        return InvalidArgument(
+            StrCat("properties: operand ", count, " of '", name, "' is of another type than it takes"));
+      if (operands.empty() && !is_condition) operands = own;
       ++count;
     } while (scanner_.Take(","));
+    *type = Asks(name) ? names_.truth_type : name == "cast" ? names_.output_type : operands;
     if (!scanner_.Take(")")) return scanner_.Error(StrCat("')' after the operands of '", name, "'"));
     if (function->operands != 0 && count != function->operands)
       return InvalidArgument(
           StrCat("properties: '", name, "' is of ", function->operands, " operands; ", count, " are given"));
     return AddWord(StrCat(name, "/", count));
   }
-  Status ReadOperand(const std::string& function, bool may_be_list, int depth) {
+  // Whether it gives a truth value.
+  static bool Asks(std::string_view name) {
+    constexpr std::string_view kAsk[] = {"equal",   "not_equal",     "less",       "less_equal",
+                                         "greater", "greater_equal", "logical_or", "logical_and"};
+    return name.starts_with("is_") || name == "logical_not" ||
+           std::find(std::begin(kAsk), std::end(kAsk), name) != std::end(kAsk);
+  }
+  Status ReadOperand(const std::string& function, bool may_be_list, int depth, std::string* type) {
     const std::string name = scanner_.TakeName();
     if (name.empty()) {
       const std::optional<double> number = scanner_.TakeFloat();
@@ -157,10 +177,11 @@ class PropertyReader {
       char text[32];
       return AddWord(std::string(text, std::to_chars(text, std::end(text), *number).ptr));
     }
-    if (scanner_.Peek("(")) return ReadFunction(name, depth + 1);
+    if (scanner_.Peek("(")) return ReadFunction(name, depth + 1, type);
     if (const std::optional<size_t> input = InputOf(name)) {
       if (names_.are_lists[*input] && !may_be_list)
         return InvalidArgument(StrCat("properties: '", name, "' is a list, of which '", function, "' takes none"));
+      *type = names_.types[*input];
       return AddWord(StrCat("$", name));
     }
     const uint32_t kind = names_.kind_of_attr(name);

@@ -31,7 +31,9 @@ struct OpProperties {
 struct PropertyNames {
   std::vector<std::string> inputs;  // the op's arguments
   std::vector<bool> are_lists;      // of them
+  std::vector<std::string> types;   // of them: equal texts are equal types in every node
   bool has_one_output = true;       // which is no list
+  std::string output_type, truth_type;
   std::function<uint32_t(const std::string&)>
       kind_of_attr;  // TENON_ATTR_*; TENON_ATTR_NONE: there is no such attribute
 };

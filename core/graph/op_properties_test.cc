@@ -112,6 +112,12 @@ TEST(OpProperties, ThatAreNoneAreRefused) {
       {"computes(neg(x)", "')' after the formula of 'computes'"},
       {"computes(neg(x", "')' after the operands of 'neg'"},
       {"elementwise, computes(neg(x)), computes(neg(x))", "'computes' is said twice"},
+      {"computes(less(x, x))", "what the op 'computes' is not of its output's type"},
+      {"computes(neg(axes))", "what the op 'computes' is not of its output's type"},
+      {"computes(add(x, axes))", "operand 1 of 'add' is of another type than it takes"},
+      {"computes(select(x, x, x))", "operand 0 of 'select' is of another type than it takes"},
+      {"computes(select(less(x, 0), x, axes))", "operand 2 of 'select' is of another type than it takes"},
+      {"computes(cast(logical_and(x, keep), keep))", "operand 0 of 'logical_and' is of another type than it takes"},
       {"moves(x), computes(neg(x))", "'computes' is said beside no kind but 'elementwise'"},
   };
   for (const auto& [text, error] : cases) {
