@@ -33,9 +33,26 @@ std::vector<std::string> ControlReturnsOf(const Graph& graph, const graph::Node&
   return ends;
 }
 
+// What a body waits for, from its control returns on backwards: of it what can be told to have run, as what takes from
+// a queue, be it in a branch whose merge is the control return. TensorFlow's functions name reads of variables there
+// too, which nobody can tell: a layer's body is left to passes.
+void AddAwaited(const Graph& graph, graph::NodeId call, std::vector<graph::NodeId> ends,
+                std::set<graph::NodeId>* awaited) {
+  const std::string scope = StrCat(graph.node(call).name, "/");
+  std::set<graph::NodeId> found(ends.begin(), ends.end());
+  while (!ends.empty()) {
+    const graph::Node& node = graph.node(ends.back());
+    ends.pop_back();
+    if (!graph::OnlyGives(node)) awaited->insert(node.id);
+    const auto follow = [&](graph::NodeId id) {
+      if (id && graph.node(id).name.starts_with(scope) && found.insert(id).second) ends.push_back(id);
+    };
+    for (const Edge& input : node.inputs) follow(input.node);
+    for (const graph::NodeId control : node.controls) follow(control);
+  }
+}
+
 // The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them.
-// to_run: control returns, as what takes from a queue, or a branch that does. TensorFlow's functions name reads of
-// variables there too, which nobody can tell: a layer's body is left to passes.
 std::set<std::string_view> ScopesWithEffects(const Graph& graph, const std::set<graph::NodeId>& to_run) {
   std::set<std::string_view> scopes;
   for (const graph::NodeId id : graph.ids()) {
@@ -55,7 +72,7 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
   const size_t before = graph.size();
   graph::NodeMap<int> depth(graph.size(), 0);
   std::vector<graph::NodeId> inlined;
-  std::set<graph::NodeId> to_run;
+  std::vector<std::vector<graph::NodeId>> waits_for;  // of each inlined call
   for (graph::NodeId id(0); graph.Has(id); ++id) {  // bodies, which come behind, have calls too
     const bool decomposed = graph::Decomposes(graph.node(id)) && has_kernel && !has_kernel(graph.node(id));
     if (!graph.node(id).has(graph::kCallsFunctions) && !decomposed) continue;
@@ -70,11 +87,10 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
     const std::vector<std::string> ends = ControlReturnsOf(graph, graph.node(id));
     const graph::NodeId first(static_cast<int32_t>(graph.size()));
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
+    std::vector<graph::NodeId>& awaited = waits_for.emplace_back();
     for (graph::NodeId made = first; graph.Has(made) && !ends.empty(); ++made) {
-      const graph::Node& node = graph.node(made);
-      const auto is_end = [&](const std::string& end) { return node.name.ends_with(end); };
-      if (!node.has(graph::kCallsFunctions) && !graph::OnlyGives(node) && std::any_of(ends.begin(), ends.end(), is_end))
-        to_run.insert(made);
+      const auto is_end = [&](const std::string& end) { return graph.node(made).name.ends_with(end); };
+      if (std::any_of(ends.begin(), ends.end(), is_end)) awaited.push_back(made);
     }
     inlined.push_back(id);
     depth.resize(graph.size(), depth[id] + 1);
@@ -89,6 +105,8 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
       if (const auto name = node.attrs.find(graph::kStateNameAttr); name != node.attrs.end()) node.attrs.erase(name);
   // Values pass the calls by, so that what a step does not need of a body is pruned; not where the body does something,
   // which it does whatever is read of it.
+  std::set<graph::NodeId> to_run;
+  for (size_t i = 0; i < inlined.size(); ++i) AddAwaited(graph, inlined[i], std::move(waits_for[i]), &to_run);
   const std::set<std::string_view> with_effects = ScopesWithEffects(graph, to_run);
   graph::NodeMap<bool> passed(graph.size(), false);
   for (graph::NodeId id : inlined) passed[id] = !with_effects.contains(graph.node(id).name);

@@ -296,6 +296,13 @@ class Shrinker {
     region->parameters.erase(region->parameters.begin() + static_cast<ptrdiff_t>(parameter));
     RemoveValue(region, static_cast<int>(parameter));
   }
+  // A step with so many parts, if there still is one: what was shrunk meanwhile may have taken out more than itself.
+  static Step* StepAt(Program* program, size_t region, size_t step, size_t parts) {
+    const std::vector<Region*> regions = RegionsOf(program);
+    if (region >= regions.size() || step >= regions[region]->steps.size()) return nullptr;
+    Step& at = regions[region]->steps[step];
+    return at.parts.size() == parts ? &at : nullptr;
+  }
   // What parts do not use, and what of a part nobody uses.
   void Arguments(size_t region) {
     for (size_t step = 0; region < RegionsOf(&now_).size() && step < RegionsOf(&now_)[region]->steps.size(); ++step) {
@@ -307,16 +314,21 @@ class Shrinker {
                                                     : static_cast<size_t>(now.states + now.xs);
       for (size_t in = now.in.size(); in-- > first;)
         Try([&](Program* program) {
-          Step& at = RegionsOf(program)[region]->steps[step];
+          Step* at = StepAt(program, region, step, now.parts.size());
+          if (at == nullptr || at->what != now.what || in >= at->in.size()) return false;
           const size_t parameter = in - (asks ? 1 : 0);
-          for (const auto& part : at.parts)
+          for (const auto& part : at->parts)
             if (Uses(*part, static_cast<int>(parameter))) return false;
-          for (const auto& part : at.parts) RemoveParameter(part.get(), parameter);
-          at.in.erase(at.in.begin() + static_cast<ptrdiff_t>(in));
+          for (const auto& part : at->parts) RemoveParameter(part.get(), parameter);
+          at->in.erase(at->in.begin() + static_cast<ptrdiff_t>(in));
           return true;
         });
-      for (size_t out = RegionsOf(&now_)[region]->steps[step].out.size(); out-- > 0;)
-        Try([&](Program* program) { return RemoveOutput(program, region, step, out); });
+      for (size_t out = now.out.size(); out-- > 0;)
+        Try([&](Program* program) {
+          const Step* at = StepAt(program, region, step, now.parts.size());
+          return at != nullptr && at->what == now.what && out < at->out.size() &&
+                 RemoveOutput(program, region, step, out);
+        });
     }
   }
   static bool RemoveOutput(Program* program, size_t region, size_t step, size_t out) {

@@ -18,6 +18,8 @@
 namespace tenon::engine::queue_test {
 namespace {
 
+using Outputs = std::vector<Output>;
+
 const Attrs kFloats = {{"component_types", std::vector<DType>{DType::kFloat}}};
 
 // A queue of float scalars, and a graph with what can be done to it.
@@ -355,6 +357,39 @@ TEST(QueueSteps, TakeWhatAKnownValueWaitsFor) {
       EXPECT_EQ((*session->Run({}, {known}))[0].scalar<float>(), 6);
       EXPECT_EQ((*session->Run({}, {q.size}))[0].scalar<int32_t>(), 1)
           << "executor " << executor << ", optimized " << optimize;
+    }
+}
+
+// A function whose control return is a branch that takes an element, or a call that does: it takes one whichever of its
+// values is fetched.
+TEST(QueueSteps, TakeWhatABranchOfACallTakes) {
+  for (const bool nested : {false, true})
+    for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+      QueueGraph q;
+      Graph& g = q.g;
+      const std::vector<Argument> types = {DType::kResource, {DType::kFloat, Shape()}};
+      const Function takes = Define(g, "takes", [](Graph& body, const Outputs& v) {
+        const auto take = [&body](const Outputs& w) { return Outputs{body.Op("QueueDequeueV2", {w[0]}, kFloats)}; };
+        const auto leave = [](const Outputs& w) { return Outputs{w[1]}; };
+        const Output yes = body.Op("GreaterEqual", {v[1], v[1]});
+        const Outputs element = Cond(body, yes, v, [&](const Outputs& w) {
+          const auto after = body.ControlDependencies({Operation(take(w)[0])});
+          return Outputs{body.Op("Identity", {w[1]})};
+        }, leave);
+        return FunctionResults({body.Op("Neg", {v[1]})}, {Operation(element[0])});
+      }, types);
+      const Function calls = Define(g, "calls", [&](Graph& body, const Outputs& v) {
+        return FunctionResults({body.Op("Square", {v[1]})}, {body.Call(takes, v)});
+      }, types);
+      const Output value = g.Call(nested ? calls : takes, {q.handle, g.Const(3.0f)}).output(0);
+      ASSERT_TRUE(g.status().ok()) << g.status();
+      SessionOptions options;
+      options.executor = executor;
+      const auto session = Session::Create(TheRuntime(), g, options);
+      ASSERT_TRUE(session.ok()) << session.status();
+      for (int i = 0; i < 2; ++i) ASSERT_TRUE(q.Put(*session, 1).ok());
+      EXPECT_EQ((*session->Run({}, {value}))[0].scalar<float>(), nested ? 9 : -3);
+      EXPECT_EQ((*session->Run({}, {q.size}))[0].scalar<int32_t>(), 1) << "executor " << executor << ", " << nested;
     }
 }
 
