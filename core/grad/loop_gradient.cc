@@ -209,6 +209,18 @@ Result<Edge> LoopGradient::ZerosOutside(Edge like, DType type) {
   return Outside<Edge>([&] { return sums_.Zeros(like, type); });
 }
 
+// The turn makes the variable of something else, which may be of another shape or, a list, of another length than what
+// the variable was before it.
+Result<Edge> LoopGradient::ZerosInTurn(const Variable& variable, const TurnVariable& made) {
+  const Edge before{variable.merge, 0};
+  if (IsPlain(BaseType(graph_.TypeOf(before))) && builder_->Facts(before).shape.fully_known())
+    return sums_.Zeros(made.in_turn, TENON_DT_INVALID);
+  const NodeId first_new = graph_.next_id();
+  TENON_ASSIGN_OR_RETURN(const Edge zeros, sums_.Zeros(before, TENON_DT_INVALID));
+  TENON_RETURN_IF_ERROR(parts_.values->Localize(first_new, &back_));
+  return zeros;
+}
+
 Result<TurnVariable> LoopGradient::Open(Edge initial) {
   TENON_ASSIGN_OR_RETURN(const NodeId merge, OpenVariable(builder_, back_.EnterAttrs(false), initial));
   return CloseVariable(builder_, merge, back_.condition);
@@ -226,7 +238,7 @@ Result<tenon_gradient> LoopGradient::TotalOf(const Variable& variable, Arrived* 
 Status LoopGradient::CloseVariables(Arrived* inside, Arrived* arrived) {
   for (const auto& [variable, made] : carried_) {
     TENON_ASSIGN_OR_RETURN(const tenon_gradient total, TotalOf(*variable, inside));
-    TENON_ASSIGN_OR_RETURN(const Edge next, sums_.DenseOrZeros(total, made.in_turn));
+    TENON_ASSIGN_OR_RETURN(const Edge next, HasValue(total) ? sums_.Densify(total) : ZerosInTurn(*variable, made));
     TENON_RETURN_IF_ERROR(SetNext(builder_, made.merge, next));
     sums_.Add(arrived, graph_.node(variable->enter).inputs[0], Dense(made.exit));
   }

@@ -55,6 +55,7 @@ class LoopGradient {
   template <typename Made>
   Result<Made> Outside(const std::function<Result<Made>()>& make);
   Result<graph::Edge> ZerosOutside(graph::Edge like, DType type = TENON_DT_INVALID);
+  Result<graph::Edge> ZerosInTurn(const Variable& variable, const TurnVariable& made);
   Result<TurnVariable> Open(graph::Edge initial);
   Result<tenon_gradient> TotalOf(const Variable& variable, Arrived* inside);
   Status CloseVariables(Arrived* inside, Arrived* arrived);

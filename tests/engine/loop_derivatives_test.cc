@@ -250,6 +250,29 @@ TEST(LoopDerivatives, OfFunctionalLoopsAndBranches) {
   CheckDerivatives(d, While(g, {g.Const(0), d.x, d.x}, more, body)[1], {0.9});
 }
 
+// A variable that each turn makes anew, of another shape or, a list, of another length than it had: nothing comes back
+// through it, in the shape that it had.
+TEST(LoopDerivatives, ThroughAVariableThatATurnReplaces) {
+  for (const bool list : {false, true}) {
+    SCOPED_TRACE(list ? "a list" : "a tensor");
+    Graph g(TheRuntime());
+    const Derived d = Derived::Fed(g, {2});
+    const auto list_of = [](Graph& b, const Output& rows) {
+      return b.Op("TensorListFromTensor", {rows, b.Const(-1)}, {{"element_dtype", DType::kDouble}});
+    };
+    const Output twice = g.Op("ConcatV2", {d.x, g.Op("Sin", {d.x}), g.Const(0)});
+    const std::vector<Argument> types = {
+        DType::kInt32, {list ? DType::kVariant : DType::kDouble, list ? Shape() : Shape({-1})}, {DType::kDouble, {2}}};
+    const Function more = Define(g, "more", [](Graph& b, const Outputs& v) { return Less(b, v[0], 3); }, types);
+    const Function body = Define(g, "turn", [&](Graph& b, const Outputs& v) {
+      const Output fresh = b.Const({0.5, 0.25, 0.125});
+      return Outputs{Next(b, v[0]), list ? list_of(b, fresh) : fresh, b.Op("Mul", {v[2], v[2]})};
+    }, types);
+    const Outputs out = While(g, {g.Const(0), list ? list_of(g, twice) : twice, d.x}, more, body);
+    CheckDerivatives(d, out[2], {0.9, -0.7}, 2);
+  }
+}
+
 TEST(LoopDerivatives, OfElementFunctions) {
   Graph g(TheRuntime());
   const Derived d = Derived::Fed(g, {3});
