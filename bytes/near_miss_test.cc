@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace tenon::sdk::near_miss_test {
 namespace {
 
@@ -45,6 +48,33 @@ TEST(EditDistance, CountsWhatWasTypedWrong) {
   EXPECT_EQ(EditDistance("rn", "run"), 1u);
   EXPECT_EQ(EditDistance("rnu", "run"), 1u) << "two neighbours swapped are one slip";
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
+}
+
+// By its definition: what the last character of each may have been, over all shorter beginnings.
+size_t DistanceOf(std::string_view a, std::string_view b) {
+  if (a.empty() || b.empty()) return a.size() + b.size();
+  const std::string_view less_a = a.substr(0, a.size() - 1), less_b = b.substr(0, b.size() - 1);
+  size_t least = std::min({DistanceOf(less_a, b) + 1, DistanceOf(a, less_b) + 1,
+                           DistanceOf(less_a, less_b) + (a.back() == b.back() ? 0 : 1)});
+  if (!less_a.empty() && !less_b.empty() && a.back() == less_b.back() && less_a.back() == b.back())
+    least = std::min(least, DistanceOf(less_a.substr(0, less_a.size() - 1), less_b.substr(0, less_b.size() - 1)) + 1);
+  return least;
+}
+TEST(EditDistance, IsThatOfItsDefinitionUpToABound) {
+  std::mt19937 random(1);
+  const auto word = [&] {
+    std::string text(random() % 7, ' ');
+    for (char& c : text) c = static_cast<char>('a' + random() % 3);
+    return text;
+  };
+  for (int i = 0; i < 1000; ++i) {
+    const std::string a = word(), b = word();
+    const size_t right = DistanceOf(a, b), bound = random() % 8;
+    EXPECT_EQ(EditDistance(a, b), right) << a << ", " << b;
+    const size_t found = EditDistance(a, b, bound);
+    if (right < bound) EXPECT_EQ(found, right) << a << ", " << b << ", " << bound;
+    else EXPECT_GE(found, bound) << a << ", " << b << ", " << bound;
+  }
 }
 
 }  // namespace
