@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include "core/place/look_ahead.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::place {
@@ -17,52 +19,6 @@ constexpr int64_t kSearchVisits = 1500000;
 constexpr double kTogetherVisits = 100000;  // of them, while so many groups are moved at once; some milliseconds
 constexpr size_t kFewGroups = 24;    // all pairs are moved
 constexpr size_t kManyDevices = 16;  // from here on no look ahead: its cost grows with their square
-
-// The least that the rest of the step takes after a node, if the node is on a device.
-class LookAhead {
- public:
-  explicit LookAhead(const Problem& problem) : devices_(problem.device_count()), rest_(problem.size() * devices_, 0) {
-    for (size_t i = 0; i < problem.fetched.size(); ++i)
-      PushFetch(problem, problem.values[problem.fetched[i]], problem.fetched_to[i]);
-    for (Position p = problem.last(); p; --p)
-      for (ValueId v : problem.inputs_of(p))
-        if (const Value& value = problem.values[v]; value.producer) Push(problem, p, value);
-  }
-  double After(Position position, DeviceId device) const { return rest_[Index(position, device)]; }
-
- private:
-  size_t Index(Position position, DeviceId device) const { return position.index() * devices_ + device.index(); }
-  static double TransferSeconds(const Problem& problem, const Value& value, DeviceId from, DeviceId to) {
-    if (from == to) return 0;
-    const Link& link = problem.link(from, to);
-    return value.repeats *
-           (link.latency_seconds + (link.bytes_per_second > 0 ? value.bytes / link.bytes_per_second : 0));
-  }
-  void PushFetch(const Problem& problem, const Value& value, DeviceId to) {
-    if (!value.producer || !to) return;
-    for (DeviceId device : problem.devices->ids()) {
-      double& rest = rest_[Index(value.producer, device)];
-      rest = std::max(rest, TransferSeconds(problem, value, device, to));
-    }
-  }
-  void Push(const Problem& problem, Position reader, const Value& value) {
-    const Position from = value.producer;
-    const GroupId group = problem.groups.group_of[reader];
-    const bool together = problem.groups.group_of[from] == group;
-    for (DeviceId device : problem.devices_of(problem.groups.group_of[from])) {
-      double least = kNever;
-      for (DeviceId there : problem.devices_of(group)) {
-        if (together && there != device) continue;
-        least = std::min(least, After(reader, there) + problem.SecondsOf(reader, there) +
-                                    TransferSeconds(problem, value, device, there));
-      }
-      double& rest = rest_[Index(from, device)];
-      rest = std::max(rest, least);
-    }
-  }
-  size_t devices_;
-  std::vector<double> rest_;
-};
 
 struct Policy {
   const LookAhead* look_ahead = nullptr;
@@ -185,8 +141,13 @@ class Greedy {
 
 class Search {
  public:
-  Search(const Problem& problem, const Sequence& sequence, Schedule* schedule)
-      : problem_(problem), sequence_(sequence), schedule_(schedule), left_(kSearchVisits) {
+  // look_ahead: may be null.
+  Search(const Problem& problem, const Sequence& sequence, const LookAhead* look_ahead, Schedule* schedule)
+      : problem_(problem),
+        sequence_(sequence),
+        look_ahead_(look_ahead),
+        schedule_(schedule),
+        left_(kSearchVisits) {
     for (GroupId group : problem.groups.ids())
       if (problem.devices_of(group).size() > 1) movable_.push_back(group);
   }
@@ -208,7 +169,8 @@ class Search {
     if (!CheckAllowance().ok()) left_ = 0;
     if (left_ <= 0) return false;
     left_ -= static_cast<int64_t>(problem_.size());
-    const double seconds = Simulate(problem_, sequence_, best_->device_of_group, schedule_, best_->seconds);
+    const double seconds =
+        Simulate(problem_, sequence_, best_->device_of_group, schedule_, best_->seconds, look_ahead_);
     if (!(seconds < best_->seconds * (1 - 1e-9))) return false;
     best_->seconds = seconds;
     return true;
@@ -279,6 +241,7 @@ class Search {
 
   const Problem& problem_;
   const Sequence& sequence_;
+  const LookAhead* look_ahead_;
   Schedule* schedule_;
   Assignment* best_ = nullptr;
   std::vector<GroupId> movable_;
@@ -300,7 +263,7 @@ class Chooser {
     if (greedy_seconds != nullptr) *greedy_seconds = found_[0].seconds;
     // Small graphs are searched from every proposal.
     if (problem_.groups.size() > kFewGroups) found_.resize(1);
-    Search search(problem_, sequence_, &schedule_);
+    Search search(problem_, sequence_, look_ahead_ ? &*look_ahead_ : nullptr, &schedule_);
     if (search.worthwhile())
       for (Assignment& assignment : found_) search.Improve(&assignment);
     TENON_RETURN_IF_ERROR(CheckAllowance());
@@ -321,9 +284,9 @@ class Chooser {
     Try({});
     Try({.generators_wait = false});
     if (problem_.device_count() < kManyDevices) {
-      const LookAhead look_ahead(problem_);
-      Try({.look_ahead = &look_ahead});
-      Try({.look_ahead = &look_ahead, .generators_wait = false});
+      look_ahead_.emplace(problem_);
+      Try({.look_ahead = &*look_ahead_});
+      Try({.look_ahead = &*look_ahead_, .generators_wait = false});
     }
     // Equal devices give equal steps.
     IdVector<ClassId, bool> seen(problem_.class_count);
@@ -382,6 +345,7 @@ class Chooser {
   const Problem& problem_;
   const Sequence& sequence_;
   Schedule schedule_;
+  std::optional<LookAhead> look_ahead_;  // of few devices
   std::vector<Assignment> found_;
   Position stuck_;
 };

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <random>
 
 #include "core/graph/graph.h"
 #include "core/place/cost_model.h"
+#include "core/place/look_ahead.h"
 #include "tests/fakes/place_request.h"
 
 namespace tenon::place::choose_test {
@@ -126,6 +128,26 @@ struct RandomCase : PlaceMaker {
     request.costs = &costs;
   }
 };
+
+// A step that is given up since what is behind a node would take too long would have been too long; no other one is.
+TEST(LookAhead, IsNeverMoreThanTheRestOfTheStep) {
+  std::mt19937 random(1);
+  int sooner = 0;
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    RandomCase made(seed, seed % 2 == 0 ? 2 : 3);
+    const MadeProblem problem(made.Ask());
+    const Problem& p = problem.problem;
+    GroupDevices devices(p.groups.size());
+    for (GroupId group : p.groups.ids()) devices[group] = p.devices_of(group)[random() % p.devices_of(group).size()];
+    Schedule schedule(&p);
+    const LookAhead ahead(p);
+    const double seconds = Simulate(p, problem.sequence, devices, &schedule, kNever);
+    EXPECT_EQ(Simulate(p, problem.sequence, devices, &schedule, seconds, &ahead), seconds) << seed;
+    EXPECT_EQ(Simulate(p, problem.sequence, devices, &schedule, seconds * 0.99, &ahead), kNever) << seed;
+    for (Position position : p.positions()) sooner += schedule.taken(position) ? 0 : 1;
+  }
+  EXPECT_GT(sooner, 300) << "it sees some of them sooner";
+}
 
 // TENON_PLACED_GRAPHS=3000 tries more.
 TEST(Choose, StaysNearTheBestOfAllAssignments) {

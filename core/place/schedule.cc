@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/place/look_ahead.h"
+
 namespace tenon::place {
 namespace {
 
@@ -209,13 +211,16 @@ double Schedule::Finish() {
 }
 
 double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group,
-                Schedule* schedule, double bound) {
+                Schedule* schedule, double bound, const LookAhead* look_ahead) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
+  const double beyond = bound * (1 + 1e-12);  // both add the same seconds, in another order
   schedule->Reset();
   for (GroupId group : problem.groups.ids()) schedule->AddResident(group, device_of_group[group]);
   for (Position position : sequence) {
-    const double finish = schedule->Take(position, device_of_group[problem.groups.group_of[position]]);
+    const DeviceId device = device_of_group[problem.groups.group_of[position]];
+    const double finish = schedule->Take(position, device);
     if (finish > bound || schedule->over_memory()) return kNever;
+    if (look_ahead != nullptr && finish + look_ahead->After(position, device) > beyond) return kNever;
   }
   const double seconds = schedule->Finish();
   return seconds > bound || schedule->over_memory() ? kNever : seconds;

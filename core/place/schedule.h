@@ -16,6 +16,8 @@
 
 namespace tenon::place {
 
+class LookAhead;
+
 class Schedule {
  public:
   explicit Schedule(const Problem* problem);
@@ -83,9 +85,10 @@ class Schedule {
   Placement* record_ = nullptr;
 };
 
-// The whole step with each group on its device. Infinite when it does not fit in memory; stops early beyond `bound`.
+// The whole step with each group on its device. Infinite when it does not fit in memory; stops early where it will be
+// beyond `bound`, which it sees sooner with a look ahead.
 double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group,
-                Schedule* schedule, double bound);
+                Schedule* schedule, double bound, const LookAhead* look_ahead = nullptr);
 
 // Positions by upward rank (the longest way to the end, with mean times over the devices of each node, transfers
 // counted as often as devices differ), long ways first: a topological order.
