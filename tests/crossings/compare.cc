@@ -128,6 +128,7 @@ Finding Compare(const Program& program, const Manner& manner, const Outcome& fou
 
 std::vector<Finding> Check(World& world, const Program& program, const std::vector<const Manner*>& manners, bool first,
                            Explained* explained, const std::function<void(const std::string& manner)>& tell) {
+  world.BeginProgram();
   std::vector<Finding> findings;
   std::map<std::string, Outcome> outcomes;
   const auto outcome = [&](const Manner& manner) -> const Outcome& {
@@ -162,6 +163,7 @@ uint32_t FindPlant(World& world, const Plant& plant, uint32_t seed, uint32_t cou
   faulty.form.plant = plant.name;
   for (uint32_t at = seed; at < seed + count; ++at) {
     const Program program = generate(at);
+    world.BeginProgram();
     if (!Fits(whole, program)) continue;
     Explained explained;
     const Outcome right = Run(world, whole, program);

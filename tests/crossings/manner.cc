@@ -111,7 +111,9 @@ class Trial {
         if (steps_++ % 3 == 0 && pieces_.ok()) pieces_ = session_->Extend(graph);
       };
     }
-    lowered_ = Lower(runtime_, program_, form, feeds_[0]);
+    // Nobody changes a graph that has no devices of its own and does not come in pieces.
+    lowered_ = form.placer || form.after_step ? Lower(runtime_, program_, form, feeds_[0])
+                                              : world_.GraphOf(runtime_, program_, form, feeds_[0]);
     TENON_TRY(lowered_->graph.status());
     return pieces_;
   }
@@ -382,7 +384,7 @@ class Trial {
   const Runtime& runtime_;
   const std::vector<Tensor> feeds_[2];
   std::mt19937 random_;
-  std::unique_ptr<Lowered> lowered_;
+  std::shared_ptr<const Lowered> lowered_;
   std::unique_ptr<Session> session_;  // ends before the graph
   Status pieces_;
   int steps_ = 0;
@@ -603,6 +605,13 @@ World::~World() {
   clusters_.clear();
 }
 
+std::shared_ptr<const Lowered> World::GraphOf(const Runtime& runtime, const Program& program, const Form& form,
+                                              const std::vector<Tensor>& values) {
+  auto& graph = graphs_[{&runtime, form.name() + form.plant}];
+  if (graph == nullptr) graph = Lower(runtime, program, form, values);
+  return graph;
+}
+
 const Runtime& World::RuntimeOf(Where where) {
   if (where != Where::kOneThread && where != Where::kFourThreads && where != Where::kTpus) where = Where::kHere;
   auto& runtime = runtimes_[where];
@@ -660,7 +669,7 @@ std::string CheckDifferences(World& world, const Manner& manner, const Program& 
     return "";
   const Runtime& runtime = world.RuntimeOf(manner.where);
   const std::vector<Tensor> at = FeedsOf(program, 0);
-  const std::unique_ptr<Lowered> lowered = Lower(runtime, program, manner.form, at);
+  const std::shared_ptr<const Lowered> lowered = world.GraphOf(runtime, program, manner.form, at);
   if (!lowered->graph.status().ok() || lowered->first == SIZE_MAX) return "";
   std::mt19937 random(program.seed + 2);
   std::map<size_t, std::vector<double>> direction;

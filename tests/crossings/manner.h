@@ -78,11 +78,16 @@ class World {
   const host::Runtime& RuntimeOf(Where where);
   std::string MasterOf(Where where);
   std::vector<std::string> DevicesOf(Where where) const;
+  // The program's graph in this form, without devices: made once for all manners that have it, until the next program.
+  std::shared_ptr<const Lowered> GraphOf(const host::Runtime& runtime, const Program& program, const Form& form,
+                                         const std::vector<host::Tensor>& values);
+  void BeginProgram() { graphs_.clear(); }
 
  private:
   std::map<Where, std::unique_ptr<host::Runtime>> runtimes_;
   std::map<Where, std::unique_ptr<engine::LocalCluster>> clusters_;
   std::map<Where, std::unique_ptr<engine::Processes>> processes_;
+  std::map<std::pair<const host::Runtime*, std::string>, std::shared_ptr<const Lowered>> graphs_;
 };
 
 // Of each step, in all manners.

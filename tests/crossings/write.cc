@@ -39,7 +39,8 @@ bool WriteProgram(World& world, const Program& program, const Manner& manner, co
                                          << text << "\n\n"
                                          << Describe(program);
   const std::vector<host::Tensor> feeds[] = {FeedsOf(program, 0), FeedsOf(program, 1)};
-  const auto lowered = Lower(world.RuntimeOf(Where::kHere), program, manner.form, feeds[0]);
+  world.BeginProgram();
+  const auto lowered = world.GraphOf(world.RuntimeOf(Where::kHere), program, manner.form, feeds[0]);
   const auto bytes = lowered->graph.Export();
   if (!bytes.ok()) {
     std::ofstream(folder + "/program.txt", std::ios::app) << "\nno graph: " << bytes.status().message() << "\n";
