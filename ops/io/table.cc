@@ -5,35 +5,25 @@
 #include <array>
 
 #include "snappy.h"
-#include "tenon/bytes/crc32c.h"
+#include "tenon/bytes/table.h"
 #include "tenon/sdk/kernel/kernel.h"
-#include "tenon/bytes/wire.h"
 
 namespace tenon::ops::io {
 namespace {
 
+using sdk::kTableFooter;
+using sdk::kTableTrailer;
 using sdk::PutFixed32;
 using sdk::PutVarint;
-using sdk::TakeFixed32;
-using sdk::TakeVarint;
+using sdk::TableBlock;
 
-constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
-constexpr size_t kFooterSize = 48;
-constexpr size_t kTrailerSize = 5;
 constexpr size_t kBlockSize = 262144;
 constexpr int kRestartInterval = 16;
-constexpr char kUncompressed = 0;
-constexpr char kSnappy = 1;
 constexpr uint64_t kMostBlock = uint64_t{1} << 31;   // bytes of one block; of an index are written some 2^18
 constexpr uint64_t kMostTableGrowth = 64;            // keys and values may be so many times as large as the file, and
 constexpr uint64_t kAlwaysAllowed = uint64_t{1} << 16;  // so many bytes more
 constexpr uint64_t kTableChunk = uint64_t{1} << 20;       // read and summed between two polls
 constexpr uint64_t kEntriesBetweenPolls = 1024;
-
-struct Handle {
-  uint64_t offset = 0;
-  uint64_t size = 0;
-};
 
 // ---- Building ----
 
@@ -66,12 +56,12 @@ class Block {
 
   // Writes the finished block, which stands at `offset`, and begins anew.
   template <class Put>
-  Handle Finish(uint64_t offset, const Put& put) {
+  TableBlock Finish(uint64_t offset, const Put& put) {
     std::string end;
     for (uint32_t restart : restarts_) PutFixed32(end, restart);
     PutFixed32(end, static_cast<uint32_t>(restarts_.size()));
-    const Handle handle{offset, text_.size() + end.size()};
-    end.push_back(kUncompressed);
+    const TableBlock written{offset, text_.size() + end.size()};
+    end.push_back(sdk::kTableUncompressed);
     PutFixed32(end, sdk::MaskCrc32c(sdk::ExtendCrc32c(sdk::Crc32c(text_), end.data(), end.size())));
     put(std::string_view(text_));
     put(std::string_view(end));
@@ -79,7 +69,7 @@ class Block {
     restarts_ = {0};
     since_restart_ = 0;
     last_key_.clear();
-    return handle;
+    return written;
   }
 
  private:
@@ -90,10 +80,10 @@ class Block {
   std::vector<uint32_t> restarts_ = {0};
 };
 
-std::string Encode(const Handle& handle) {
+std::string Encode(const TableBlock& block) {
   std::string text;
-  PutVarint(text, handle.offset);
-  PutVarint(text, handle.size);
+  PutVarint(text, block.offset);
+  PutVarint(text, block.size);
   return text;
 }
 
@@ -129,7 +119,7 @@ class TableBuilder::Parts {
  public:
   Parts(std::function<void(std::string_view)> put, std::pmr::memory_resource* memory)
       : put_(std::move(put)), data(kRestartInterval, memory), index(1, memory) {}
-  Handle Finish(Block& block) { return block.Finish(written_, [this](std::string_view bytes) { Put(bytes); }); }
+  TableBlock Finish(Block& block) { return block.Finish(written_, [this](std::string_view bytes) { Put(bytes); }); }
   void Put(std::string_view bytes) {
     put_(bytes);
     written_ += bytes.size();
@@ -164,12 +154,11 @@ void TableBuilder::Add(std::string_view key, std::string_view value) {
 void TableBuilder::Finish() {
   if (!parts_->data.empty()) FinishBlock(SuccessorOf(parts_->last_key));
   Block meta(kRestartInterval, std::pmr::get_default_resource());
-  const Handle meta_handle = parts_->Finish(meta);
-  const Handle index_handle = parts_->Finish(parts_->index);
-  std::string footer = Encode(meta_handle) + Encode(index_handle);
-  footer.resize(kFooterSize - 8, '\0');
-  sdk::PutFixed64(footer, kMagic);
-  parts_->Put(footer);
+  const TableBlock meta_block = parts_->Finish(meta);
+  const TableBlock index_block = parts_->Finish(parts_->index);
+  std::string footer = Encode(meta_block) + Encode(index_block);
+  footer.resize(kTableFooter - sdk::kTableEnd.size(), '\0');
+  parts_->Put(footer += sdk::kTableEnd);
 }
 
 std::string BuildTable(const std::vector<TableEntry>& entries) {
@@ -189,12 +178,10 @@ template <class... Parts>
   sdk::Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " is damaged at byte ", offset, ": ", parts...);
 }
 
-Handle TakeHandle(std::string_view& in, std::string_view path, uint64_t where) {
-  Handle handle;
-  if (!TakeVarint(in, &handle.offset) || !TakeVarint(in, &handle.size)) {
-    Damaged(path, where, "no position of a block stands there");
-  }
-  return handle;
+TableBlock TakeBlock(std::string_view in, std::string_view path, uint64_t where) {
+  TableBlock block;
+  if (!sdk::TakeTableBlock(in, &block)) Damaged(path, where, "no position of a block stands there");
+  return block;
 }
 
 // What is read with, and of.
@@ -205,38 +192,32 @@ struct Reading {
 };
 
 // The contents of the block, checked and uncompressed.
-std::pmr::string ReadBlock(const Reading& reading, const Handle& handle) {
-  const uint64_t limit = reading.source.size() - kFooterSize;
-  if (handle.offset > limit || handle.size > limit - handle.offset ||
-      limit - handle.offset - handle.size < kTrailerSize) {
-    Damaged(reading.path, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ",
+std::pmr::string ReadBlock(const Reading& reading, const TableBlock& at) {
+  const uint64_t limit = reading.source.size() - kTableFooter;
+  if (at.offset > limit || at.size > limit - at.offset || limit - at.offset - at.size < kTableTrailer) {
+    Damaged(reading.path, at.offset, "a block of ", at.size, " bytes does not fit into the file of ",
             reading.source.size());
   }
-  if (handle.size > kMostBlock) {
-    Damaged(reading.path, handle.offset, "a block has ", handle.size, " bytes; at most ", kMostBlock, " are read");
+  if (at.size > kMostBlock) {
+    Damaged(reading.path, at.offset, "a block has ", at.size, " bytes; at most ", kMostBlock, " are read");
   }
-  std::pmr::string block(handle.size + kTrailerSize, '\0', reading.budget.memory);
-  for (uint64_t at = 0; at < block.size(); at += kTableChunk) {
+  std::pmr::string block(at.size + kTableTrailer, '\0', reading.budget.memory);
+  for (uint64_t from = 0; from < block.size(); from += kTableChunk) {
     reading.budget.poll();
-    reading.source.ReadAt(handle.offset + at, block.data() + at, std::min(kTableChunk, block.size() - at));
+    reading.source.ReadAt(at.offset + from, block.data() + from, std::min(kTableChunk, block.size() - from));
   }
-  std::string_view trailer = std::string_view(block).substr(handle.size + 1);
-  uint32_t stored = 0;
-  TakeFixed32(trailer, &stored);
-  const uint32_t found = sdk::Crc32c(std::string_view(block).substr(0, handle.size + 1));
-  if (sdk::UnmaskCrc32c(stored) != found) {
-    Damaged(reading.path, handle.offset, "the block's checksum is ", found, ", but ", sdk::UnmaskCrc32c(stored),
-            " was stored");
+  if (const sdk::TableSum sum = sdk::SumOfTableBlock(block); !sum.ok()) {
+    Damaged(reading.path, at.offset, "the block's checksum is ", sum.found, ", but ", sum.stored, " was stored");
   }
-  const char compression = block[handle.size];
-  block.resize(handle.size);
-  if (compression == kUncompressed) return block;
+  const char compression = block[at.size];
+  block.resize(at.size);
+  if (compression == sdk::kTableUncompressed) return block;
   std::pmr::string out(reading.budget.memory);
-  if (compression != kSnappy) {
-    Damaged(reading.path, handle.offset, "compression ", static_cast<int>(compression),
+  if (compression != sdk::kTableSnappy) {
+    Damaged(reading.path, at.offset, "compression ", static_cast<int>(compression),
             " is unknown; 0 and 1 (Snappy) are read");
   }
-  if (!SnappyUncompress(block, &out)) Damaged(reading.path, handle.offset, "the block is no Snappy block");
+  if (!SnappyUncompress(block, &out)) Damaged(reading.path, at.offset, "the block is no Snappy block");
   return out;
 }
 
@@ -244,39 +225,27 @@ std::pmr::string ReadBlock(const Reading& reading, const Handle& handle) {
 template <class Visit>
 void ForEachEntry(std::string_view block, std::string_view path, uint64_t offset, std::pmr::memory_resource* memory,
                   Visit&& visit) {
-  uint32_t restarts = 0;
-  std::string_view tail = block.size() < 4 ? std::string_view() : block.substr(block.size() - 4);
-  if (!TakeFixed32(tail, &restarts) || restarts > (block.size() - 4) / 4) {
-    Damaged(path, offset, "the block has no list of restarts");
-  }
-  std::string_view rest = block.substr(0, block.size() - 4 * (static_cast<size_t>(restarts) + 1));
-  std::pmr::string key(memory);
-  while (!rest.empty()) {
-    uint64_t shared = 0, added = 0, size = 0;
-    if (!TakeVarint(rest, &shared) || !TakeVarint(rest, &added) || !TakeVarint(rest, &size) || shared > key.size() ||
-        added > rest.size() || size > rest.size() - added) {
-      Damaged(path, offset, "an entry of the block does not fit");
-    }
-    key.resize(shared);
-    key += rest.substr(0, added);
-    visit(std::string_view(key), rest.substr(added, size));
-    rest.remove_prefix(added + size);
-  }
+  const auto entries =
+      sdk::ForEachTableEntry(block, std::pmr::string(memory), [&](std::string_view key, std::string_view value) {
+        visit(key, value);
+        return true;
+      });
+  if (entries == sdk::TableEntries::kNoRestarts) Damaged(path, offset, "the block has no list of restarts");
+  if (entries == sdk::TableEntries::kBeyondTheBlock) Damaged(path, offset, "an entry of the block does not fit");
 }
 
-Handle ReadFooter(const Reading& reading) {
+TableBlock ReadFooter(const Reading& reading) {
   const uint64_t size = reading.source.size();
-  if (size < kFooterSize) Damaged(reading.path, 0, "it has ", size, " bytes; a table has 48 at least");
-  std::array<char, kFooterSize> bytes;
-  reading.source.ReadAt(size - kFooterSize, bytes.data(), bytes.size());
-  std::string_view footer(bytes.data(), bytes.size());
-  std::string_view magic_bytes = footer.substr(kFooterSize - 8);
-  uint64_t magic = 0;
-  sdk::TakeFixed64(magic_bytes, &magic);
-  if (magic != kMagic)
+  if (size < kTableFooter) Damaged(reading.path, 0, "it has ", size, " bytes; a table has 48 at least");
+  std::array<char, kTableFooter> bytes;
+  reading.source.ReadAt(size - kTableFooter, bytes.data(), bytes.size());
+  const std::string_view footer(bytes.data(), bytes.size());
+  if (!footer.ends_with(sdk::kTableEnd))
     Damaged(reading.path, size - 8, "a table ends with other bytes; is it complete, and an index file?");
-  TakeHandle(footer, reading.path, size - kFooterSize);  // of the meta-index, which says nothing that is needed
-  return TakeHandle(footer, reading.path, size - kFooterSize);
+  TableBlock index;
+  if (!sdk::TakeTableIndex(footer, &index))
+    Damaged(reading.path, size - kTableFooter, "no position of a block stands there");
+  return index;
 }
 
 std::string_view Keep(std::string_view text, std::pmr::memory_resource& memory) {
@@ -291,7 +260,7 @@ std::string_view Keep(std::string_view text, std::pmr::memory_resource& memory) 
 Table::Table(TableSource& source, std::string_view path, const Budget& budget)
     : bytes_(std::make_unique<std::pmr::monotonic_buffer_resource>(budget.memory)), entries_(budget.memory) {
   const Reading reading{source, path, budget};
-  const Handle index = ReadFooter(reading);
+  const TableBlock index = ReadFooter(reading);
   uint64_t room = kAlwaysAllowed;
   if (__builtin_mul_overflow(source.size(), kMostTableGrowth, &room) ||
       __builtin_add_overflow(room, kAlwaysAllowed, &room))
@@ -300,16 +269,16 @@ Table::Table(TableSource& source, std::string_view path, const Budget& budget)
 
   const std::pmr::string index_block = ReadBlock(reading, index);
   ForEachEntry(index_block, path, index.offset, budget.memory, [&](std::string_view, std::string_view position) {
-    const Handle handle = TakeHandle(position, path, index.offset);
-    if (handle.offset < free_from)
-      Damaged(path, handle.offset, "a block begins before the end of the block before it, at ", free_from);
-    const std::pmr::string block = ReadBlock(reading, handle);
-    free_from = handle.offset + handle.size + kTrailerSize;
-    ForEachEntry(block, path, handle.offset, budget.memory, [&](std::string_view key, std::string_view value) {
+    const TableBlock data = TakeBlock(position, path, index.offset);
+    if (data.offset < free_from)
+      Damaged(path, data.offset, "a block begins before the end of the block before it, at ", free_from);
+    const std::pmr::string block = ReadBlock(reading, data);
+    free_from = data.offset + data.size + kTableTrailer;
+    ForEachEntry(block, path, data.offset, budget.memory, [&](std::string_view key, std::string_view value) {
       if (entries_.size() % kEntriesBetweenPolls == 0) budget.poll();
-      if (!entries_.empty() && entries_.back().key >= key) Damaged(path, handle.offset, "the keys do not ascend");
+      if (!entries_.empty() && entries_.back().key >= key) Damaged(path, data.offset, "the keys do not ascend");
       if (key.size() > room || value.size() > room - key.size())
-        Damaged(path, handle.offset, "its keys and values are far larger than the file");
+        Damaged(path, data.offset, "its keys and values are far larger than the file");
       room -= key.size() + value.size();
       entries_.push_back({Keep(key, *bytes_), Keep(value, *bytes_)});
     });
@@ -324,21 +293,21 @@ TableLookup::TableLookup(TableSource& source, std::string path, const Budget& bu
       places_(budget.memory),
       block_(budget.memory) {
   const Reading reading{source_, path_, budget_};
-  const Handle index = ReadFooter(reading);
+  const TableBlock index = ReadFooter(reading);
   const std::pmr::string index_block = ReadBlock(reading, index);
   uint64_t free_from = 0;
   ForEachEntry(index_block, path_, index.offset, budget_.memory, [&](std::string_view key, std::string_view position) {
     if (places_.size() % kEntriesBetweenPolls == 0) budget_.poll();
-    const Handle handle = TakeHandle(position, path_, index.offset);
-    if (handle.offset < free_from)
-      Damaged(path_, handle.offset, "a block begins before the end of the block before it, at ", free_from);
-    if (handle.size > source_.size() || handle.offset > source_.size() - handle.size)
-      Damaged(path_, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ",
+    const TableBlock data = TakeBlock(position, path_, index.offset);
+    if (data.offset < free_from)
+      Damaged(path_, data.offset, "a block begins before the end of the block before it, at ", free_from);
+    if (data.size > source_.size() || data.offset > source_.size() - data.size)
+      Damaged(path_, data.offset, "a block of ", data.size, " bytes does not fit into the file of ",
               source_.size());
     if (!places_.empty() && places_.back().last_key >= key)
       Damaged(path_, index.offset, "the keys of the index do not ascend");
-    free_from = handle.offset + handle.size + kTrailerSize;
-    places_.push_back({Keep(key, *keys_), handle.offset, handle.size});
+    free_from = data.offset + data.size + kTableTrailer;
+    places_.push_back({Keep(key, *keys_), data.offset, data.size});
   });
 }
 

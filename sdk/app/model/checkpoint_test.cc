@@ -6,6 +6,7 @@
 #include "sdk/app/model/index_table.h"
 #include "tenon/data/file.h"
 #include "tenon/bytes/crc32c.h"
+#include "tenon/bytes/table.h"
 #include "tenon/bytes/wire.h"
 #include "tests/fakes/temporary_folder.h"
 
@@ -104,8 +105,8 @@ std::string Table(const std::string& data, const std::vector<std::string>& handl
   for (const std::string& handle : handles) entries.push_back({0, "k", handle});
   const std::string index = Block(entries);
   std::string footer = Handle(0, data.size()) + Handle(data.size(), index.size());
-  footer.resize(kTableFooter - kTableEnd.size());
-  return data + index + footer + std::string(kTableEnd);
+  footer.resize(sdk::kTableFooter - sdk::kTableEnd.size());
+  return data + index + footer + std::string(sdk::kTableEnd);
 }
 
 // Names that share all but a byte with the one before would make gigabytes of a megabyte.

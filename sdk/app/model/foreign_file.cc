@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/app/model/foreign_file.h"
 
-#include "sdk/app/model/index_table.h"
+#include "tenon/bytes/table.h"
 #include "tenon/model/checkpoint.h"
 #include "tenon/bytes/wire.h"
 
@@ -56,7 +56,7 @@ std::string_view ForeignKind(std::string_view bytes) {
   for (const Magic& magic : kMagics) {
     if (bytes.size() >= magic.at && bytes.substr(magic.at).starts_with(magic.bytes)) return magic.kind;
   }
-  if (bytes.size() >= kTableFooter && bytes.ends_with(kTableEnd)) return kCheckpoint;
+  if (bytes.size() >= sdk::kTableFooter && bytes.ends_with(sdk::kTableEnd)) return kCheckpoint;
   if (LooksLikeOnnx(bytes)) return "an ONNX model; convert it to a SavedModel, with onnx2tf for example";
   return "";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entries of a table in LevelDB's file format, which the index of a checkpoint is. Engines have their own reader,
-// behind their ABI.
+// The entries of a table (tenon/bytes/table.h) that is in memory. Engines have their own reader, behind their ABI, with
+// budgets, compression and lookups by key.
 #ifndef TENON_MODEL_INDEX_TABLE_H_
 #define TENON_MODEL_INDEX_TABLE_H_
 
@@ -10,10 +10,6 @@
 #include "tenon/model/base.h"
 
 namespace tenon::model {
-
-// The last 8 bytes of such a file.
-inline constexpr std::string_view kTableEnd = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
-inline constexpr size_t kTableFooter = 48;
 
 // Each entry in the file's order; what `take` says ends it when it is an error. The views live for the call alone.
 Status ReadTable(std::string_view file,
