@@ -51,7 +51,7 @@ int64_t MergeCommonSubexpressions(graph::Graph* graph, Request* request);
 // input, which stands beside those of its weights), and such as hand their inputs on: those wait for what these wait
 // for, so that pruning leaves these out. An error that such a node would have found is not found, as where nobody
 // waited for it. Returns how many.
-int64_t PassUnread(graph::Graph* graph, const Request& request);
+int64_t BypassUnread(graph::Graph* graph, const Request& request);
 
 }  // namespace tenon::optimize
 

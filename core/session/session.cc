@@ -355,7 +355,7 @@ Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* re
   if (!options_.optimize) return graph;
   const int64_t merged = optimize::MergeCommonSubexpressions(&graph, request);
   nodes_merged_.fetch_add(static_cast<uint64_t>(merged));
-  if (merged + optimize::PassUnread(&graph, *request) == 0) return graph;
+  if (merged + optimize::BypassUnread(&graph, *request) == 0) return graph;
   return optimize::Prune(graph, request);
 }
 
@@ -482,7 +482,7 @@ Result<exec::PlanOptions> Session::MakeReady(graph::Graph* graph, optimize::Requ
       const bool changed,
       optimize::RunPluginPasses(runtime_->PassesFor(*graph), question, graph, request, notes.get()));
   if (changed) {
-    if (options_.optimize && optimize::PassUnread(graph, *request) != 0) {  // what the passes made needless
+    if (options_.optimize && optimize::BypassUnread(graph, *request) != 0) {  // what the passes made needless
       TENON_ASSIGN_OR_RETURN(*graph, optimize::Prune(*graph, request));
     }
     TENON_RETURN_IF_ERROR(placer_->Place(*request, graph, times.get()));  // where the passes want their nodes

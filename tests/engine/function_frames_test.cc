@@ -183,5 +183,36 @@ TEST_F(FramesInFunctions, EffectsOfInvariantsWaitForTheTurn) {
   }
 }
 
+// A call whose value is known before the step, while what it waits for is a loop that changes a variable: every turn is
+// taken, though nothing that the loop calculates is asked for.
+TEST_F(FramesInFunctions, TurnsAreTakenBehindAKnownValue) {
+  const Output variable = g_.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{}}});
+  const Operation first = g_.AddNode("AssignVariableOp", {variable, g_.Const(100)});
+  const std::vector<Argument> types = {{DType::kInt32, Shape{}}, DType::kResource};
+  const Function question = Define(
+      g_, "question", [](Graph& body, const Outputs& v) { return body.Op("Less", {v[0], body.Const(3)}); }, types);
+  const Function turn = Define(g_, "turn", [](Graph& body, const Outputs& v) {
+    const Operation add = body.AddNode("AssignAddVariableOp", {v[1], body.Const(2)});
+    return FunctionResults({body.Op("AddV2", {v[0], body.Const(1)}), v[1]}, {add});
+  }, types);
+  const Function call = Define(g_, "call", [&](Graph& body, const Outputs& v) {
+    const Output last = While(body, {body.Const(0), v[0]}, question, turn)[0];
+    return FunctionResults({body.Op("AddV2", {body.Const(4), body.Const(3)})}, {Operation(last)});
+  }, {DType::kResource});
+  const Output known = g_.Call(call, {variable}).output(0);
+  const Output now = g_.Op("ReadVariableOp", {variable}, {{"dtype", DType::kInt32}});
+  ASSERT_TRUE(g_.status().ok()) << g_.status();
+  for (const auto executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    SessionOptions options;
+    options.executor = executor;
+    const auto session = Session::Create(TheRuntime(), g_, options);
+    ASSERT_TRUE(session.ok() && session->RunTargets({first}).ok());
+    const auto found = session->Run({}, {known});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ((*found)[0].scalar<int32_t>(), 7);
+    EXPECT_EQ((*session->Run({}, {now}))[0].scalar<int32_t>(), 106);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine::function_frames_test

@@ -100,8 +100,11 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
     if (why == kWanted) {
       needed_[id] = true;
       follow_regions(branches.region_of(id));
-      for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent)
+      // What lies in a loop needs its condition, for the same reason.
+      for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent) {
         follow_regions(branches.region_of_loop(frame));
+        follow({loops_.frame(frame).condition, 0}, kWanted);
+      }
       if (const graph::BranchMerge* merge = branches.FindMerge(id)) follow(merge->predicate, kWanted);
     }
     // So does a merge, which hangs on its inputs even where their values are known.

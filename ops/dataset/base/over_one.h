@@ -26,10 +26,10 @@ struct OverIterator : Iterator {
   void State(Archive& archive) final {
     if (kMayGo) archive.Of(*dataset.input, from);
     else archive.There(*dataset.input, from);
-    Own(archive);
+    SaveOrLoad(archive);
   }
   // State() without the input's.
-  virtual void Own(Archive& archive) = 0;
+  virtual void SaveOrLoad(Archive& archive) = 0;
 
   const D& dataset;
   const Pass& pass;

@@ -188,7 +188,7 @@ struct PaddedBatchDataset final : OverOne {
         }
         return true;
       }
-      void Own(Archive& archive) override { archive.Flag(ended); }
+      void SaveOrLoad(Archive& archive) override { archive.Flag(ended); }
       bool ended = false;
     };
     return std::make_unique<InBatches>(*this, pass);
@@ -260,7 +260,7 @@ struct UnbatchDataset final : OverOne {
         }
         rows = batch.empty() ? 0 : batch[0].view().dl.shape[0];
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         if (row >= rows) {
           batch.clear();
           row = rows = 0;

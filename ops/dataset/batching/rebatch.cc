@@ -43,7 +43,7 @@ struct RebatchDataset final : OverOne {
                i, " is scalar.");
         }
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         archive.Number(part, 0, dataset.replicas - 1);
         if (part == 0) batch.clear();
         archive.Values(batch);
@@ -148,7 +148,7 @@ struct RebatchDatasetV2 final : OverOne {
         }
         return empty;
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         archive.Number(turn, 0, static_cast<int64_t>(dataset.sizes.size()) - 1);
         archive.Flag(ended);
         int64_t rows = left;

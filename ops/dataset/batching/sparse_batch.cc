@@ -53,7 +53,7 @@ struct SparseBatchDataset final : OverOne {
         out->push_back(dataset.Sparse(pass, rows, shape, values));
         return true;
       }
-      void Own(Archive&) override {}
+      void SaveOrLoad(Archive&) override {}
     };
     return std::make_unique<InBatches>(*this, pass);
   }

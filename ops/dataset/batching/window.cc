@@ -96,7 +96,7 @@ struct WindowDataset final : OverOne {
         }
         return datasets;
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         archive.Elements(buffer, dataset.reach);
         archive.Number(skip);
         archive.Flag(ended);
@@ -182,7 +182,7 @@ struct GroupByWindowDataset final : OverOne {
         Open();
       }
       void Open() { group.Open(pass, dataset.reduce.CallForDataset(pass, arguments, dataset.types())); }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         const auto one = [&archive](int64_t* its, Group* window) {
           archive.Number(*its, INT64_MIN);
           archive.Number(window->size, 1);

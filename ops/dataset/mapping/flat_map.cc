@@ -58,7 +58,7 @@ struct FlatMapDataset final : OverOne {
         }
       }
       bool NextInto(RowBatch& rows) override { return inner.is_open() && inner.opened->NextInto(rows); }
-      void Own(Archive& archive) override { inner.State(archive, dataset.function, dataset.types(), 0); }
+      void SaveOrLoad(Archive& archive) override { inner.State(archive, dataset.function, dataset.types(), 0); }
       Inner inner;
     };
     return std::make_unique<Flat>(*this, pass);
@@ -135,7 +135,7 @@ struct InterleaveDataset final : OverOne {
         first = false;
       }
       int64_t Ahead() const { return kForm == Form::kPlain ? 0 : std::max<int64_t>(1, this->dataset.ahead); }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         auto cycle = static_cast<int64_t>(open.size());
         archive.Number(cycle, 1, kMostCycle);
         open.resize(static_cast<size_t>(cycle));  // another machine's default may be another

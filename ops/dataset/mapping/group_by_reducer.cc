@@ -73,7 +73,7 @@ struct GroupByReducerDataset final : OverOne {
         }
         at->second = dataset.reduce.Call(pass, at->second, element);
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         archive.Flag(ended);
         auto size = static_cast<int64_t>(states.size());
         archive.Number(size);

@@ -144,7 +144,7 @@ struct ParseExampleDataset final : OverOne {
         *out = this->dataset.Parse(this->pass, texts);
         return true;
       }
-      void Own(Archive&) override {}
+      void SaveOrLoad(Archive&) override {}
     };
     return std::make_unique<Each>(*this, pass);
   }

@@ -106,7 +106,7 @@ struct UniqueDataset final : OverOne {
           return true;
         }
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         auto size = static_cast<int64_t>(seen.size());
         archive.Number(size);
         if (!archive.reading()) {

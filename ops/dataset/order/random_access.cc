@@ -164,7 +164,7 @@ struct IndexFlatMapDataset final : OverOne {
         *out = dataset.Row(pass, rows, row++);
         return true;
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         if (row >= count) {
           rows.clear();
           row = count = 0;

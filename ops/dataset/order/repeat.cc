@@ -46,7 +46,7 @@ struct RepeatDataset final : OverOne {
         if (from == nullptr || dataset.count == 0 || !from->NextInto(rows)) return false;
         return some = true;
       }
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         archive.Flag(some);
         archive.Number(done);
       }
@@ -82,7 +82,7 @@ struct TakeDataset final : OverOne {
         if (poll == Poll::kElement) ++taken;
         return poll;
       }
-      void Own(Archive& archive) override { archive.Number(taken); }
+      void SaveOrLoad(Archive& archive) override { archive.Number(taken); }
       bool AtEnd() const { return dataset.count >= 0 && taken >= dataset.count; }
       int64_t taken = 0;
     };
@@ -115,7 +115,7 @@ struct SkipDataset final : OverOne {
       Poll TryNext(Element* out) override {
         return skipped < dataset.count || dataset.count < 0 ? Poll::kLater : from->TryNext(out);
       }
-      void Own(Archive& archive) override { archive.Number(skipped); }
+      void SaveOrLoad(Archive& archive) override { archive.Number(skipped); }
       int64_t skipped = 0;
     };
     return std::make_unique<Behind>(*this, pass);
@@ -165,7 +165,7 @@ struct ShardDataset final : OverOne {
             Fail(TENON_INVALID_ARGUMENT, dataset.who(), ": the dataset has ", at,
                  " elements, which are not enough for ", dataset.shards, " shards that may not be empty");
       }
-      void Own(Archive& archive) override { archive.Number(at); }
+      void SaveOrLoad(Archive& archive) override { archive.Number(at); }
       int64_t at = 0;
     };
     return std::make_unique<EachNth>(*this, pass);
@@ -311,7 +311,7 @@ struct AssertCardinalityDataset final : OverOne {
         return wanted == kInfinite ? "an infinite number of elements"
                                    : Concat(wanted, wanted == 1 ? " element" : " elements");
       }
-      void Own(Archive& archive) override { archive.Number(count); }
+      void SaveOrLoad(Archive& archive) override { archive.Number(count); }
       int64_t count = 0;
     };
     return std::make_unique<Counted>(*this, pass);
@@ -343,7 +343,7 @@ struct IgnoreErrorsDataset final : OverOne {
           }
         }
       }
-      void Own(Archive&) override {}
+      void SaveOrLoad(Archive&) override {}
     };
     return std::make_unique<WhatWorks>(*this, pass);
   }

@@ -30,7 +30,7 @@ struct SamplingDataset final : OverOne {
         } while (!(UnitFloat(random.Next()) < dataset.rate));
         return true;
       }
-      void Own(Archive& archive) override { random.State(archive); }
+      void SaveOrLoad(Archive& archive) override { random.State(archive); }
       OneByOne random;
     };
     return std::make_unique<Some>(*this, pass, seeds->Next());
@@ -59,7 +59,7 @@ struct SleepDataset final : OverOne {
           std::this_thread::sleep_for(std::min(left, kBetweenLooks));
         }
       }
-      void Own(Archive&) override {}
+      void SaveOrLoad(Archive&) override {}
     };
     return std::make_unique<Late>(*this, pass);
   }

@@ -70,7 +70,7 @@ struct ShuffleDataset final : OverOne {
         return true;
       }
       // The elements in the order of their numbers, which begin at 0 again.
-      void Own(Archive& archive) override {
+      void SaveOrLoad(Archive& archive) override {
         this->dataset.seeds->State(archive);
         random.State(archive);
         archive.Number(passes);

@@ -71,7 +71,7 @@ struct FileIterator final : OverIterator<OverOne, true> {
     return false;
   }
   // A pass that was writing goes on without: what it wrote is not there where it is read.
-  void Own(Archive& archive) override {
+  void SaveOrLoad(Archive& archive) override {
     bool reads = reader.has_value();
     archive.Flag(reads);
     uint64_t position = reads ? reader->position() : 0;

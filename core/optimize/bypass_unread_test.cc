@@ -4,7 +4,7 @@
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 
-namespace tenon::optimize::unread_test {
+namespace tenon::optimize::bypass_unread_test {
 namespace {
 
 using fakes::GraphMaker;
@@ -28,10 +28,10 @@ struct Step : Maker {
   Edge update = Add("Copy", {wanted}, {}, "update", {group});
 };
 
-TEST(PassUnread, LeavesOutWhatIsOnlyWaitedForAndKeepsWhatThatWaitedFor) {
+TEST(BypassUnread, LeavesOutWhatIsOnlyWaitedForAndKeepsWhatThatWaitedFor) {
   Step s;
   Request request{{s.x}, {}, {s.update.node}};
-  EXPECT_EQ(PassUnread(&s.graph, request), 1);
+  EXPECT_EQ(BypassUnread(&s.graph, request), 1);
   EXPECT_EQ(s.graph.node(s.group).controls, (std::vector<NodeId>{s.x.node, s.waits, s.wanted.node}));
   const auto pruned = Prune(s.graph, &request);
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
@@ -40,51 +40,51 @@ TEST(PassUnread, LeavesOutWhatIsOnlyWaitedForAndKeepsWhatThatWaitedFor) {
   EXPECT_EQ(pruned->size(), 7) << "what has effects is still waited for";
 }
 
-TEST(PassUnread, GoesOnWithWhatOnlyThatRead) {
+TEST(BypassUnread, GoesOnWithWhatOnlyThatRead) {
   Step s;
   const Edge last = s.Heavy(s.Heavy(s.x));
   const NodeId end = s.Add("Nothing", {}, {}, "", {last.node}).node;
   Request request{{}, {}, {end}};
-  EXPECT_EQ(PassUnread(&s.graph, request), 3);
+  EXPECT_EQ(BypassUnread(&s.graph, request), 3);
   EXPECT_EQ(s.graph.node(end).controls, std::vector<NodeId>{s.x.node});
 }
 
-TEST(PassUnread, KeepsWhatIsReadAskedForOrFed) {
+TEST(BypassUnread, KeepsWhatIsReadAskedForOrFed) {
   Step s;
   for (Request request : {Request{{}, {s.unread}, {}}, Request{{s.unread}, {}, {}}, Request{{}, {}, {s.unread.node}}})
-    EXPECT_EQ(PassUnread(&s.graph, request), 0);
+    EXPECT_EQ(BypassUnread(&s.graph, request), 0);
   s.Add("Copy", {s.unread});
-  EXPECT_EQ(PassUnread(&s.graph, {}), 0);
+  EXPECT_EQ(BypassUnread(&s.graph, {}), 0);
 }
 
-TEST(PassUnread, KeepsWhatIsCheapHasEffectsOrStandsBehindASwitch) {
+TEST(BypassUnread, KeepsWhatIsCheapHasEffectsOrStandsBehindASwitch) {
   Maker g;
   const Edge x = g.Value(1), p = g.Feed(TENON_DT_BOOL), side = g.Add("Branch", {x, p});
   g.Add("Nothing", {}, {}, "", {g.Add("Plus", {x, x}).node, g.Add("Draw").node, g.Heavy(side).node});
-  EXPECT_EQ(PassUnread(&g.graph, {}), 0);
+  EXPECT_EQ(BypassUnread(&g.graph, {}), 0);
 }
 
 // What hands values on is waited for in place of what made them: without it that is only waited for, too.
-TEST(PassUnread, GoesThroughWhatHandsValuesOn) {
+TEST(BypassUnread, GoesThroughWhatHandsValuesOn) {
   Step s;
   const Edge heavy = s.Heavy(s.x), copy = s.Add("Copy", {heavy}, {}, "copy", {s.waits});
   ASSERT_TRUE(s.graph.node(copy.node).has(TENON_OP_IDENTITY));
   const NodeId end = s.Add("Nothing", {}, {}, "end", {copy.node}).node;
-  EXPECT_EQ(PassUnread(&s.graph, {{}, {}, {end}}), 3);
+  EXPECT_EQ(BypassUnread(&s.graph, {{}, {}, {end}}), 3);
   EXPECT_EQ(s.graph.node(end).controls, (std::vector<NodeId>{s.x.node, s.waits}));
 }
 
 // Of many that one node waits for, each is looked at once.
-TEST(PassUnread, TakesNoLongerForAGroupOfManyThanForEachAlone) {
+TEST(BypassUnread, TakesNoLongerForAGroupOfManyThanForEachAlone) {
   constexpr int kMany = 10000;
   Maker g;
   const Edge x = g.Feed(TENON_DT_FLOAT, {}, "x");
   std::vector<NodeId> all;
   for (int i = 0; i < kMany; ++i) all.push_back(g.Heavy(x).node);
   const NodeId group = g.Add("Nothing", {}, {}, "group", all).node;
-  EXPECT_EQ(PassUnread(&g.graph, {{}, {}, {group}}), kMany);
+  EXPECT_EQ(BypassUnread(&g.graph, {{}, {}, {group}}), kMany);
   EXPECT_EQ(g.graph.node(group).controls, std::vector<NodeId>{x.node});
 }
 
 }  // namespace
-}  // namespace tenon::optimize::unread_test
+}  // namespace tenon::optimize::bypass_unread_test

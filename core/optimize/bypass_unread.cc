@@ -81,7 +81,7 @@ class Readers {
 
 }  // namespace
 
-int64_t PassUnread(Graph* graph, const Request& request) {
+int64_t BypassUnread(Graph* graph, const Request& request) {
   auto order = graph->TopologicalOrder();
   if (!order.ok()) return 0;
   Readers readers(*graph, request);
