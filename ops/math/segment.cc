@@ -95,9 +95,14 @@ Output NotDropped(GradientContext& g, Output rows) {
   return kept;
 }
 
-// Row 0 stands for those that were dropped.
+// Row 0 stands for those that were dropped: of no segments all were, and there is none. So there is a row more where
+// nobody knows that there are segments.
 Output RowsOrFirst(GradientContext& g, Output x) {
   const Output ids = g.input(1);
+  if (g.shape(x).rank() < 1 || g.shape(x)[0] < 1) {
+    const Output row = g.Concat({g.Vector({1}), g.VectorSlice(g.ShapeOf(x), 1)});
+    x = g.Concat({x, g.Op("Fill", {row, g.Scalar(0, x)})});
+  }
   return g.Op("GatherV2", {x, g.Op("Maximum", {ids, g.ScalarOf(0, g.type(ids))}), g.Number(0)});
 }
 

@@ -162,6 +162,7 @@ void AddProducts(Cases& cases) {
   cases.push_back({"UnsortedSegmentSum", {X({4, 2}), List({2, 0, -1, 2}), One(4)}});
   cases.push_back({"UnsortedSegmentSum", {X({2, 2, 3}), Longs({2, 2}, {1, 0, -1, 1}), One(2)}});
   cases.push_back({"UnsortedSegmentSum", {X({3}), List({0, 1, 0}), Longs({}, {2})}});
+  cases.push_back({"UnsortedSegmentSum", {X({3, 2}), List({-1, -1, -1}), One(0)}});
 }
 
 void AddSegments(Cases& cases) {
@@ -173,6 +174,7 @@ void AddSegments(Cases& cases) {
     cases.push_back({op, {X({4, 2}), List({2, 0, -1, 1}), One(3)}});
     cases.push_back({op, {X({2, 2, 3}), Longs({2, 2}, {1, 0, -1, 1}), One(2)}});
     cases.push_back({op, {X({3}), List({0, 1, 0}), Longs({}, {2})}});
+    cases.push_back({op, {X({3, 2}), List({-1, -1, -1}), One(0)}});
   }
   // The second gradient is exact only where no element is zero.
   cases.push_back({"SegmentProd", {XAt({6}, {0, 2, 0, 0, 3, 4}), List({0, 0, 1, 1, 1, 2})}, {}, false});
