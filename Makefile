@@ -101,9 +101,12 @@ PYTHONS ?=
 wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python at hand (PYTHONS="python3.12 /path/of/python3.13"; GPU=1: those of CUDA and ROCm too).
 	python3 -B sdk/app/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)" $(if $(GPU),--gpu)
 
+# A wheel has a limit: what a batch of sources has and nobody calls is left out.
+ONLY_CALLED = "-DCMAKE_CXX_FLAGS=-ffunction-sections -fdata-sections" $(foreach of,EXE SHARED MODULE,-DCMAKE_$(of)_LINKER_FLAGS=-Wl,--gc-sections)
+
 wheel-tree: packages
 	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=$(if $(GPU),ON,OFF) -DTENON_PYTHON_PACKAGE=OFF -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 \
-	  -DTENON_CPU_LEVEL=v2 -DTENON_CPU_VARIANTS=ON
+	  -DTENON_CPU_LEVEL=v2 -DTENON_CPU_VARIANTS=ON $(ONLY_CALLED)
 	cmake --build $(WHEEL)/tree -j $(JOBS)
 	rm -rf $(WHEEL)/prefix
 	cmake --install $(WHEEL)/tree --strip --prefix $(WHEEL)/prefix >/dev/null

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,13 +19,14 @@ using graph::Graph;
 
 namespace {
 
-// What the functions of a call say is to run, as the ends of nodes' names.
-std::vector<std::string> ControlReturnsOf(const Graph& graph, const graph::Node& call) {
-  std::vector<std::string> ends;
+// What the functions of a call say is to run, as the ends of nodes' names, each from a '/' on.
+using NameEnds = std::set<std::string, std::less<>>;
+NameEnds ControlReturnsOf(const Graph& graph, const graph::Node& call) {
+  NameEnds ends;
   const auto add = [&](const std::string& function) {
     const auto at = graph.library().find(function);
     if (at == graph.library().end()) return;
-    for (const auto& [output, node] : at->second->control_returns) ends.push_back(StrCat("/", node));
+    for (const auto& [output, node] : at->second->control_returns) ends.insert(StrCat("/", node));
   };
   add(call.op->name);
   for (const auto& [name, value] : call.attrs)
@@ -33,34 +35,53 @@ std::vector<std::string> ControlReturnsOf(const Graph& graph, const graph::Node&
   return ends;
 }
 
+bool EndsAs(const NameEnds& ends, std::string_view name) {
+  for (size_t at = name.find('/'); at != name.npos; at = name.find('/', at + 1))
+    if (ends.contains(name.substr(at))) return true;
+  return false;
+}
+
 // What a body waits for, from its control returns on backwards: of it what can be told to have run, as what takes from
 // a queue, be it in a branch whose merge is the control return. TensorFlow's functions name reads of variables there
 // too, which nobody can tell: a layer's body is left to passes.
-void AddAwaited(const Graph& graph, graph::NodeId call, std::vector<graph::NodeId> ends,
-                std::set<graph::NodeId>* awaited) {
-  const std::string scope = StrCat(graph.node(call).name, "/");
-  std::set<graph::NodeId> found(ends.begin(), ends.end());
-  while (!ends.empty()) {
-    const graph::Node& node = graph.node(ends.back());
-    ends.pop_back();
-    if (!graph::OnlyGives(node)) awaited->insert(node.id);
+class AwaitedNodes {
+ public:
+  explicit AwaitedNodes(const Graph& graph) : graph_(graph), seen_(graph.size(), false) {}
+  // Calls come before those in their bodies, so that what was seen is not looked at again.
+  void Add(graph::NodeId call, const std::vector<graph::NodeId>& control_returns) {
+    const std::string scope = StrCat(graph_.node(call).name, "/");
+    std::vector<graph::NodeId> left;
     const auto follow = [&](graph::NodeId id) {
-      if (id && graph.node(id).name.starts_with(scope) && found.insert(id).second) ends.push_back(id);
+      if (id && !seen_[id] && graph_.node(id).name.starts_with(scope)) seen_[id] = true, left.push_back(id);
     };
-    for (const Edge& input : node.inputs) follow(input.node);
-    for (const graph::NodeId control : node.controls) follow(control);
+    for (const graph::NodeId end : control_returns) follow(end);
+    while (!left.empty()) {
+      const graph::Node& node = graph_.node(left.back());
+      left.pop_back();
+      if (!graph::OnlyGives(node)) to_run_.push_back(node.id);
+      for (const Edge& input : node.inputs) follow(input.node);
+      for (const graph::NodeId control : node.controls) follow(control);
+    }
   }
-}
+  const std::vector<graph::NodeId>& to_run() const { return to_run_; }
+
+ private:
+  const Graph& graph_;
+  graph::NodeMap<bool> seen_;
+  std::vector<graph::NodeId> to_run_;
+};
 
 // The scopes that have nodes which do something: bodies of calls, below the calls' names, whatever lies in them.
-std::set<std::string_view> ScopesWithEffects(const Graph& graph, const std::set<graph::NodeId>& to_run) {
+std::set<std::string_view> ScopesWithEffects(const Graph& graph, const std::vector<graph::NodeId>& to_run) {
   std::set<std::string_view> scopes;
-  for (const graph::NodeId id : graph.ids()) {
-    if (!graph::HasEffect(graph.node(id)) && !to_run.contains(id)) continue;
-    const std::string_view name = graph.node(id).name;
+  const auto add = [&](const graph::Node& node) {
+    const std::string_view name = node.name;
     for (size_t end = name.find('/'); end != name.npos; end = name.find('/', end + 1))
       scopes.insert(name.substr(0, end));
-  }
+  };
+  for (const graph::NodeId id : graph.ids())
+    if (graph::HasEffect(graph.node(id))) add(graph.node(id));
+  for (const graph::NodeId id : to_run) add(graph.node(id));
   return scopes;
 }
 
@@ -72,7 +93,7 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
   const size_t before = graph.size();
   graph::NodeMap<int> depth(graph.size(), 0);
   std::vector<graph::NodeId> inlined;
-  std::vector<std::vector<graph::NodeId>> waits_for;  // of each inlined call
+  std::vector<std::vector<graph::NodeId>> control_returns;  // of each inlined call
   for (graph::NodeId id(0); graph.Has(id); ++id) {  // bodies, which come behind, have calls too
     const bool decomposed = graph::Decomposes(graph.node(id)) && has_kernel && !has_kernel(graph.node(id));
     if (!graph.node(id).has(graph::kCallsFunctions) && !decomposed) continue;
@@ -84,14 +105,12 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
                                       " calls; a call becomes its function's nodes before a step, so a function that "
                                       "calls itself, in a branch too, has no end: write a loop"));
     if (graph.node(id).has(TENON_OP_GRADIENT)) TENON_RETURN_IF_ERROR(grad::MakeGradientCall(&graph, id).status());
-    const std::vector<std::string> ends = ControlReturnsOf(graph, graph.node(id));
+    const NameEnds ends = ControlReturnsOf(graph, graph.node(id));
     const graph::NodeId first(static_cast<int32_t>(graph.size()));
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
-    std::vector<graph::NodeId>& awaited = waits_for.emplace_back();
-    for (graph::NodeId made = first; graph.Has(made) && !ends.empty(); ++made) {
-      const auto is_end = [&](const std::string& end) { return graph.node(made).name.ends_with(end); };
-      if (std::any_of(ends.begin(), ends.end(), is_end)) awaited.push_back(made);
-    }
+    std::vector<graph::NodeId>& returns = control_returns.emplace_back();
+    for (graph::NodeId made = first; graph.Has(made) && !ends.empty(); ++made)
+      if (EndsAs(ends, graph.node(made).name)) returns.push_back(made);
     inlined.push_back(id);
     depth.resize(graph.size(), depth[id] + 1);
     if (graph.size() - before > kMostNodes)
@@ -105,9 +124,9 @@ Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_ke
       if (const auto name = node.attrs.find(graph::kStateNameAttr); name != node.attrs.end()) node.attrs.erase(name);
   // Values pass the calls by, so that what a step does not need of a body is pruned; not where the body does something,
   // which it does whatever is read of it.
-  std::set<graph::NodeId> to_run;
-  for (size_t i = 0; i < inlined.size(); ++i) AddAwaited(graph, inlined[i], std::move(waits_for[i]), &to_run);
-  const std::set<std::string_view> with_effects = ScopesWithEffects(graph, to_run);
+  AwaitedNodes awaited(graph);
+  for (size_t i = 0; i < inlined.size(); ++i) awaited.Add(inlined[i], control_returns[i]);
+  const std::set<std::string_view> with_effects = ScopesWithEffects(graph, awaited.to_run());
   graph::NodeMap<bool> passed(graph.size(), false);
   for (graph::NodeId id : inlined) passed[id] = !with_effects.contains(graph.node(id).name);
   const std::set<Edge> fed(request->feeds.begin(), request->feeds.end());

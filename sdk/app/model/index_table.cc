@@ -51,14 +51,13 @@ class Reader {
   Status Block(sdk::TableBlock at, const Taker& take) {
     TENON_TRY_ASSIGN(const std::string_view block, BlockAt(file_, at));
     Status status;
-    const auto entries = sdk::ForEachTableEntry(block, std::string(), [&](std::string_view key, std::string_view value) {
-      status = key.size() > kLongestKey || key.size() > keys_left_ ? Damaged("its names are longer than any")
-                                                                   : Status();
-      if (!status.ok()) return false;
-      keys_left_ -= key.size();
-      status = take(key, value);
+    const auto visit = [&](std::string_view key, std::string_view value) {
+      const bool fits = key.size() <= kLongestKey && key.size() <= keys_left_;
+      keys_left_ -= fits ? key.size() : 0;
+      status = fits ? take(key, value) : Damaged("its names are longer than any");
       return status.ok();
-    });
+    };
+    const auto entries = sdk::ForEachTableEntry(block, std::string(), visit);
     switch (entries) {
       case sdk::TableEntries::kNoRestarts: return Damaged("a block has no list of its beginnings");
       case sdk::TableEntries::kBeyondTheBlock: return Damaged("an entry leads out of its block");
