@@ -296,12 +296,12 @@ class Shrinker {
     region->parameters.erase(region->parameters.begin() + static_cast<ptrdiff_t>(parameter));
     RemoveValue(region, static_cast<int>(parameter));
   }
-  // A step with so many parts, if there still is one: what was shrunk meanwhile may have taken out more than itself.
-  static Step* StepAt(Program* program, size_t region, size_t step, size_t parts) {
+  // The step that was like this one, if it still is there: what was shrunk may have taken out more than itself.
+  static Step* StepAt(Program* program, size_t region, size_t step, const Step& like) {
     const std::vector<Region*> regions = RegionsOf(program);
     if (region >= regions.size() || step >= regions[region]->steps.size()) return nullptr;
     Step& at = regions[region]->steps[step];
-    return at.parts.size() == parts ? &at : nullptr;
+    return at.what == like.what && at.parts.size() == like.parts.size() ? &at : nullptr;
   }
   // What parts do not use, and what of a part nobody uses.
   void Arguments(size_t region) {
@@ -314,8 +314,8 @@ class Shrinker {
                                                     : static_cast<size_t>(now.states + now.xs);
       for (size_t in = now.in.size(); in-- > first;)
         Try([&](Program* program) {
-          Step* at = StepAt(program, region, step, now.parts.size());
-          if (at == nullptr || at->what != now.what || in >= at->in.size()) return false;
+          Step* at = StepAt(program, region, step, now);
+          if (at == nullptr || in >= at->in.size()) return false;
           const size_t parameter = in - (asks ? 1 : 0);
           for (const auto& part : at->parts)
             if (Uses(*part, static_cast<int>(parameter))) return false;
@@ -325,9 +325,8 @@ class Shrinker {
         });
       for (size_t out = now.out.size(); out-- > 0;)
         Try([&](Program* program) {
-          const Step* at = StepAt(program, region, step, now.parts.size());
-          return at != nullptr && at->what == now.what && out < at->out.size() &&
-                 RemoveOutput(program, region, step, out);
+          const Step* at = StepAt(program, region, step, now);
+          return at != nullptr && out < at->out.size() && RemoveOutput(program, region, step, out);
         });
     }
   }

@@ -253,8 +253,8 @@ TEST(LoopDerivatives, OfFunctionalLoopsAndBranches) {
 // A variable that each turn makes anew, of another shape or, a list, of another length than it had: nothing comes back
 // through it, in the shape that it had.
 TEST(LoopDerivatives, ThroughAVariableThatATurnReplaces) {
-  for (const bool list : {false, true}) {
-    SCOPED_TRACE(list ? "a list" : "a tensor");
+  for (const auto& [list, frames] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+    SCOPED_TRACE(std::string(list ? "a list" : "a tensor") + (frames ? ", in frames" : ""));
     Graph g(TheRuntime());
     const Derived d = Derived::Fed(g, {2});
     const auto list_of = [](Graph& b, const Output& rows) {
@@ -263,12 +263,15 @@ TEST(LoopDerivatives, ThroughAVariableThatATurnReplaces) {
     const Output twice = g.Op("ConcatV2", {d.x, g.Op("Sin", {d.x}), g.Const(0)});
     const std::vector<Argument> types = {
         DType::kInt32, {list ? DType::kVariant : DType::kDouble, list ? Shape() : Shape({-1})}, {DType::kDouble, {2}}};
-    const Function more = Define(g, "more", [](Graph& b, const Outputs& v) { return Less(b, v[0], 3); }, types);
-    const Function body = Define(g, "turn", [&](Graph& b, const Outputs& v) {
+    const auto more = [](Graph& b, const Outputs& v) { return Less(b, v[0], 3); };
+    const auto turn = [&, list = list](Graph& b, const Outputs& v) {
       const Output fresh = b.Const({0.5, 0.25, 0.125});
       return Outputs{Next(b, v[0]), list ? list_of(b, fresh) : fresh, b.Op("Mul", {v[2], v[2]})};
-    }, types);
-    const Outputs out = While(g, {g.Const(0), list ? list_of(g, twice) : twice, d.x}, more, body);
+    };
+    const Outputs first = {g.Const(0), list ? list_of(g, twice) : twice, d.x};
+    const Outputs out = frames ? While(g, first, {}, std::bind_front(more, std::ref(g)),
+                                       std::bind_front(turn, std::ref(g)))
+                               : While(g, first, Define(g, "more", more, types), Define(g, "turn", turn, types));
     CheckDerivatives(d, out[2], {0.9, -0.7}, 2);
   }
 }

@@ -100,10 +100,14 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
     if (why == kWanted) {
       needed_[id] = true;
       follow_regions(branches.region_of(id));
-      // What lies in a loop needs its condition, for the same reason.
+      // What lies in a loop needs its condition, for the same reason; what is sent there also one that is known, since
+      // how often is not.
+      const bool is_sent{plan_.ChannelOf(id)};
       for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent) {
         follow_regions(branches.region_of_loop(frame));
-        follow({loops_.frame(frame).condition, 0}, kWanted);
+        const graph::NodeId condition = loops_.frame(frame).condition;
+        if (is_sent && condition) stack.emplace_back(condition, kWanted);
+        else follow({condition, 0}, kWanted);
       }
       if (const graph::BranchMerge* merge = branches.FindMerge(id)) follow(merge->predicate, kWanted);
     }
@@ -114,10 +118,6 @@ void Facts::MarkNeeded(const graph::BranchAnalysis& branches) {
       else follow(edge, why);
     }
     for (graph::NodeId control : graph_.node(id).controls) stack.emplace_back(control, std::max(why, kAwaited));
-    // A value that is sent may be known, but not how often.
-    if (why != kWanted || !plan_.ChannelOf(id)) continue;
-    for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent)
-      if (const graph::NodeId condition = loops_.frame(frame).condition) stack.emplace_back(condition, kWanted);
   }
 }
 

@@ -46,10 +46,7 @@ inline TableSum SumOfTableBlock(std::string_view with_trailer) {
   return {Crc32c(with_trailer.substr(0, summed)), UnmaskCrc32c(stored)};
 }
 
-enum class TableEntries { kAll,
-                          kEnded,
-                          kNoRestarts,
-                          kBeyondTheBlock };
+enum class TableEntries { kAll, kEnded, kNoRestarts, kBeyondTheBlock };
 
 // visit(key, value) for each entry of an uncompressed block; false ends it. key: an empty string to build keys in, none
 // longer than the block; together they may be as long as its square.
